@@ -31,6 +31,13 @@ pub struct Plan {
     queries: u32,
 }
 
+/// Heads of Q, those of all sequences counted, whose sums of dQ the launch before the kernel clears, and those whose sums the kernel rounds.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    cleared: u32,
+    rounded: u32,
+}
+
 /// The kernel that computes the gradients.
 #[derive(Clone, Copy, Debug)]
 enum Kernel {
@@ -73,7 +80,8 @@ pub(in crate::attention) fn plan<T>(
 ) -> Result<Option<Plan>> {
     // Without a query nothing would clear the claims.
     let pieces = u64::from(problem.keys.div_ceil(64)) * u64::from(problem.heads) * u64::from(problem.batch);
-    let possible = problem.queries > 0 && pieces < MOST_PIECES;
+    let patches = u64::from(problem.queries.div_ceil(64)) * u64::from(problem.heads) * u64::from(problem.batch) * 4;
+    let possible = problem.queries > 0 && pieces < MOST_PIECES && patches < MOST_PIECES;
     if !possible || !takes_operands(stream, options, &[saved.q, saved.k, saved.v, saved.out_grad])? {
         return Ok(None);
     }
@@ -89,12 +97,27 @@ pub(in crate::attention) fn plan<T>(
 }
 
 impl Plan {
-    /// Bytes of scratch memory: for each query of each head, in whole tiles, two numbers and a row of sums, and for each tile two numbers more.
+    /// Bytes of scratch memory: for each query of each head, in whole tiles, two numbers and a row of sums, for each tile two
+    /// numbers more, and for each head of K and V one, behind four counters.
     pub(in crate::attention) fn scratch(&self, problem: &Problem) -> u64 {
         let (tokens, batch, tile) = (u64::from(problem.tokens_q), u64::from(problem.batch), u64::from(self.queries));
         // Packed sequences begin at whole tiles.
         let tiles = if problem.variable == 1 { tokens / tile + batch } else { tokens.div_ceil(tile) * batch };
-        tiles * u64::from(problem.heads) * (tile * (8 + 4 * u64::from(self.head)) + 8) + 8
+        let ended = 4 * u64::from(problem.heads / problem.group) * u64::from(problem.batch);
+        tiles * u64::from(problem.heads) * (tile * (8 + 4 * u64::from(self.head)) + 8) + 16 + ended
+    }
+
+    /// The shares of the launches, of all heads of Q. A kernel without masks, lengths and order clears those sums that its blocks do not add to in their first
+    /// four pieces, and rounds those that are complete when its blocks begin with their last ones.
+    fn shares(&self, ordered: bool, [blocks, section]: [u32; 2], p: &Problem) -> Shares {
+        let all = p.heads * p.batch;
+        let dense = matches!(self.kernel, Kernel::Narrow(backward::Instance::d64 | backward::Instance::d128));
+        if ordered || !dense {
+            return Shares { cleared: all, rounded: 0 };
+        }
+        let heads =
+            |pieces: u32| pieces.div_ceil(p.keys.div_ceil(self.keys).max(1)).next_multiple_of(section) * p.group;
+        Shares { cleared: heads(4 * blocks).min(all), rounded: all.saturating_sub(heads(blocks) + section * p.group) }
     }
 
     /// Heads of K and V whose pieces of work take turns. If causal, those keys that few queries see come last then, and all multiprocessors end at about
@@ -131,9 +154,10 @@ impl Plan {
         let ordered = u32::from(options.deterministic);
         let pieces = p.keys.div_ceil(self.keys) * g.heads_k * p.batch;
         let blocks = pieces.min(stream.properties()?.multiprocessors).max(1);
-        // Both kernels have the same parameters.
+        let Shares { cleared, rounded } = self.shares(options.deterministic, [blocks, section], &p);
+        // Both kernels have these parameters.
         macro_rules! keys {
-            ($kernel:ident, $instance:expr, $blocks:expr) => {
+            ($kernel:ident, $instance:expr, $blocks:expr $(, $own:expr)*) => {
                 $kernel::launch(
                     $instance,
                     stream,
@@ -156,19 +180,20 @@ impl Plan {
                     $blocks,
                     starts_q,
                     starts_k,
+                    $($own),*
                 )?
             };
         }
         // SAFETY: the maps are those of tensors that are bound to the stream by the same launch; what the kernels write lies in
         // tensors and scratch memory that `Problem` and `Gradients` cover.
         unsafe {
-            prepare::launch(self.prepare, stream, out, lse, out_grad, &mut *scratch, p, g, starts_q)?;
+            prepare::launch(self.prepare, stream, out, lse, out_grad, &mut *scratch, p, g, starts_q, cleared)?;
             match self.kernel {
                 _ if pieces == 0 => {}
-                Kernel::Narrow(instance) => keys!(backward, instance, blocks),
+                Kernel::Narrow(instance) => keys!(backward, instance, blocks, &mut grads.q, cleared, rounded),
                 Kernel::Wide(instance) => keys!(wide_backward, instance, pieces),
             }
-            finish::launch(self.finish, stream, &mut grads.q, &*scratch, p, g, starts_q)
+            finish::launch(self.finish, stream, &mut grads.q, &*scratch, p, g, starts_q, rounded)
         }
     }
 }

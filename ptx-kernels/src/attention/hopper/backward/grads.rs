@@ -14,6 +14,7 @@
 
 mod mainloop;
 mod products;
+mod spare;
 mod work;
 
 use super::shared;
@@ -24,7 +25,7 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch = "sm_90a",
     params(Problem, Gradients),
-    parts(shared::scratch, shared::pieces, work::work, mainloop::consumer, products::products)
+    parts(shared::scratch, shared::pieces, work::work, spare::spare, mainloop::consumer, products::products)
 )]
 pub(crate) mod kernels {
     use super::{Gradients, Problem};
@@ -54,11 +55,12 @@ pub(crate) mod kernels {
     const V_STAGES: u32 = 2;
 
     /// Named barriers: of both groups; from each of the others on, one for each group: it has written its part of dS, may add its part of dQ, and
-    /// has added it.
+    /// has added it; and one for each slot of pieces, when all of a piece's dQ has been added.
     const CONSUMERS: u32 = 1;
     const DS_WRITTEN: u32 = 2;
     const MAY_ADD: u32 = 4;
     const ADDED: u32 = 6;
+    const PIECE_ENDED: u32 = 8;
 
     impl Config {
         /// Parts of 64 columns of a tile, whose rows are 128 bytes.
@@ -115,6 +117,7 @@ pub(crate) mod kernels {
         block = 384,
         grid = blocks,
         max_regs = 168,
+        pdl,
         instances = [
             d64 = (bf16, Config { head: 64, queries: 128, masked: 0 }),
             d64 = (f16, Config { head: 64, queries: 128, masked: 0 }),
@@ -129,7 +132,9 @@ pub(crate) mod kernels {
             p.covers_inputs([q.len(), k.len(), v.len(), bias.len()]),
             g.covers_keys([out_grad.len(), k_grad.len(), v_grad.len(), scratch.len()]),
             p.separates(starts_q.len(), starts_k.len()),
-            section > 0 && g.heads_k % section == 0 && blocks > 0
+            section > 0 && g.heads_k % section == 0 && blocks > 0,
+            g.covers_q(q_grad.len(), scratch.len()),
+            cleared <= p.heads * p.batch && rounded <= p.heads * p.batch
         )
     )]
     pub fn backward<T, const C: Config>(
@@ -152,11 +157,16 @@ pub(crate) mod kernels {
         blocks: u32,
         starts_q: &[i32],
         starts_k: &[i32],
+        q_grad: &mut [T],
+        cleared: u32,
+        rounded: u32,
     ) {
         #[shared(dynamic)]
         let memory: Memory<C>;
         let memory_at: u64 = scratch;
         let parts: flash_grad::Scratch = scratch_of::<{ C.masked }>(memory_at, &p);
+        // The launch behind does not begin before this one ends: blocks that wait cost 2 % with rows of 128 elements.
+        grid::wait();
         if tid.x == 0 {
             memory.q_bars.init::<1, 8>();
             memory.grad_bars.init::<1, 8>();
@@ -165,7 +175,7 @@ pub(crate) mod kernels {
             memory.v_bars.init::<1, 4>();
             for slot in 0..2 {
                 memory.piece_bars.full.at(slot).init(1);
-                memory.piece_bars.empty.at(slot).init((ordered != 0).select(10, 8));
+                memory.piece_bars.empty.at(slot).init((ordered != 0).select(10, if C.masked == 1 { 8 } else { 9 }));
             }
             memory.partial.init(1);
             mbarrier::fence_init();
@@ -179,7 +189,16 @@ pub(crate) mod kernels {
                 let maps = flash_grad_loads::Maps { q: q_map, k: k_map, v: v_map, grad: grad_map };
                 let starts: [Global<i32>; 2] = [starts_q, starts_k];
                 let pieces = Pieces::<{ C.masked }> { starts, heads_k: g.heads_k, section, ordered };
-                pieces.load_all::<C>(memory, &maps, &p, &parts);
+                pieces.load_all::<C>(memory, &maps, &p, &parts, cleared);
+            }
+            if C.masked == 0 {
+                let spare = Spare::<C>::new(&parts, cleared, rounded);
+                if (ordered == 0) & (warp == 1) {
+                    spare.count_ended(&mut received, &p, g.heads_k);
+                } else if (ordered == 0) & (warp > 1) {
+                    spare.clear();
+                    spare.round::<T>(&p, &g, q_grad);
+                }
             }
             if (ordered != 0) & (warp != 0) & (warp < 3) {
                 loop {

@@ -1,4 +1,4 @@
-//! The kernels before and after the backward kernel on Hopper: `prepare` computes delta and clears the sums of dQ, `finish` rounds them.
+//! The kernels before and after the backward kernel on Hopper: `prepare` computes delta and clears sums of dQ, `finish` rounds them.
 
 use super::shared;
 use crate::attention::problem::{Gradients, Problem};
@@ -30,11 +30,6 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The part of this block's head of a sequence whose first token is `start`.
-    fn own_part<const C: Config>(memory: u64, p: &Problem, start: u32) -> flash_grad::Sums {
-        scratch_of::<1>(memory, p).part::<{ C.queries }, { C.head }>(ctaid.z, start, ctaid.y)
-    }
-
     /// A row of O or of dO as 16 bytes of this thread.
     fn load_row<T>(from: u64, strides: [u64; 3], row: u32, column: u32, inside: pred) -> [f32; 8] {
         let at: u64 = from + attention::offset(strides, ctaid.z, row, ctaid.y) + wide(column) * 2;
@@ -42,10 +37,12 @@ pub(crate) mod kernels {
     }
 
     /// For the queries of a tile: -delta; -log Σ exp S / scale, minus infinity for a query that sees no key or is behind the last one, so
-    /// that its exponentials are zero; and sums of dQ that are zero. With a soft cap, that is in the place of the scale.
+    /// that its exponentials are zero; and for the first `cleared` heads of all sequences, sums of dQ that are zero. With a soft cap, that is in the
+    /// place of the scale.
     #[ptx_kernel(
         block = 128,
         grid = p.grid(C.queries),
+        pdl,
         instances = [
             d64 = (bf16, Config { head: 64, queries: 128 }),
             d64 = (f16, Config { head: 64, queries: 128 }),
@@ -68,19 +65,30 @@ pub(crate) mod kernels {
         p: Problem,
         g: Gradients,
         starts_q: &[i32],
+        cleared: u32,
     ) {
         const ROWS: u32 = 128 / C.lanes();
+        grid::overlap();
         let (out_from, grad_from, lse_from, memory): (u64, u64, u64, u64) = (out, out_grad, lse, scratch);
         let sequence = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
         let first: u32 = ctaid.x * C.queries;
-        if (ctaid.x | ctaid.y | ctaid.z | tid.x) == 0 {
-            let claims: u64 = scratch_of::<1>(memory, &p).claims::<{ C.queries }, { C.head }>();
-            ptx! { st.global.u32 [claims], 0; }
+        let parts: flash_grad::Scratch = scratch_of::<1>(memory, &p);
+        if (ctaid.x | tid.x) == 0 {
+            let counters: u64 = parts.claims::<{ C.queries }, { C.head }>();
+            if (ctaid.y | ctaid.z) == 0 {
+                for i in 0..4 {
+                    ptx! { st.global.u32 [counters + 4 * i], 0; }
+                }
+            }
+            if ctaid.y < g.heads_k {
+                let ended: u64 = counters + wide(ctaid.z * g.heads_k + ctaid.y) * 4;
+                ptx! { st.global.u32 [ended + ENDED], 0; }
+            }
         }
         if first >= sequence.len {
             return;
         }
-        let part = own_part::<C>(memory, &p, sequence.start);
+        let part = parts.part::<{ C.queries }, { C.head }>(ctaid.z, sequence.start, ctaid.y);
         let (row, column): (u32, u32) = (first + tid.x / C.lanes(), tid.x % C.lanes() * 8);
         let unit: f32 = (p.soft_cap > 0.0).select(p.soft_cap, g.slope);
         for i in 0..C.queries / ROWS {
@@ -113,9 +121,11 @@ pub(crate) mod kernels {
                 @writes st.global.f32 [delta_to], delta;
             }
         }
-        let sums: u64 = part.sums + wide(first) * (4 * C.head) + wide(tid.x) * 16;
-        for i in 0..C.queries * C.head / 512 {
-            ptx! { st.global.v4.f32 [sums + 2048 * i], {0.0, 0.0, 0.0, 0.0}; }
+        if ctaid.z * p.heads + ctaid.y < cleared {
+            let sums: u64 = part.sums + wide(first) * (4 * C.head) + wide(tid.x) * 16;
+            for i in 0..C.queries * C.head / 512 {
+                ptx! { st.global.v4.f32 [sums + 2048 * i], {0.0, 0.0, 0.0, 0.0}; }
+            }
         }
         if tid.x < 2 {
             let turn: u64 = part.turns + wide(ctaid.x) * 8 + wide(tid.x) * 4;
@@ -123,10 +133,11 @@ pub(crate) mod kernels {
         }
     }
 
-    /// dQ from its sums: patches of 64 × 64 as the backward kernel's threads have them.
+    /// dQ from its sums, of all heads of all sequences behind the first `rounded`: patches of 64 × 64 as the backward kernel's threads have them.
     #[ptx_kernel(
         block = 128,
-        grid = (p.queries.div_ceil(64) * (C.head / 64), p.heads, p.batch),
+        grid = p.queries.div_ceil(64) * (C.head / 64) * (p.heads * p.batch - rounded),
+        pdl,
         instances = [
             d64 = (bf16, Config { head: 64, queries: 128 }),
             d64 = (f16, Config { head: 64, queries: 128 }),
@@ -137,20 +148,32 @@ pub(crate) mod kernels {
         ],
         requires(
             g.covers_q(q_grad.len(), scratch.len()),
-            p.separates(starts_q.len(), starts_q.len())
+            p.separates(starts_q.len(), starts_q.len()),
+            rounded <= p.heads * p.batch
         )
     )]
-    pub fn finish<T, const C: Config>(q_grad: &mut [T], scratch: &[u8], p: Problem, g: Gradients, starts_q: &[i32]) {
+    pub fn finish<T, const C: Config>(
+        q_grad: &mut [T],
+        scratch: &[u8],
+        p: Problem,
+        g: Gradients,
+        starts_q: &[i32],
+        rounded: u32,
+    ) {
         #[shared(align = 1024)]
         let tile: [u8; 8192];
         let (to, memory, tile_at): (u64, u64, u32) = (q_grad, scratch, tile);
-        let (row, column): (u32, u32) = (ctaid.x / (C.head / 64) * 64, ctaid.x % (C.head / 64) * 64);
-        let sequence = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
+        let patches: u32 = (p.queries + 63) / 64 * (C.head / 64);
+        let (patch, slot): (u32, u32) = (ctaid.x % patches, rounded + ctaid.x / patches);
+        let (row, column): (u32, u32) = (patch / (C.head / 64) * 64, patch % (C.head / 64) * 64);
+        let (number, head): (u32, u32) = (slot / p.heads, slot % p.heads);
+        grid::overlap();
+        let sequence = attention::Sequence::locate(starts_q, p.variable, number, p.tokens_q, p.queries);
         if (row >= sequence.len) | (column >= p.dim) {
             return;
         }
-        let part = own_part::<C>(memory, &p, sequence.start);
-        let from: u64 = part.sums + wide(ctaid.x) * 16384 + (tid.x / 32 * 4096 + laneid * 16) as u64;
+        let part = scratch_of::<1>(memory, &p).part::<{ C.queries }, { C.head }>(number, sequence.start, head);
+        let from: u64 = part.sums + wide(patch) * 16384 + (tid.x / 32 * 4096 + laneid * 16) as u64;
         let sums: [f32; 32];
         for i in 0..8 {
             ptx! { ld.global.v4.f32 {sums[4 * i..4 * i + 4]}, [from + 512 * i]; }
@@ -158,7 +181,7 @@ pub(crate) mod kernels {
         for i in 0..32 {
             sums[i] *= g.slope;
         }
-        let mut rows = attention::Rows::of_head(to, g.q, ctaid.z, ctaid.y, &sequence, p.dim - column);
+        let mut rows = attention::Rows::of_head(to, g.q, number, head, &sequence, p.dim - column);
         rows.first += wide(column) * 2;
         let warp_row: u32 = tid.x / 32 * 16;
         rows.write_sums::<T, 64, 0>(&sums, tile_at + warp_row * 128, row + warp_row);

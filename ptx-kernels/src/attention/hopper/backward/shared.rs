@@ -9,6 +9,13 @@ pub(crate) mod scratch {
         let variable: u32 = if MASKED == 1 { p.variable } else { 0 };
         flash_grad::Scratch { memory, variable, tokens: p.tokens_q, count: p.batch, heads: p.heads }
     }
+
+    /// Counters behind the pieces of work that blocks have claimed, in bytes: tiles of sums that warps have claimed to clear, and have cleared; patches
+    /// of sums that they have claimed to round; for each head of K and V, its pieces that have ended.
+    const CLEARING: u32 = 4;
+    const CLEARED: u32 = 8;
+    const ROUNDING: u32 = 12;
+    const ENDED: u32 = 16;
 }
 
 #[ptx_part]

@@ -137,6 +137,17 @@ pub(crate) mod consumer {
                 self.write(p, g, to);
                 flash_grad::release(self.k.empty());
                 self.k.advance();
+                self.count_end(self.received.at.stage ^ 1);
+            }
+        }
+
+        /// All of this thread's dQ of the piece in a slot have been added. All threads arrive: with a branch for one of a warp, ptxas keeps the addresses of
+        /// tiles in vector registers. Without an order, a warp waits for them.
+        fn count_end(&self, slot: u32) {
+            if C.masked == 0 {
+                if self.sums.ordered == 0 {
+                    barrier::arrive::<288>(PIECE_ENDED + slot);
+                }
             }
         }
 
@@ -179,6 +190,7 @@ pub(crate) mod consumer {
                 self.step::<1, 2>(walk, p, g, to);
                 let keys: flash_grad::Keys = self.received.current(p);
                 self.turn(&keys, p.group);
+                self.count_end(self.received.at.stage ^ 1);
             }
         }
 
@@ -300,6 +312,7 @@ pub(crate) mod consumer {
                 if old == 1 {
                     let keys: flash_grad::Keys = self.received.previous(p);
                     self.turn(&keys, p.group);
+                    self.count_end(self.received.at.stage);
                 }
             }
             let (last, k_stage): (u32, u32) = (self.at, self.k.stage);

@@ -83,7 +83,8 @@ pub(crate) mod work {
     }
 
     impl<const MASKED: u32> Pieces<MASKED> {
-        /// Claims a piece behind those that the blocks begin with.
+        /// Claims a piece, with masks behind those that the blocks begin with. Without, spare warps wait for pieces, which may therefore not be those of blocks that
+        /// have not begun.
         fn claim(&self, claims: u64) -> u32 {
             let mut claimed: u32 = 0;
             if MASKED == 0 {
@@ -94,7 +95,7 @@ pub(crate) mod work {
                 }
                 claimed = warp::broadcast(claimed, 0);
             }
-            nctaid.x + claimed
+            if MASKED == 0 { claimed } else { nctaid.x + claimed }
         }
 
         /// Loads all pieces of a block, and tells its warps which these are. A block claims the next piece when it has asked for the last tile of one, so that all
@@ -105,6 +106,7 @@ pub(crate) mod work {
             maps: &flash_grad_loads::Maps,
             p: &Problem,
             parts: &flash_grad::Scratch,
+            cleared: u32,
         ) {
             let own = flash_grad_loads::Maps { q: maps.q, k: maps.k, v: maps.v, grad: maps.grad };
             let mut producer = flash_grad_loads::Producer::<Q_STAGES, STAGES, MASKED>::new(tiles_of::<C>(memory), own);
@@ -112,10 +114,17 @@ pub(crate) mod work {
             let mut k = pipeline::Pipeline::<K_STAGES>::new(memory.k_bars);
             let mut v = pipeline::Pipeline::<V_STAGES>::new(memory.v_bars);
             let claims: u64 = parts.claims::<{ C.queries }, { C.head }>();
-            let mut index: u32 = ctaid.x;
+            let mut index: u32 = if MASKED == 0 { self.claim(claims) } else { ctaid.x };
+            let mut known: u32 = cleared;
             loop {
                 let keys: flash_grad::Keys = self.keys(p, index);
                 let some: u32 = (keys.number < p.batch).select(1, 0);
+                if MASKED == 0 {
+                    if (some != 0) & ((keys.number * self.heads_k + keys.head) * p.group >= known) {
+                        Spare::<C>::new(parts, cleared, 0).wait_cleared();
+                        known = 0xffffffff;
+                    }
+                }
                 if (some == 0) | (keys.first < keys.k.len) {
                     self.send::<C>(memory, &slot, &keys, some);
                     slot.advance();
