@@ -32,6 +32,7 @@ mod elementwise;
 
 use crate::rows::{Matrix, Rows};
 use elementwise::Launch;
+use half::{bf16, f16};
 use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
@@ -41,8 +42,14 @@ pub const MODULES: &[(&str, &str)] = &[
 ];
 
 /// Element types of the activations: `f32`, `f16`, `bf16`.
+#[diagnostic::on_unimplemented(
+    message = "the activations have no kernels for elements of `{Self}`",
+    label = "expected f32, f16 or bf16"
+)]
 pub trait Float: Launch {}
-impl<T: Launch> Float for T {}
+impl Float for f32 {}
+impl Float for f16 {}
+impl Float for bf16 {}
 
 /// An activation f. [The module](self) has types, error bounds, sources and rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

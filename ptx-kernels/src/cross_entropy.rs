@@ -25,6 +25,7 @@
 mod kernels;
 
 use crate::rows::{Matrix, Rows, check_vector, check_vector_mut};
+use half::{bf16, f16};
 use kernels::losses;
 use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
 
@@ -33,8 +34,17 @@ pub const MODULES: &[(&str, &str)] =
     &[("cross_entropy_sm_75", losses::VARIANTS[0].ptx), ("cross_entropy_sm_90", losses::VARIANTS[1].ptx)];
 
 /// Element types of logits, `f32`, `f16`, `bf16`, with targets of type `I`: `i64`, `u32`.
+#[diagnostic::on_unimplemented(
+    message = "cross entropy has no kernels for logits of `{Self}` with targets of `{I}`",
+    label = "expected logits of f32, f16 or bf16, and targets of i64 or u32"
+)]
 pub trait Float<I>: Launch<I> {}
-impl<I, T: Launch<I>> Float<I> for T {}
+impl Float<i64> for f32 {}
+impl Float<u32> for f32 {}
+impl Float<i64> for f16 {}
+impl Float<u32> for f16 {}
+impl Float<i64> for bf16 {}
+impl Float<u32> for bf16 {}
 
 /// The loss of each row of `logits` (`[rows, classes]`) for its target, and `lse`, which the gradient needs. All three vectors have one
 /// element per row. [`CrossEntropy`] has options; the ignored index is -100. [The module](self) has types, error bounds, source and rates.

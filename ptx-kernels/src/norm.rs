@@ -48,6 +48,7 @@ mod ring;
 
 use crate::rows::{Matrix, Rows, check_vector, check_vector_mut};
 use crate::workspace::Workspace;
+use half::{bf16, f16};
 use launch::{Backward, Forward, Kind, Launch};
 use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
 
@@ -62,8 +63,14 @@ pub const MODULES: &[(&str, &str)] = &[
 ];
 
 /// Element types of the norms: `f32`, `f16`, `bf16`.
+#[diagnostic::on_unimplemented(
+    message = "the norms have no kernels for elements of `{Self}`",
+    label = "expected f32, f16 or bf16"
+)]
 pub trait Float: Launch {}
-impl<T: Launch> Float for T {}
+impl Float for f32 {}
+impl Float for f16 {}
+impl Float for bf16 {}
 
 /// `out` = `x` / sqrt(mean(`x`²) + `epsilon`) · `weight`, row by row. [`Norm::rms`] has more options.
 ///

@@ -21,6 +21,7 @@
 
 mod kernel;
 
+use half::{bf16, f16};
 use kernel::rotations::rotate;
 use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
 
@@ -29,8 +30,17 @@ pub const MODULES: &[(&str, &str)] =
     &[("rotary_sm_75", kernel::rotations::VARIANTS[0].ptx), ("rotary_sm_90", kernel::rotations::VARIANTS[1].ptx)];
 
 /// Element types of heads, `f32`, `f16`, `bf16`, with positions of type `I`: `i64`, `u32`.
+#[diagnostic::on_unimplemented(
+    message = "rotary embeddings have no kernels for heads of `{Self}` with positions of `{I}`",
+    label = "expected heads of f32, f16 or bf16, and positions of i64 or u32"
+)]
 pub trait Float<I>: Launch<I> {}
-impl<I, T: Launch<I>> Float<I> for T {}
+impl Float<i64> for f32 {}
+impl Float<u32> for f32 {}
+impl Float<i64> for f16 {}
+impl Float<u32> for f16 {}
+impl Float<i64> for bf16 {}
+impl Float<u32> for bf16 {}
 
 /// The elements that make a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -24,6 +24,7 @@ mod hopper;
 mod portable;
 
 use crate::rows::{Matrix, Rows, is_hopper};
+use half::{bf16, f16};
 use hopper::tuned;
 use portable::kernels;
 use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
@@ -36,8 +37,14 @@ pub const MODULES: &[(&str, &str)] = &[
 ];
 
 /// Element types of softmax: `f32`, `f16`, `bf16`.
+#[diagnostic::on_unimplemented(
+    message = "softmax has no kernels for elements of `{Self}`",
+    label = "expected f32, f16 or bf16"
+)]
 pub trait Float: Launch {}
-impl<T: Launch> Float for T {}
+impl Float for f32 {}
+impl Float for f16 {}
+impl Float for bf16 {}
 
 /// `out` = exp(`x`) / sum(exp(`x`)), row by row.
 ///

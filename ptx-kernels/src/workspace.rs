@@ -31,15 +31,26 @@ pub(crate) const POOL_LIMIT: usize = 1 << 30;
 /// The pool grows in steps of this many bytes.
 const STEP: usize = 1 << 20;
 
-/// Scratch memory for operations on one device.
+/// Scratch memory for operations on one device, for builders with a method `workspace`.
+///
+/// Matrix products take only algorithms for which it is large enough. For others a workspace that is too small is an
+/// [`ErrorKind::Condition`], whose message has the bytes that are needed.
 ///
 /// ```
 /// # use ptx_launch::prelude::*;
 /// use ptx_kernels::workspace::Workspace;
 /// # fn main() -> ptx_launch::Result<()> {
 /// let device = Device::cpu();
-/// let workspace = Workspace::new(&device, 1 << 20)?;
+/// let mut workspace = Workspace::new(&device, 1 << 20)?;
 /// assert_eq!(workspace.bytes(), 1 << 20);
+/// # #[cfg(feature = "gemm")]
+/// # {
+/// use ptx_kernels::gemm::Gemm;
+/// let (a, mut c) = (device.upload(&[1.0f32; 16])?, device.zeros::<f32>(16)?);
+/// let (a, c_tile) = (a.tile([4, 4])?, c.tile_mut([4, 4])?);
+/// Gemm::new().workspace(&mut workspace).run(&device, a, a, c_tile)?;
+/// assert_eq!(c.download()?, [4.0; 16]);
+/// # }
 /// # Ok(())
 /// # }
 /// ```

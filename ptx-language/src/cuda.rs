@@ -1,6 +1,6 @@
 //! Names of CUDA C++ and of hosts, and their equivalents: for help only, nothing is compiled from them.
 
-/// A name of CUDA C++, and what to write instead.
+/// A name of CUDA C++ or of its bindings to other languages, and what to write instead.
 const NAMES: &[(&str, &str)] = &[
     ("threadIdx.x", "tid.x"),
     ("threadIdx.y", "tid.y"),
@@ -16,7 +16,10 @@ const NAMES: &[(&str, &str)] = &[
     ("gridDim.z", "nctaid.z"),
     ("warpSize", "32"),
     ("__syncthreads", "block::sync()"),
+    ("syncthreads", "block::sync()"),
+    ("sync_threads", "block::sync()"),
     ("__syncwarp", "warp::sync()"),
+    ("syncwarp", "warp::sync()"),
     ("__shfl_sync", "warp::broadcast(x, lane)"),
     ("__shfl_xor_sync", "warp::shuffle_xor(x, mask)"),
     ("__shfl_up_sync", "warp::shuffle_up(x, delta)"),

@@ -175,7 +175,6 @@ fn misused(name: &Addressed, spaces: &[&'static str], writes: bool) -> Option<Di
     }
     (writes && !ty.mutable).then(|| {
         let message = format!("this is a `{}`, which is only read, and the instruction writes there", ty.name());
-        let help = "take the parameter as `&mut [T]`, or the address as `GlobalMut<T>`";
-        Diagnostic::error(&codes::P0821, name.span, message).help(help)
+        Diagnostic::error(&codes::P0821, name.span, message).help(AddressTy::TO_WRITE)
     })
 }

@@ -113,7 +113,7 @@ impl Tuner {
         Tuner { batch: batch.max(1), ..self }
     }
 
-    /// Whether the second-level cache is overwritten before each turn. It is, unless this says otherwise.
+    /// Overwrites the second-level cache before each turn, as without this call, or leaves it as the launch before found it.
     pub fn cold_l2(self, cold: bool) -> Tuner {
         Tuner { cold, ..self }
     }

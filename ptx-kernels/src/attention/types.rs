@@ -11,12 +11,20 @@ use half::{bf16, f16};
 use ptx_launch::{Result, StreamRef, TensorMut, TensorRef};
 
 /// The element types: `bf16` and `f16`.
+#[diagnostic::on_unimplemented(
+    message = "attention has no kernels for elements of `{Self}`",
+    label = "expected bf16 or f16"
+)]
 pub trait Element: Kernels + Input<Self> + Cacheable + Differentiable {}
 
 impl Element for bf16 {}
 impl Element for f16 {}
 
 /// The elements of Q, K and V of a forward pass whose output has the type `T`: `T` itself, or [`E4m3`](crate::float8::E4m3).
+#[diagnostic::on_unimplemented(
+    message = "attention takes no Q, K and V of `{Self}` with an output of `{T}`",
+    label = "expected bf16 or f16, with an output of the same type; the forward pass also takes E4m3"
+)]
 pub trait Input<T>: ptx_launch::Element {
     #[doc(hidden)]
     fn attend(

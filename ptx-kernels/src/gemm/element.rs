@@ -7,6 +7,10 @@ use half::{bf16, f16};
 use ptx_launch::KernelParam;
 
 /// An element of A and B: `f32`, `f16`, `bf16`, [`E4m3`], [`E5m2`] or `i8`.
+#[diagnostic::on_unimplemented(
+    message = "a matrix product has no operands of `{Self}`",
+    label = "expected f32, f16, bf16, E4m3, E5m2 or i8"
+)]
 pub trait Operand: KernelParam + sealed::Operand {}
 
 /// An element of C, if A and B have elements of `T`: the table in [`gemm`](super) says which there are.

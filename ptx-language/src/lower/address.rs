@@ -173,7 +173,7 @@ impl<'a> Lowerer<'a> {
             Value::Address(from) if from.ty.element != to.element => {
                 format!("change the type of the elements: `.cast::<{}>()`", to.element.name())
             }
-            Value::Address(_) => "take the parameter as `&mut [T]`, or the address as `GlobalMut<T>`".to_owned(),
+            Value::Address(_) => AddressTy::TO_WRITE.to_owned(),
             _ => format!("an address comes from a parameter, a variable, or `{written}::from_addr(r)`"),
         }
     }

@@ -73,6 +73,10 @@ pub(crate) struct AddressTy {
 }
 
 impl AddressTy {
+    /// The help where memory is written through an address that is only read.
+    pub(crate) const TO_WRITE: &str =
+        "take the parameter as `&mut [T]` or `TileMut<T, …>`, or the address as `GlobalMut<T>`";
+
     /// As the user writes it.
     pub(crate) fn name(&self) -> String {
         let name = NAMES.iter().find(|(_, space, mutable)| (*space, *mutable) == (self.space, self.mutable));

@@ -4,6 +4,7 @@ use ptx_launch::prelude::*;
 fn kernel() {
     let i: u32 = blockIdx.x * blockDim.x + threadIdx.x;
     __syncthreads();
+    syncthreads();
     let old: u32 = atomicAdd(i, 1);
 }
 
