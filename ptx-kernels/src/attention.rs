@@ -89,6 +89,8 @@ pub const PTX: &[(&str, &str)] = &[
     #[cfg(feature = "attention_decode")]
     ("decode", decode::PTX),
     #[cfg(feature = "attention_decode")]
+    ("decode_tma", decode::TMA_PTX),
+    #[cfg(feature = "attention_decode")]
     ("append", decode::APPEND_PTX),
     #[cfg(feature = "attention_decode")]
     ("decode_latent", decode::LATENT_PTX),

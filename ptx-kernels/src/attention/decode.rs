@@ -1,23 +1,28 @@
 //! Decode: few queries against a cache of keys and values.
+#![allow(unsafe_code, reason = "a launch with tensor maps is vouched for here")]
 
 mod append;
 mod hopper;
 mod kernel;
 mod latent;
 mod problem;
+mod tma;
 
 pub(super) use append::kernels::PTX as APPEND_PTX;
 pub(super) use hopper::kernels::PTX as HOPPER_LATENT_PTX;
 pub(super) use kernel::kernels::{PTX, decode as entry};
 pub(super) use latent::kernels::PTX as LATENT_PTX;
 pub use problem::DecodeProblem;
+pub(super) use tma::kernels::PTX as TMA_PTX;
 
 use append::AppendProblem;
 use append::kernels::append as appending;
 use hopper::kernels::latent as hopper_entry;
 use latent::kernels::latent as latent_entry;
 use problem::Grain;
+use tma::kernels::decode as tma_entry;
 
+use super::hopper::takes_operands;
 use super::options::Attention;
 use super::places::Places;
 use super::problem::{Rows, refuse};
@@ -193,17 +198,11 @@ impl<T: Element> Attention<'_, T> {
         if let Some(lse) = &lse {
             problem.set_lse(lse.shape(), lse.strides())?;
         }
-        let instance = K::instance(problem.widest());
-        let config = entry::INSTANCES.iter().find(|(name, _)| *name == instance).map(|(_, config)| config);
-        let grain = config.map_or(Grain::default(), |config| Grain {
-            rows: config.rows(),
-            keys: config.block(),
-            part: config.part(),
-            blocks: 2,
-        });
-        problem.divide(stream.properties()?.multiprocessors, FLAGS, grain)?;
+        let mapped = takes_operands(stream, self, &[cache.k, cache.v])?;
+        let kernel = K::select(&problem, mapped);
+        problem.divide(stream.properties()?.multiprocessors, FLAGS, kernel.grain())?;
         workspace::with(stream, workspace, problem.scratch as usize, |workspace| {
-            K::decode(stream, instance, q, cache, (out, lse), workspace.parts(), problem)
+            K::decode(stream, kernel, q, cache, (out, lse), workspace.parts(), problem)
         })
     }
 
@@ -265,14 +264,14 @@ impl<T: Element> Attention<'_, T> {
 
 /// The elements of a cache for queries of type `T`: `T` itself, or [`E4m3`].
 pub trait Cached<T>: Copy + 'static {
-    /// The smallest instance that holds rows of `widest` elements.
+    /// The kernel for a call; `mapped` if tensor maps can describe the cache, on a chip that has them.
     #[doc(hidden)]
-    fn instance(widest: u32) -> entry::Instance;
+    fn select(problem: &DecodeProblem, mapped: bool) -> DecodeKernel;
 
     #[doc(hidden)]
     fn decode(
         stream: StreamRef<'_>,
-        instance: entry::Instance,
+        kernel: DecodeKernel,
         q: TensorRef<'_, T, 4>,
         cache: &KvCache<'_, Self>,
         results: (TensorMut<'_, T, 4>, Option<TensorMut<'_, f32, 3>>),
@@ -302,16 +301,16 @@ fn no_bytes() -> Error {
 }
 
 macro_rules! cached {
-    ($($query:ty: $cache:ty => $bits:expr, $bits_mut:expr, $instances:expr, $append:expr;)*) => { $(
+    ($($query:ty: $cache:ty => $bits:expr, $bits_mut:expr, $instances:expr, $mapped:expr, $append:expr;)*) => { $(
         impl Cached<$query> for $cache {
-            fn instance(widest: u32) -> entry::Instance {
-                let [narrow, most @ ..] = &$instances;
-                most.iter().rev().find(|(least, _)| widest > *least).map_or(narrow.1, |(_, instance)| *instance)
+            fn select(problem: &DecodeProblem, mapped: bool) -> DecodeKernel {
+                let exact = $mapped.iter().find(|(dim, _)| mapped && problem.dim == *dim && problem.dim_v == *dim);
+                exact.map_or_else(|| DecodeKernel::portable(problem, &$instances), |(_, instance)| DecodeKernel::Mapped(*instance))
             }
 
             fn decode(
                 stream: StreamRef<'_>,
-                instance: entry::Instance,
+                kernel: DecodeKernel,
                 q: TensorRef<'_, $query, 4>,
                 cache: &KvCache<'_, $cache>,
                 (mut out, mut lse): (TensorMut<'_, $query, 4>, Option<TensorMut<'_, f32, 3>>),
@@ -321,10 +320,22 @@ macro_rules! cached {
                 let KvCache { k, v, places: Places { lengths, table, scales } } = cache;
                 let (Some(k), Some(v)) = ($bits(*k), $bits(*v)) else { return Err(no_bytes()) };
                 let scales = scales.as_ref();
-                entry::launch(
-                    instance, stream, &q, &k, &v, lengths, table.as_ref(), scales.map(|[k, _]| k), scales.map(|[_, v]| v),
-                    &mut out, lse.as_mut(), scratch, flags, problem,
-                )
+                let (table, k_scales, v_scales) = (table.as_ref(), scales.map(|[k, _]| k), scales.map(|[_, v]| v));
+                match kernel {
+                    DecodeKernel::Portable(instance) => entry::launch(
+                        instance, stream, &q, &k, &v, lengths, table, k_scales, v_scales, &mut out, lse.as_mut(), scratch, flags, problem,
+                    ),
+                    DecodeKernel::Mapped(instance) => {
+                        let (k_map, v_map) = (tma::map(stream, &k, problem.k, &problem)?, tma::map(stream, &v, problem.v, &problem)?);
+                        // SAFETY: the maps are those of `k` and `v`, which are bound to the stream by the same launch.
+                        unsafe {
+                            tma_entry::launch(
+                                instance, stream, &k_map, &v_map, &q, &k, &v, lengths, table, k_scales, v_scales, &mut out, lse.as_mut(),
+                                scratch, flags, problem,
+                            )
+                        }
+                    }
+                }
             }
 
             fn append(
@@ -355,11 +366,51 @@ const WIDE: [(u32, entry::Instance); 4] =
 const BYTES: [(u32, entry::Instance); 3] =
     [(0, entry::Instance::d64_bytes), (64, entry::Instance::d128_bytes), (128, entry::Instance::d256_bytes)];
 
+/// Instances of the kernel with tensor maps, for rows of so many elements.
+const MAPPED: [(u32, tma_entry::Instance); 3] =
+    [(64, tma_entry::Instance::d64), (128, tma_entry::Instance::d128), (256, tma_entry::Instance::d256)];
+
+/// The same for bytes.
+const MAPPED_BYTES: [(u32, tma_entry::Instance); 2] =
+    [(128, tma_entry::Instance::d128_bytes), (256, tma_entry::Instance::d256_bytes)];
+
 cached! {
-    bf16: bf16 => Some, Some, WIDE, appending::Instance::same;
-    f16: f16 => Some, Some, WIDE, appending::Instance::same;
-    bf16: E4m3 => TensorRef::cast::<u8>, TensorMut::cast::<u8>, BYTES, appending::Instance::bytes;
-    f16: E4m3 => TensorRef::cast::<u8>, TensorMut::cast::<u8>, BYTES, appending::Instance::bytes;
+    bf16: bf16 => Some, Some, WIDE, MAPPED, appending::Instance::same;
+    f16: f16 => Some, Some, WIDE, MAPPED, appending::Instance::same;
+    bf16: E4m3 => TensorRef::cast::<u8>, TensorMut::cast::<u8>, BYTES, MAPPED_BYTES, appending::Instance::bytes;
+    f16: E4m3 => TensorRef::cast::<u8>, TensorMut::cast::<u8>, BYTES, MAPPED_BYTES, appending::Instance::bytes;
+}
+
+/// The kernels of decode.
+#[derive(Clone, Copy, Debug)]
+pub enum DecodeKernel {
+    /// With copies by `cp.async`.
+    Portable(entry::Instance),
+    /// With copies by TMA, on chips of capability 9.0 and on the CPU device: for rows of one of a few lengths.
+    Mapped(tma_entry::Instance),
+}
+
+impl DecodeKernel {
+    /// The smallest portable instance that holds the rows; `instances` are each for rows with more elements than the number.
+    fn portable(problem: &DecodeProblem, instances: &[(u32, entry::Instance)]) -> Self {
+        let fits = instances.iter().rev().find(|(least, _)| problem.widest() > *least).or(instances.first());
+        Self::Portable(fits.map_or(entry::Instance::d256, |(_, instance)| *instance))
+    }
+
+    /// The grain of its work.
+    fn grain(self) -> Grain {
+        macro_rules! grain {
+            ($entry:ident, $instance:expr) => {
+                $entry::INSTANCES.iter().find(|(name, _)| *name == $instance).map_or(Grain::default(), |(_, config)| {
+                    Grain { rows: config.rows(), keys: config.block(), part: config.part(), blocks: 2 }
+                })
+            };
+        }
+        match self {
+            Self::Portable(instance) => grain!(entry, instance),
+            Self::Mapped(instance) => grain!(tma_entry, instance),
+        }
+    }
 }
 
 /// The kernels of latent decode.

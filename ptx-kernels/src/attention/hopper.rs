@@ -49,7 +49,7 @@ fn has_kernels<T, I>(
 }
 
 /// The same with a bias or without.
-fn takes_operands<T, I>(
+pub(super) fn takes_operands<T, I>(
     stream: StreamRef<'_>,
     options: &Attention<'_, T>,
     inputs: &[TensorRef<'_, I, 4>],

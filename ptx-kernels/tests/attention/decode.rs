@@ -111,8 +111,8 @@ impl Decode {
         device.upload(&memory)
     }
 
-    /// Runs the call twice, as scratch memory must come back as it was, and compares.
-    pub fn run<T: Float, K: Stored + Cached<T>>(&self, device: &Device) -> Result<f64> {
+    /// Runs the call twice by either kernel, as scratch memory must come back as it was, and compares.
+    pub fn run<T: Float, K: Stored + Cached<T>>(&self, device: &Device, portable: bool) -> Result<f64> {
         let case = &self.case;
         let mut random = Random(case.seed);
         let heads_k = case.heads / case.group;
@@ -145,6 +145,9 @@ impl Decode {
         let mut options = Attention::<T>::new().window(case.left, case.right).soft_cap(case.cap);
         if let Some(scale) = case.scale {
             options = options.scale(scale);
+        }
+        if portable {
+            options = options.portable();
         }
         let queries = data.q.upload::<T>(device)?;
         let mut out = device.upload(&vec![T::from(CANARY); data.grad.len()])?;
@@ -263,7 +266,8 @@ pub fn random_decode(seed: u64, longest: usize) -> Decode {
     let (batch, group) = (1 + r.below(3), [1, 2, 4, 5, 8][r.below(5)]);
     let bytes = r.chance(40);
     let each = if bytes { 16 } else { 8 };
-    let dim = each * (1 + r.below(256 / each));
+    let mapped = r.chance(60);
+    let dim = if mapped { [64, 128, 256][r.below(3)] } else { each * (1 + r.below(256 / each)) };
     let keys: Vec<usize> = (0..batch).map(|_| if r.chance(10) { 0 } else { 1 + r.below(longest) }).collect();
     let case = Case {
         queries: vec![if r.chance(50) { 1 } else { 1 + r.below(16) }; batch],
@@ -271,7 +275,7 @@ pub fn random_decode(seed: u64, longest: usize) -> Decode {
         heads: group * (1 + r.below(2)),
         group,
         dim,
-        dim_v: if r.chance(70) { dim } else { each * (1 + r.below(256 / each)) },
+        dim_v: if mapped || r.chance(70) { dim } else { each * (1 + r.below(256 / each)) },
         left: r.chance(30).then(|| r.below(longest) as u32),
         right: r.chance(70).then_some(0),
         scale: r.chance(30).then_some(0.25),
@@ -281,7 +285,12 @@ pub fn random_decode(seed: u64, longest: usize) -> Decode {
         ..Case::default()
     };
     let capacity = longest + r.below(longest);
-    Decode { case, capacity, bytes, page_size: if r.chance(60) { [1, 3, 16, 64, 256][r.below(5)] } else { 0 } }
+    Decode {
+        case,
+        capacity,
+        bytes,
+        page_size: if r.chance(60) { [1, 2, 3, 12, 16, 24, 64, 256][r.below(8)] } else { 0 },
+    }
 }
 
 /// A random call of latent attention.

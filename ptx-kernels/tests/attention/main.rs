@@ -404,14 +404,16 @@ fn queries_without_keys() {
 
 fn check_decode(decode: &decode::Decode) {
     let device = device();
-    let worst = match (decode.case.half, decode.bytes) {
-        (false, false) => decode.run::<bf16, bf16>(&device),
-        (true, false) => decode.run::<f16, f16>(&device),
-        (false, true) => decode.run::<bf16, E4m3>(&device),
-        (true, true) => decode.run::<f16, E4m3>(&device),
-    };
-    let worst = worst.unwrap_or_else(|error| panic!("{error} in {decode:?}"));
-    println!("{worst:.3} of the bound: {decode:?}");
+    for portable in [false, true] {
+        let worst = match (decode.case.half, decode.bytes) {
+            (false, false) => decode.run::<bf16, bf16>(&device, portable),
+            (true, false) => decode.run::<f16, f16>(&device, portable),
+            (false, true) => decode.run::<bf16, E4m3>(&device, portable),
+            (true, true) => decode.run::<f16, E4m3>(&device, portable),
+        };
+        let worst = worst.unwrap_or_else(|error| panic!("{error} in {decode:?}, portable {portable}"));
+        println!("{worst:.3} of the bound, portable {portable}: {decode:?}");
+    }
 }
 
 #[test]
@@ -439,6 +441,28 @@ fn decode_from_a_contiguous_cache() {
 fn decode_from_a_cache_of_bytes() {
     let case = Case { queries: vec![3; 2], keys: vec![290, 70], heads: 8, group: 4, right: Some(0), ..Case::default() };
     check_decode(&decode::Decode { case, capacity: 320, bytes: true, page_size: 16 });
+}
+
+/// Rows of the lengths that have tensor maps, from boxes of 1 to 16 tokens.
+#[test]
+fn decode_by_tensor_maps() {
+    for (dim, page_size, bytes) in
+        [(64, 2, false), (64, 0, false), (128, 1, false), (128, 24, false), (128, 16, true), (256, 12, false)]
+    {
+        let case = Case {
+            queries: vec![2; 3],
+            keys: vec![150, 0, 37],
+            heads: 6,
+            group: 3,
+            dim,
+            dim_v: dim,
+            left: Some(100),
+            right: Some(0),
+            half: page_size == 2,
+            ..Case::default()
+        };
+        check_decode(&decode::Decode { case, capacity: 155, bytes, page_size });
+    }
 }
 
 fn check_latent(decode: &decode::Decode) {

@@ -50,11 +50,15 @@ pub struct DecodeProblem {
     pub(super) exponent: f32,
     /// 1 if there are factors of the heads of the cache.
     pub(super) scaled: u32,
-    pub(super) pad: u32,
+    /// Tokens of a box of the tensor maps: a power of two up to 16.
+    pub(super) box_tokens: u32,
 }
 
 /// A window that hides nothing.
 const UNLIMITED: u32 = 1 << 30;
+
+/// The most tokens of a box.
+const MOST_BOX_TOKENS: u32 = 16;
 
 /// The most queries of a sequence.
 const MOST_QUERIES: usize = 16;
@@ -123,6 +127,11 @@ impl DecodeProblem {
             blocks: 1,
             row_tiles: 1,
             scaled: u32::from(places.scales.is_some()),
+            box_tokens: if places.table.is_some() {
+                1 << page_size.trailing_zeros().min(MOST_BOX_TOKENS.ilog2())
+            } else {
+                MOST_BOX_TOKENS
+            },
             left: options.left.unwrap_or(UNLIMITED).min(UNLIMITED) as i32,
             right: options.right.unwrap_or(UNLIMITED).min(UNLIMITED) as i32,
             ..DecodeProblem::default()

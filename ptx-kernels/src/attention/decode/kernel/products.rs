@@ -32,12 +32,12 @@ pub(crate) mod products {
     fn multiply_keys<T, const C: Config>(
         s: &mut [[[f32; 4]; C.keys / 8]; 1],
         queries: &[[b32; 4]; C.head / 16],
-        tile: u32,
+        stage: &Stage,
     ) {
-        let b: u32 = fragment::rows_b::<{ C.size * C.head / 2 }>(tile);
+        let row: u32 = stage.keys::<C>();
         for k in 0..C.size * C.head / 32 {
             for j in 0..C.keys / 16 {
-                let keys: [b32; 4] = matrix::load_x4(b + (16 * j * C.pitch() + 32 * k));
+                let keys: [b32; 4] = matrix::load_x4(stage.piece::<C, { 16 * j }, k>(row));
                 if C.size == 2 {
                     matrix::multiply::<T>(&mut s[0][2 * j], queries[k], [keys[0], keys[1]]);
                     matrix::multiply::<T>(&mut s[0][2 * j + 1], queries[k], [keys[2], keys[3]]);
@@ -59,12 +59,12 @@ pub(crate) mod products {
     fn multiply_values<T, const C: Config>(
         o: &mut [[[f32; 4]; C.head / 8]; 1],
         weights: &[[[b32; 4]; C.keys / 16]; 1],
-        tile: u32,
+        stage: &Stage,
     ) {
-        let b: u32 = fragment::rows_a::<{ C.size * C.head / 2 }>(tile);
+        let row: u32 = stage.values::<C>();
         for k in 0..C.keys / 16 {
             for j in 0..C.size * C.head / 32 {
-                let values: [b32; 4] = matrix::load_x4_transposed(b + (16 * k * C.pitch() + 32 * j));
+                let values: [b32; 4] = matrix::load_x4_transposed(stage.piece::<C, { 16 * k }, j>(row));
                 for half in 0..2 {
                     if C.size == 2 {
                         matrix::multiply::<T>(

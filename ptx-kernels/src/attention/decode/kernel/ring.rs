@@ -4,6 +4,34 @@ use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod ring {
+    /// The cache of all heads and sequences: addresses of K and V.
+    struct Source {
+        k: u64,
+        v: u64,
+    }
+
+    /// A tile of keys, and of values behind them, whose rows are `pitch` bytes apart.
+    struct Stage {
+        at: u32,
+    }
+
+    impl Stage {
+        /// This lane's row of K as a right operand (`fragment::rows_b`).
+        fn keys<const C: Config>(&self) -> u32 {
+            fragment::rows_b::<{ C.size * C.head / 2 }>(self.at)
+        }
+
+        /// This lane's row of V, which is transposed as it is read (`fragment::rows_a`).
+        fn values<const C: Config>(&self) -> u32 {
+            fragment::rows_a::<{ C.size * C.head / 2 }>(self.at + C.tile())
+        }
+
+        /// The address of 32 bytes, number `STEP` of the row that is `ROWS` below a lane's.
+        fn piece<const C: Config, const ROWS: u32, const STEP: u32>(&self, row: u32) -> u32 {
+            row + (ROWS * C.pitch() + 32 * STEP)
+        }
+    }
+
     /// The cache of one head of one sequence, K and V: addresses of the rows in page 0, strides, and bytes of a row.
     struct Cache {
         from: [u64; 2],
@@ -15,6 +43,24 @@ pub(crate) mod ring {
     }
 
     impl Cache {
+        /// That of head `head` and a sequence of `len` keys.
+        fn new<const C: Config>(
+            p: &DecodeProblem,
+            source: &Source,
+            places: kv_cache::Pages,
+            head: u32,
+            len: u32,
+        ) -> Cache {
+            Cache {
+                from: [source.k + p.k[2] * head as u64, source.v + p.v[2] * head as u64],
+                pages: [p.k[0], p.v[0]],
+                slots: [p.k[1], p.v[1]],
+                bytes: [p.dim * C.size, p.dim_v * C.size],
+                places,
+                len,
+            }
+        }
+
         /// The address of a row of K (`part` 0) or V (1).
         fn row(&self, part: u32, page: u32, slot: u32) -> u64 {
             self.from[part] + page as u64 * self.pages[part] + slot as u64 * self.slots[part]
@@ -52,7 +98,7 @@ pub(crate) mod ring {
     /// that no copy waits for the table.
     struct Ring<const C: Config> {
         tiles: u32,
-        fill: u32,
+        to: u32,
         read: u32,
         entry: u32,
         slot: u32,
@@ -61,7 +107,7 @@ pub(crate) mod ring {
     impl<const C: Config> Ring<C> {
         /// The ring of this warp.
         fn new(tiles: u32) -> Ring<C> {
-            Ring { tiles: tiles + tid.x / 32 * C.ring(), fill: 0, read: 0, entry: 0, slot: 0 }
+            Ring { tiles: tiles + tid.x / 32 * C.ring(), to: 0, read: 0, entry: 0, slot: 0 }
         }
 
         /// Finds the keys of this warp's tile of a round.
@@ -70,25 +116,38 @@ pub(crate) mod ring {
             (self.entry, self.slot) = cache.places.find(token.min(cache.len.max(1) - 1));
         }
 
+        /// Begins to copy this warp's tile of a round before `end`.
+        fn fill(&mut self, cache: &Cache, round: u32, end: u32) {
+            if round < end {
+                self.begin(cache, round);
+            }
+            cp_async::commit();
+        }
+
         /// Begins to copy this warp's tile of a round, whose keys are found, and finds those of the next one.
         fn begin(&mut self, cache: &Cache, round: u32) {
             let token: u32 = round * C.block() + tid.x / 32 * C.keys;
-            cache.copy::<C>(self.tiles + self.fill * (2 * C.tile()), token, self.entry, self.slot);
-            self.fill += 1;
-            self.fill = (self.fill == C.stages).select(0, self.fill);
+            cache.copy::<C>(self.tiles + self.to * (2 * C.tile()), token, self.entry, self.slot);
+            self.to += 1;
+            self.to = (self.to == C.stages).select(0, self.to);
             self.find(cache, round + 1);
         }
 
+        /// Waits for the rows of Q, which came before the first tiles.
+        fn wait_for_queries(&self) {
+            cp_async::wait::<{ C.stages - 1 }>();
+        }
+
         /// Waits for the next tile.
-        fn wait(&self) -> u32 {
+        fn wait(&self, _cache: &Cache, _round: u32) -> Stage {
             cp_async::wait::<{ C.stages - 1 }>();
             warp::sync();
-            self.tiles + self.read * (2 * C.tile())
+            Stage { at: self.tiles + self.read * (2 * C.tile()) }
         }
 
         /// The next tile to fill.
         fn free(&self) -> u32 {
-            self.tiles + self.fill * (2 * C.tile())
+            self.tiles + self.to * (2 * C.tile())
         }
 
         /// Gives the tile back.

@@ -19,10 +19,10 @@ pub(crate) mod state {
         }
 
         /// Adds a tile of keys and values.
-        fn add<T>(&mut self, queries: &[[b32; 4]; C.head / 16], tile: u32, scores: &kv_cache::Scores, first: u32) {
+        fn add<T>(&mut self, queries: &[[b32; 4]; C.head / 16], stage: &Stage, scores: &kv_cache::Scores, first: u32) {
             let s: [[[f32; 4]; C.keys / 8]; 1];
             fragment::clear(&mut s);
-            multiply_keys::<T, C>(&mut s, queries, tile);
+            multiply_keys::<T, C>(&mut s, queries, stage);
             scores.change::<{ C.keys / 8 }>(&mut s, first);
             self.online.update(&mut s, &mut self.o, scores.exponent);
             let weights: [[[b32; 4]; C.keys / 16]; 1];
@@ -31,7 +31,7 @@ pub(crate) mod state {
             } else {
                 weights = fragment::pack::<f16, 1, { C.keys / 16 }>(&s);
             }
-            multiply_values::<T, C>(&mut self.o, &weights, tile + C.tile());
+            multiply_values::<T, C>(&mut self.o, &weights, stage);
         }
 
         /// Leaves the warp's part: sums at `sums`, as `f32` of `head` a row, of all warps one behind the other; largest scores in
