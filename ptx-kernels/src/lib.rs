@@ -16,6 +16,8 @@ pub mod float8;
 pub mod gemm;
 #[cfg(feature = "gemm")]
 pub mod grouped_gemm;
+#[cfg(any(feature = "gemm", feature = "attention_decode"))]
+mod maps;
 #[cfg(feature = "norm")]
 pub mod norm;
 #[cfg(feature = "rotary")]

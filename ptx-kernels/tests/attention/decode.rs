@@ -5,7 +5,7 @@ use crate::reference;
 use ptx_kernels::attention::{Attention, Cached, KvCache, LatentCache};
 use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
-use ptx_launch::{Element, Result, TensorMut};
+use ptx_launch::{Element, Result, TensorMut, TensorRef};
 
 /// An element of a cache.
 pub trait Stored: Element {
@@ -91,11 +91,29 @@ impl Decode {
         Places { shape: [count, *page_size], table, pages }
     }
 
+    /// Elements from row to row of a cache: in two of three cases more than a row has.
+    fn pitch(&self, dim: usize) -> usize {
+        dim + 16 * (self.case.seed as usize % 3)
+    }
+
+    /// Rows of a cache of `places` as a tensor.
+    fn tensor<'a, K: Element>(
+        &self,
+        memory: &'a Buffer<K>,
+        places: &Places,
+        heads: usize,
+        dim: usize,
+    ) -> Result<TensorRef<'a, K, 4>> {
+        let ([first, second], pitch) = (places.shape, self.pitch(dim));
+        TensorRef::strided(memory, [first, second, heads, dim], [second * heads * pitch, heads * pitch, pitch, 1])
+    }
+
     /// The cache of a field, in order of page, place, head and element.
     fn cache<K: Stored>(&self, device: &Device, places: &Places, field: &Field, dim: usize) -> Result<Buffer<K>> {
         let heads = self.case.heads / self.case.group;
         let [first, second] = places.shape;
-        let mut memory = vec![K::store(f64::NAN); first * second * heads * dim];
+        let pitch = self.pitch(dim);
+        let mut memory = vec![K::store(f64::NAN); first * second * heads * pitch];
         for (sequence, len) in self.case.keys.iter().enumerate() {
             for head in 0..heads {
                 for (token, row) in field.rows(sequence, head, *len).iter().enumerate() {
@@ -103,7 +121,7 @@ impl Decode {
                         0 => (sequence, token),
                         size => (places.table[sequence * places.pages + token / size] as usize, token % size),
                     };
-                    let at = ((page * second + slot) * heads + head) * dim;
+                    let at = ((page * second + slot) * heads + head) * pitch;
                     memory[at..at + dim].iter_mut().zip(row).for_each(|(to, x)| *to = K::store(*x / factor::<K>(head)));
                 }
             }
@@ -125,14 +143,13 @@ impl Decode {
         let out = Field::new::<T>(case, &case.queries, case.heads, case.dim_v, &mut random);
         let data = Data { q, k, v, grad: out, bias: Vec::new(), bias_shape: [0; 4], bias_strides: [0; 4] };
         let places = self.places(&mut random);
-        let [first, second] = places.shape;
         let k_cache = self.cache::<K>(device, &places, &data.k, case.dim)?;
         let v_cache = self.cache::<K>(device, &places, &data.v, case.dim_v)?;
         let lengths = device.upload(&case.keys.iter().map(|len| *len as i32).collect::<Vec<_>>())?;
         let table = device.upload(&places.table)?;
         let mut cache = KvCache::new(
-            k_cache.tile([first, second, heads_k, case.dim])?,
-            v_cache.tile([first, second, heads_k, case.dim_v])?,
+            self.tensor(&k_cache, &places, heads_k, case.dim)?,
+            self.tensor(&v_cache, &places, heads_k, case.dim_v)?,
             lengths.tile([batch])?,
         );
         if self.page_size > 0 {
@@ -179,14 +196,13 @@ impl Decode {
         let out = Field::new::<T>(case, &case.queries, case.heads, case.dim_v, &mut random);
         let data = Data { q, k, v, grad: out, bias: Vec::new(), bias_shape: [0; 4], bias_strides: [0; 4] };
         let places = self.places(&mut random);
-        let [first, second] = places.shape;
         let k_cache = self.cache::<T>(device, &places, &data.k, case.dim)?;
         let v_cache = self.cache::<T>(device, &places, &data.v, case.dim_v)?;
         let lengths = device.upload(&case.keys.iter().map(|len| *len as i32).collect::<Vec<_>>())?;
         let table = device.upload(&places.table)?;
-        let shape = |dim: usize| [first, second, heads_k, dim];
-        let mut cache =
-            KvCache::new(k_cache.tile(shape(case.dim))?, v_cache.tile(shape(case.dim_v))?, lengths.tile([batch])?);
+        let [k, v] = [(&k_cache, case.dim), (&v_cache, case.dim_v)]
+            .map(|(memory, dim)| self.tensor(memory, &places, heads_k, dim));
+        let mut cache = KvCache::new(k?, v?, lengths.tile([batch])?);
         if self.page_size > 0 {
             cache = cache.paged(table.tile([batch, places.pages])?);
         }
@@ -217,11 +233,10 @@ impl Decode {
         let out = Field::new::<T>(case, &case.queries, case.heads, case.dim_v, &mut random);
         let data = Data { q, k, v, grad: out, bias: Vec::new(), bias_shape: [0; 4], bias_strides: [0; 4] };
         let places = self.places(&mut random);
-        let [first, second] = places.shape;
         let rows = self.cache::<T>(device, &places, &data.k, case.dim)?;
         let lengths = device.upload(&case.keys.iter().map(|len| *len as i32).collect::<Vec<_>>())?;
         let table = device.upload(&places.table)?;
-        let mut cache = LatentCache::new(rows.tile([first, second, 1, case.dim])?, lengths.tile([batch])?);
+        let mut cache = LatentCache::new(self.tensor(&rows, &places, 1, case.dim)?, lengths.tile([batch])?);
         if self.page_size > 0 {
             cache = cache.paged(table.tile([batch, places.pages])?);
         }

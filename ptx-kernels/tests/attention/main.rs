@@ -459,6 +459,7 @@ fn decode_by_tensor_maps() {
             left: Some(100),
             right: Some(0),
             half: page_size == 2,
+            seed: page_size as u64,
             ..Case::default()
         };
         check_decode(&decode::Decode { case, capacity: 155, bytes, page_size });

@@ -1,7 +1,8 @@
-//! Tensor maps of operands, and those of recent ones: to encode a map takes longer than to find it.
+//! Tensor maps of operands.
 
 use super::super::params::{self, Source};
 use super::super::problem::size;
+use crate::maps::Recent;
 use ptx_launch::{ElementType, Promotion, Result, StreamRef, Swizzle, TensorMap};
 use std::cell::RefCell;
 
@@ -26,35 +27,18 @@ pub(super) struct Operand {
 }
 
 thread_local! {
-    /// Each map in the place that the hash of its operand names.
-    static RECENT: RefCell<[Option<(Operand, TensorMap)>; KEPT]> = const { RefCell::new([None; KEPT]) };
+    /// Maps of recent operands.
+    static RECENT: RefCell<Recent<Operand, KEPT>> = const { RefCell::new(Recent::new()) };
 }
 
 impl Operand {
-    /// The map. Maps of the CPU device name the device, and so are not kept.
+    /// The map.
     ///
     /// # Errors
     /// Those of [`TensorMapBuilder::build`](ptx_launch::TensorMapBuilder::build).
     pub(super) fn map(&self, stream: StreamRef<'_>) -> Result<TensorMap> {
-        if stream.properties()?.capability.is_none() {
-            return self.encode(stream);
-        }
-        RECENT.with_borrow_mut(|recent| {
-            let slot = &mut recent[self.slot()];
-            match slot {
-                Some((operand, map)) if operand == self => Ok(*map),
-                _ => self.encode(stream).map(|map| slot.insert((*self, map)).1),
-            }
-        })
-    }
-
-    /// The place of the map.
-    fn slot(&self) -> usize {
         let words = [self.source.at >> 4, u64::from(self.lines), u64::from(self.k), u64::from(self.rows)];
-        let hash = words
-            .into_iter()
-            .fold(0u64, |hash, word| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
-        hash as usize % KEPT
+        RECENT.with_borrow_mut(|recent| recent.map(stream, self, words, || self.encode(stream)))
     }
 
     fn encode(&self, stream: StreamRef<'_>) -> Result<TensorMap> {

@@ -1,0 +1,39 @@
+//! Tensor maps of recent operands: to encode a map takes longer than to find it.
+
+use ptx_launch::{Result, StreamRef, TensorMap};
+
+/// The last maps of a thread, at most `KEPT`, each in the place that the hash of its operand names.
+pub(crate) struct Recent<K, const KEPT: usize>([Option<(K, TensorMap)>; KEPT]);
+
+impl<K: Copy + PartialEq, const KEPT: usize> Recent<K, KEPT> {
+    /// No maps.
+    pub(crate) const fn new() -> Self {
+        Recent([None; KEPT])
+    }
+
+    /// The map of an operand, whose `words` differ from those of most others. Maps of the CPU device name the device, and so are not kept.
+    ///
+    /// # Errors
+    /// Those of `encode`.
+    pub(crate) fn map(
+        &mut self,
+        stream: StreamRef<'_>,
+        operand: &K,
+        words: [u64; 4],
+        encode: impl Fn() -> Result<TensorMap>,
+    ) -> Result<TensorMap> {
+        if stream.properties()?.capability.is_none() {
+            return encode();
+        }
+        let slot = &mut self.0[hash(words) as usize % KEPT];
+        match slot {
+            Some((known, map)) if known == operand => Ok(*map),
+            _ => encode().map(|map| slot.insert((*operand, map)).1),
+        }
+    }
+}
+
+/// A hash of some words.
+fn hash(words: [u64; 4]) -> u64 {
+    words.into_iter().fold(0u64, |hash, word| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
+}
