@@ -80,7 +80,9 @@ fn one(bench: &mut Bench, size: String, [batch, keys, page]: [usize; 3]) -> Resu
     let query = q.tile(shape)?;
     let portable = options.portable();
     case.ours("ours", |stream| options.decode(stream, query, &cache, out.borrow_mut().tile_mut(shape)?, None, None));
-    case.ours("portable", |stream| portable.decode(stream, query, &cache, out.borrow_mut().tile_mut(shape)?, None, None));
+    case.ours("portable", |stream| {
+        portable.decode(stream, query, &cache, out.borrow_mut().tile_mut(shape)?, None, None)
+    });
     if !bench.options.alone && page == 0 {
         let attention = cudnn::Attention {
             sequences: batch,
