@@ -61,8 +61,14 @@ pub(crate) mod ring {
         token + (token & (0 - step)) * (C.pieces() - 1)
     }
 
-    /// A warp's ring of tiles and their barriers: the ones to fill and to read next, the latter's phase, and where the table and the page have this
-    /// lane's box of the former, so that no copy waits for the table.
+    /// A box: the entry of the table, and the place in the page.
+    struct Box {
+        entry: u32,
+        slot: u32,
+    }
+
+    /// A warp's ring of tiles and their barriers: the ones to fill and to read next, and the latter's phase. The lanes have 32 boxes of the next tiles, and
+    /// the 32 behind them, so that no copy waits for the table; `number` is that of the next tile among the former.
     struct Ring<const C: Config> {
         tiles: u32,
         barriers: u32,
@@ -70,8 +76,9 @@ pub(crate) mod ring {
         to: u32,
         read: u32,
         phase: u32,
-        entry: u32,
-        slot: u32,
+        number: u32,
+        boxes: Box,
+        later: Box,
     }
 
     impl<const C: Config> Ring<C> {
@@ -85,23 +92,36 @@ pub(crate) mod ring {
                 mbarrier::fence_init();
             }
             warp::sync();
-            Ring {
-                tiles: tiles + tid.x / 32 * C.ring(),
-                barriers: own,
-                step,
-                to: 0,
-                read: 0,
-                phase: 0,
-                entry: 0,
-                slot: 0,
-            }
+            let tiles: u32 = tiles + tid.x / 32 * C.ring();
+            let none = Box { entry: 0, slot: 0 };
+            Ring { tiles, barriers: own, step, to: 0, read: 0, phase: 0, number: 0, boxes: none, later: none }
         }
 
-        /// Finds this lane's box of the warp's tile of a round; those behind the last key are the last one.
+        /// This lane's box of this warp's tiles from a round on; those behind the last key are the last one.
+        fn locate(&self, cache: &Cache, round: u32) -> Box {
+            let at: u32 = laneid * self.step;
+            let first: u32 = (round + at / C.keys) * C.block() + tid.x / 32 * C.keys;
+            let last: u32 = (cache.len.max(1) - 1) & (0 - self.step);
+            let (entry, slot): (u32, u32) = cache.places.find((first + at % C.keys).min(last));
+            Box { entry, slot }
+        }
+
+        /// Finds the boxes of this warp's tiles from a round on.
         fn find(&mut self, cache: &Cache, round: u32) {
-            let first: u32 = round * C.block() + tid.x / 32 * C.keys;
-            let token: u32 = first + (laneid * self.step & (C.keys - 1));
-            (self.entry, self.slot) = cache.places.find(token.min(cache.len.max(1) - 1 & (0 - self.step)));
+            self.number = 0;
+            self.boxes = self.locate(cache, round);
+            self.later = self.locate(cache, round + 32 * self.step / C.keys);
+        }
+
+        /// Moves on to the next tile, that of a round.
+        fn find_next(&mut self, cache: &Cache, round: u32) {
+            self.number += 1;
+            let tiles: u32 = 32 * self.step / C.keys;
+            if self.number == tiles {
+                self.number = 0;
+                self.boxes = self.later;
+                self.later = self.locate(cache, round + tiles);
+            }
         }
 
         /// Begins to copy this warp's tile of a round before `end`, whose boxes are found, and finds those of the next one.
@@ -113,16 +133,17 @@ pub(crate) mod ring {
                     mbarrier::arrive_expect(bar, known.select(2 * C.tile(), 0));
                 }
                 warp::sync();
-                if known & (laneid * self.step < C.keys) {
-                    let page: u32 = cache.places.page(self.entry);
-                    let at: [u32; 5] = [0, self.slot, 0, cache.head, page];
-                    let to: u32 = self.tiles + self.to * (2 * C.tile()) + laneid * self.step * (PIECE * C.pieces());
+                let own: u32 = laneid * self.step;
+                if known & (own / C.keys == self.number) {
+                    let page: u32 = cache.places.page(self.boxes.entry);
+                    let at: [u32; 5] = [0, self.boxes.slot, 0, cache.head, page];
+                    let to: u32 = self.tiles + self.to * (2 * C.tile()) + own % C.keys * (PIECE * C.pieces());
                     tma::load_5d(to, cache.source.k, at, bar);
                     tma::load_5d(to + C.tile(), cache.source.v, at, bar);
                 }
                 self.to += 1;
                 self.to = (self.to == C.stages).select(0, self.to);
-                self.find(cache, round + 1);
+                self.find_next(cache, round + 1);
             }
         }
 
