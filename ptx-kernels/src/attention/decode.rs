@@ -175,6 +175,9 @@ impl<T: Element> Attention<'_, T> {
     /// the number of multiprocessors, and not on the order in which blocks end. A length counts as the capacity of the cache if it exceeds it, and as 0 if
     /// it is negative; a number of a page that leads out of the cache as the last page.
     ///
+    /// On Hopper, TMA copies the cache where K and V have rows of the same length, 64, 128 or 256 elements, and none of their strides is 0.
+    /// [`portable`](Attention::portable) turns that off.
+    ///
     /// # Errors
     /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if shapes do not fit, or with a bias, cumulative lengths or
     /// [`top_left`](Attention::top_left); and as every launch. A sequence has fewer than 2^29 tokens.
@@ -304,7 +307,8 @@ macro_rules! cached {
     ($($query:ty: $cache:ty => $bits:expr, $bits_mut:expr, $instances:expr, $mapped:expr, $append:expr;)*) => { $(
         impl Cached<$query> for $cache {
             fn select(problem: &DecodeProblem, mapped: bool) -> DecodeKernel {
-                let exact = $mapped.iter().find(|(dim, _)| mapped && problem.dim == *dim && problem.dim_v == *dim);
+                let size = size_of::<$cache>() as u32;
+                let exact = $mapped.iter().find(|(dim, _)| mapped && problem.has_boxes(*dim, size));
                 exact.map_or_else(|| DecodeKernel::portable(problem, &$instances), |(_, instance)| DecodeKernel::Mapped(*instance))
             }
 

@@ -60,6 +60,9 @@ const UNLIMITED: u32 = 1 << 30;
 /// The most tokens of a box.
 const MOST_BOX_TOKENS: u32 = 16;
 
+/// The fewest bytes of a box that is copied faster than by `cp.async`.
+const LEAST_BOX: u32 = 1024;
+
 /// The most queries of a sequence.
 const MOST_QUERIES: usize = 16;
 
@@ -172,6 +175,11 @@ impl DecodeProblem {
         self.reach[4] = reach(&shape, &strides);
         self.logged = 1;
         Ok(())
+    }
+
+    /// Returns true if rows of K and V have `dim` elements of `size` bytes, and boxes are large enough for TMA.
+    pub(super) fn has_boxes(&self, dim: u32, size: u32) -> bool {
+        self.dim == dim && self.dim_v == dim && self.box_tokens * dim * size >= LEAST_BOX
     }
 
     /// Most elements of a row.

@@ -126,6 +126,12 @@ pub(crate) mod kernels {
             self.rings() + 2 * ROWS * (self.head + 8) + 8 * ROWS * self.warps + 16 + 8 * self.stages * self.warps
         }
 
+        /// Registers of a thread, so that two blocks fit a multiprocessor.
+        const fn registers(&self) -> u32 {
+            let most = 65536 / (64 * self.warps) / 8 * 8;
+            if most > 255 { 255 } else { most }
+        }
+
         /// Packed rows of a block.
         pub(crate) const fn rows(&self) -> u32 {
             ROWS
@@ -144,15 +150,16 @@ pub(crate) mod kernels {
         grid = p.blocks(),
         pdl,
         shared = C.shared(),
+        max_regs = C.registers(),
         instances = [
             d64 = (bf16, bf16, Config { head: 64, size: 2, warps: 6, keys: 32, stages: 2 }),
             d64 = (f16, f16, Config { head: 64, size: 2, warps: 6, keys: 32, stages: 2 }),
-            d128 = (bf16, bf16, Config { head: 128, size: 2, warps: 6, keys: 16, stages: 2 }),
-            d128 = (f16, f16, Config { head: 128, size: 2, warps: 6, keys: 16, stages: 2 }),
+            d128 = (bf16, bf16, Config { head: 128, size: 2, warps: 4, keys: 16, stages: 3 }),
+            d128 = (f16, f16, Config { head: 128, size: 2, warps: 4, keys: 16, stages: 3 }),
             d256 = (bf16, bf16, Config { head: 256, size: 2, warps: 3, keys: 16, stages: 2 }),
             d256 = (f16, f16, Config { head: 256, size: 2, warps: 3, keys: 16, stages: 2 }),
-            d128_bytes = (bf16, u8, Config { head: 128, size: 1, warps: 6, keys: 32, stages: 2 }),
-            d128_bytes = (f16, u8, Config { head: 128, size: 1, warps: 6, keys: 32, stages: 2 }),
+            d128_bytes = (bf16, u8, Config { head: 128, size: 1, warps: 4, keys: 32, stages: 3 }),
+            d128_bytes = (f16, u8, Config { head: 128, size: 1, warps: 4, keys: 32, stages: 3 }),
             d256_bytes = (bf16, u8, Config { head: 256, size: 1, warps: 3, keys: 32, stages: 2 }),
             d256_bytes = (f16, u8, Config { head: 256, size: 1, warps: 3, keys: 32, stages: 2 }),
         ],
