@@ -175,8 +175,9 @@ impl<T: Element> Attention<'_, T> {
     /// the number of multiprocessors, and not on the order in which blocks end. A length counts as the capacity of the cache if it exceeds it, and as 0 if
     /// it is negative; a number of a page that leads out of the cache as the last page.
     ///
-    /// On Hopper, TMA copies the cache where K and V have rows of the same length, 64, 128 or 256 elements, and none of their strides is 0.
-    /// [`portable`](Attention::portable) turns that off.
+    /// On Hopper, TMA copies a cache whose rows of K and V have 64, 128 or 256 elements (with [`E4m3`](crate::float8::E4m3) 128 or 256), if none of its strides
+    /// is 0. A copy takes as many tokens of a head as the largest power of two that divides a page has, at most 16; below 1 KB the kernel is that of other
+    /// chips, as it is with [`portable`](Attention::portable).
     ///
     /// # Errors
     /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if shapes do not fit, or with a bias, cumulative lengths or
