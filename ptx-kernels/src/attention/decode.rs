@@ -175,9 +175,9 @@ impl<T: Element> Attention<'_, T> {
     /// the number of multiprocessors, and not on the order in which blocks end. A length counts as the capacity of the cache if it exceeds it, and as 0 if
     /// it is negative; a number of a page that leads out of the cache as the last page.
     ///
-    /// On Hopper, TMA copies a cache whose rows of K and V have 64, 128 or 256 elements (with [`E4m3`](crate::float8::E4m3) 128 or 256), if none of its strides
-    /// is 0. A copy takes as many tokens of a head as the largest power of two that divides a page has, at most 16; below 1 KB the kernel is that of other
-    /// chips, as it is with [`portable`](Attention::portable).
+    /// On Hopper, TMA copies a cache whose rows of K and V have 64, 128 or 256 elements and strides other than 0, if pages have an even number of tokens. With
+    /// [`E4m3`](crate::float8::E4m3) rows have 128 or 256 elements, and pages a multiple of 4 tokens. Other calls, and those with
+    /// [`portable`](Attention::portable), take the kernel of other chips.
     ///
     /// # Errors
     /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if shapes do not fit, or with a bias, cumulative lengths or

@@ -447,7 +447,7 @@ fn decode_from_a_cache_of_bytes() {
 #[test]
 fn decode_by_tensor_maps() {
     for (dim, page_size, bytes) in
-        [(64, 8, false), (64, 0, false), (128, 4, false), (128, 24, false), (128, 16, true), (256, 6, false)]
+        [(64, 2, false), (64, 0, false), (128, 4, false), (128, 24, false), (128, 16, true), (256, 6, false)]
     {
         let case = Case {
             queries: vec![2; 3],
@@ -458,7 +458,7 @@ fn decode_by_tensor_maps() {
             dim_v: dim,
             left: Some(100),
             right: Some(0),
-            half: page_size == 8,
+            half: page_size == 2,
             seed: page_size as u64,
             ..Case::default()
         };

@@ -60,8 +60,8 @@ const UNLIMITED: u32 = 1 << 30;
 /// The most tokens of a box.
 const MOST_BOX_TOKENS: u32 = 16;
 
-/// The fewest bytes of a box that is copied faster than by `cp.async`.
-const LEAST_BOX: u32 = 1024;
+/// The fewest tokens of a box that is copied faster than by `cp.async`, times the bytes of an element.
+const LEAST_BOX: u32 = 4;
 
 /// The most queries of a sequence.
 const MOST_QUERIES: usize = 16;
@@ -177,9 +177,9 @@ impl DecodeProblem {
         Ok(())
     }
 
-    /// Returns true if rows of K and V have `dim` elements of `size` bytes, and boxes are large enough for TMA.
+    /// Returns true if rows of K and V have `dim` elements of `size` bytes, and boxes have enough tokens for TMA.
     pub(super) fn has_boxes(&self, dim: u32, size: u32) -> bool {
-        self.dim == dim && self.dim_v == dim && self.box_tokens * dim * size >= LEAST_BOX
+        self.dim == dim && self.dim_v == dim && self.box_tokens * size >= LEAST_BOX
     }
 
     /// Most elements of a row.
