@@ -39,7 +39,8 @@ pub(crate) mod spare {
             warp::broadcast(claimed, 0)
         }
 
-        /// Clears tiles until there are no more. No warp waits before that, so that pieces may wait for it.
+        /// Clears tiles until there are no more. No warp waits before that, so that pieces may wait for it: a block ends a piece when it has the next one, so a
+        /// warp that waited for a head's pieces before it cleared sums of later ones would wait forever.
         fn clear(&self) {
             const BYTES: u32 = 4 * C.queries * C.head;
             let (first, count): (u64, u32) = (self.sums(self.cleared), self.tiles());
