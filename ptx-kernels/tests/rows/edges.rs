@@ -7,7 +7,7 @@ use ptx_kernels::cross_entropy::{CrossEntropy, cross_entropy};
 use ptx_kernels::norm::{Norm, NormBackward};
 use ptx_kernels::rotary::{Angles, Pairs, Rotary};
 use ptx_kernels::softmax::{Softmax, softmax, softmax_backward};
-use ptx_launch::{ErrorKind, Result, TensorMut, TensorRef};
+use ptx_launch::{Device, ErrorKind, Result, TensorMut, TensorRef};
 
 /// An error of this kind that names all of these.
 #[track_caller]
@@ -20,7 +20,8 @@ fn names(wrong: Result<()>, kind: ErrorKind, parts: &[&str]) {
 #[test]
 fn errors_name_the_argument() -> Result<()> {
     use ErrorKind::{Condition, WrongDevice};
-    let (device, other) = (device(), device());
+    // On a GPU, too, the CPU device is another one.
+    let (device, other) = (device(), Device::cpu());
     let (x, line) = (device.zeros::<f32>(64)?, device.zeros::<f32>(64)?);
     let (mut out, mut far) = (device.zeros::<f32>(64)?, other.zeros::<f32>(64)?);
     let (square, wide) = (|| x.tile([4, 8]).unwrap(), || x.tile([4, 9]).unwrap());
