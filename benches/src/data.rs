@@ -245,7 +245,24 @@ pub fn error<T: Value>(stream: &Stream, x: &Buffer<T>, reference: &Buffer<T>) ->
     relative(&sums)
 }
 
+/// The larger one of two errors; not a number if one of them is not.
+pub fn worse(one: f64, other: f64) -> f64 {
+    if one.is_nan() || one > other { one } else { other }
+}
+
 fn relative(sums: &Buffer<f64>) -> Result<f64> {
     let sums = sums.download()?;
     Ok((sums[0] / sums[1].max(f64::MIN_POSITIVE)).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::worse;
+
+    #[test]
+    fn an_error_that_is_no_number_is_the_worst() {
+        assert_eq!(worse(1.0, 2.0), 2.0);
+        assert_eq!(worse(2.0, 1.0), 2.0);
+        assert!(worse(f64::NAN, 1.0).is_nan() && worse(1.0, f64::NAN).is_nan());
+    }
 }

@@ -64,9 +64,7 @@ impl<O: Sum> Task<O> {
         for group in 0..self.count {
             let part = |len: usize| group * len..(group + 1) * len;
             let (a, b, c) = (self.a.slice(part(m * k))?, self.b.slice(part(k * n))?, c.slice(part(m * n))?);
-            let error = O::part_error(stream, &Product::new(self.shape, true, false), (a, b, c))?;
-            // `max` would forget what is not a number.
-            worst = if error > worst || error.is_nan() { error } else { worst };
+            worst = data::worse(worst, O::part_error(stream, &Product::new(self.shape, true, false), (a, b, c))?);
         }
         Ok(worst)
     }

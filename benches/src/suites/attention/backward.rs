@@ -105,8 +105,7 @@ fn one(bench: &mut Bench, row: &Row) -> Result<()> {
 fn error(stream: &Stream, found: &Gradients, expected: &Gradients) -> Result<f64> {
     let mut worst: f64 = 0.0;
     for (found, expected) in found.iter().zip(expected) {
-        let error = data::error(stream, found, expected)?;
-        worst = if error.is_nan() { f64::NAN } else { worst.max(error) };
+        worst = data::worse(worst, data::error(stream, found, expected)?);
     }
     Ok(worst)
 }

@@ -1,6 +1,7 @@
 //! Whole results in `f64`, of small problems: the output and the gradients.
 
 use super::row::Row;
+use crate::data::worse;
 use ptx_launch::prelude::*;
 
 /// A row of an output in `f64`: of a query against `count` keys and values, whose rows the functions give.
@@ -109,5 +110,5 @@ fn heads_of(row: &Row, [q, k, v, out_grad]: [&Rows; 4], head_k: usize) -> Exact 
 pub fn largest_error(found: &[bf16], exact: &[f64]) -> f64 {
     let largest = exact.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
     let errors = found.iter().zip(exact).map(|(found, exact)| (found.to_f64() - exact).abs() / largest);
-    errors.fold(0.0, |worst: f64, error| if error.is_nan() { f64::NAN } else { worst.max(error) })
+    errors.fold(0.0, worse)
 }
