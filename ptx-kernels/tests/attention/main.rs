@@ -345,7 +345,7 @@ fn the_hopper_gradients_of_many_pieces() {
 fn the_hopper_gradients_of_many_heads() {
     let case = Case { queries: vec![100; 3], keys: vec![150; 3], heads: 4, dim: 64, dim_v: 64, ..Case::default() };
     check(&case);
-    check(&Case { heads: 8, group: 2, right: Some(0), ..case.clone() });
+    check(&Case { group: 2, right: Some(0), ..case.clone() });
     check(&Case { queries: vec![70; 3], dim: 128, dim_v: 128, right: Some(0), layout: Layout::Bhsd, ..case });
 }
 
