@@ -34,7 +34,7 @@ pub fn grads<'a>(row: &Row, [q, k, v]: &'a mut Gradients) -> Result<Grads<'a, bf
     Ok(Grads { q: q.tile_mut(shape)?.into(), k: k.tile_mut(shape_k)?.into(), v: v.tile_mut(shape_k)?.into() })
 }
 
-/// What a forward pass leaves for the backward pass. The inputs are Q, K, V and the gradient of the output.
+/// The operands of the backward pass: the inputs (Q, K, V and the gradient of the output) and the results of the forward pass.
 pub fn saved<'a>(
     row: &Row,
     [q, k, v, out_grad]: [&'a Buffer<bf16>; 4],
