@@ -317,7 +317,8 @@ macro_rules! warp_groups {
 
                     /// Adds the next parts of K to the sums, in order; `left` are there.
                     fn add_group<S, const N: u32>(acc: &mut [S; N], from: u64, left: u32) {
-                        const AT_ONCE: u32 = if N % 64 == 0 { 64 } else if N % 32 == 0 { 32 } else if N % 16 == 0 { 16 } else if N < 16 { N } else { 4 };
+                        const EVEN: u32 = if N % 64 == 0 { 64 } else if N % 32 == 0 { 32 } else { 16 };
+                        const AT_ONCE: u32 = if N % EVEN == 0 { EVEN } else if N < EVEN { N } else { 4 };
                         for piece in 0..N / AT_ONCE {
                             let more: [[S; AT_ONCE]; group(N)];
                             for part in 0..group(N) {

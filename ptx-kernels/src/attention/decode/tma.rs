@@ -34,7 +34,7 @@ struct Boxes {
 impl Boxes {
     /// Those of a cache; `strides` are those of page, place in a page, and head in bytes.
     fn new<K>(tensor: &TensorRef<'_, K, 4>, [page, slot, head]: [u64; 3], p: &DecodeProblem) -> Self {
-        let each = PIECE / size_of::<K>();
+        let each = kernels::PIECE as usize / size_of::<K>();
         let shape = [p.pages as usize, p.heads_k as usize, p.dim as usize / each, p.page_size as usize, each];
         // A dimension of one element may have any stride, but a map wants multiples of 16 bytes.
         let stride = |at: usize, bytes: u64| if shape[at] == 1 { each } else { bytes as usize / size_of::<K>() };
@@ -50,9 +50,6 @@ impl Boxes {
         map.swizzle(Swizzle::B128).promotion(Promotion::B128).build()
     }
 }
-
-/// Bytes of a piece of a row.
-const PIECE: usize = 128;
 
 /// The map of K or V; `strides` are those of page, place in a page, and head in bytes.
 pub(super) fn map<K: TensorElement>(
@@ -94,7 +91,7 @@ pub(crate) mod kernels {
     const ROWS: u32 = 16;
 
     /// Bytes of a piece of a row.
-    const PIECE: u32 = 128;
+    pub(crate) const PIECE: u32 = 128;
 
     impl Config {
         /// Keys of a round: a tile of each warp.
