@@ -42,6 +42,7 @@ mod e4m3;
 mod factors;
 mod forward;
 mod hopper;
+mod maps;
 #[allow(unreachable_pub, reason = "the sealed trait of the element types names them")]
 mod optional;
 #[allow(dead_code, reason = "each operation uses a part")]

@@ -16,7 +16,7 @@ pub mod float8;
 pub mod gemm;
 #[cfg(feature = "gemm")]
 pub mod grouped_gemm;
-#[cfg(any(feature = "gemm", feature = "attention_decode"))]
+#[cfg(any(feature = "gemm", feature = "attention_forward"))]
 mod maps;
 #[cfg(feature = "norm")]
 pub mod norm;

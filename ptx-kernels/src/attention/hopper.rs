@@ -7,6 +7,7 @@ mod dense;
 pub(super) mod e4m3;
 pub(super) mod forward;
 
+use super::maps::Boxes;
 use super::options::Attention;
 use super::problem::Problem;
 use crate::workspace;
@@ -144,16 +145,10 @@ fn tensor_map<T, I: TensorElement>(
     tensor: &TensorRef<'_, I, 4>,
     [rows, columns]: [u32; 2],
 ) -> Result<TensorMap> {
-    let (shape, mut strides) = (options.layout.order(tensor.shape()), options.layout.order(tensor.strides()));
-    // A dimension of one element may have any stride, but a map wants multiples of 16 bytes.
-    for at in 0..3 {
-        if shape[at] == 1 {
-            strides[at] = shape[at + 1..].iter().product();
-        }
-    }
-    let map = TensorMap::of(stream, tensor, &shape)?.strides(&strides);
+    let (shape, strides) = (options.layout.order(tensor.shape()), options.layout.order(tensor.strides()));
     let swizzle = if columns as usize * size_of::<I>() == 64 { Swizzle::B64 } else { Swizzle::B128 };
-    map.tile(&[1, rows as usize, 1, columns as usize]).swizzle(swizzle).build()
+    let tile = [1, rows as usize, 1, columns as usize];
+    Boxes::new(I::TYPE, tensor.address(), shape, strides, tile).swizzle(swizzle).map(stream)
 }
 
 /// Heads of Q that blocks take at a time, the longest tiles of all of them first: of those that share keys and values of at most [`SECTION`] MB, as

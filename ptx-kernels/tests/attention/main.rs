@@ -9,8 +9,11 @@
     reason = "tests"
 )]
 
+mod allocation;
 mod append;
 mod case;
+#[path = "../counting/mod.rs"]
+mod counting;
 mod decode;
 mod e4m3;
 mod edges;

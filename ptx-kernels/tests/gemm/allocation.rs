@@ -1,33 +1,9 @@
 //! A choice allocates nothing, whether the thread keeps it or not.
-#![allow(unsafe_code, reason = "an allocator that counts")]
 
+use crate::counting::allocations;
 use half::bf16;
 use ptx_kernels::gemm::Gemm;
 use ptx_launch::{Result, TensorRef};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-/// Counts the allocations of each thread.
-struct Counting;
-
-thread_local!(static ALLOCATIONS: Cell<u64> = const { Cell::new(0) });
-
-// SAFETY: passes everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: passed on.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_choice_allocates_nothing() -> Result<()> {
@@ -44,8 +20,8 @@ fn a_choice_allocates_nothing() -> Result<()> {
         Ok(())
     };
     choose()?;
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     choose()?;
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(allocations() - before, 0);
     Ok(())
 }

@@ -9,6 +9,8 @@
 mod allocation;
 mod assemble;
 mod cases;
+#[path = "../counting/mod.rs"]
+mod counting;
 mod dense;
 mod grouped;
 mod random;

@@ -8,59 +8,25 @@
 mod ring;
 
 use super::problem::DecodeProblem;
-use crate::maps::Recent;
+use crate::attention::maps::Boxes;
 use ptx_launch::prelude::*;
 use ptx_launch::{Promotion, Result, StreamRef, Swizzle, TensorElement, TensorMap, TensorRef};
-use std::cell::RefCell;
 
-/// Maps that a thread keeps: of the caches of all layers of a model.
-const KEPT: usize = 256;
-
-thread_local! {
-    /// Maps of recent caches.
-    static RECENT: RefCell<Recent<Boxes, KEPT>> = const { RefCell::new(Recent::new()) };
-}
-
-/// A cache of K or V as a map describes it: pages of tokens of heads, whose rows are pieces of 128 bytes, in boxes of `box_tokens` tokens of a head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Boxes {
-    address: u64,
-    /// Pages, heads, pieces of a row, tokens of a page, elements of a piece; and strides in elements.
-    shape: [usize; 5],
-    strides: [usize; 5],
-    tokens: u32,
-}
-
-impl Boxes {
-    /// Those of a cache; `strides` are those of page, place in a page, and head in bytes.
-    fn new<K>(tensor: &TensorRef<'_, K, 4>, [page, slot, head]: [u64; 3], p: &DecodeProblem) -> Self {
-        let each = kernels::PIECE as usize / size_of::<K>();
-        let shape = [p.pages as usize, p.heads_k as usize, p.dim as usize / each, p.page_size as usize, each];
-        // A dimension of one element may have any stride, but a map wants multiples of 16 bytes.
-        let stride = |at: usize, bytes: u64| if shape[at] == 1 { each } else { bytes as usize / size_of::<K>() };
-        let strides = [stride(0, page), stride(1, head), each, stride(3, slot), 1];
-        Boxes { address: tensor.address(), shape, strides, tokens: p.box_tokens }
-    }
-
-    /// The map. Fetches of 256 bytes to the second-level cache would read a tenth slower.
-    fn encode<K: TensorElement>(&self, stream: StreamRef<'_>) -> Result<TensorMap> {
-        let [.., pieces, _, each] = self.shape;
-        let map = TensorMap::of_address(stream, K::TYPE, self.address, &self.shape).strides(&self.strides);
-        let map = map.tile(&[1, 1, pieces, self.tokens as usize, each]);
-        map.swizzle(Swizzle::B128).promotion(Promotion::B128).build()
-    }
-}
-
-/// The map of K or V; `strides` are those of page, place in a page, and head in bytes.
+/// The map of K or V as (pages, heads, pieces of a row, tokens of a page, elements of a piece), in boxes of `box_tokens` tokens of a head; `strides` are those of
+/// page, place in a page, and head in bytes. Fetches of 256 bytes to the second-level cache would read a tenth slower.
 pub(super) fn map<K: TensorElement>(
     stream: StreamRef<'_>,
     tensor: &TensorRef<'_, K, 4>,
     strides: [u64; 3],
     p: &DecodeProblem,
 ) -> Result<TensorMap> {
-    let boxes = Boxes::new(tensor, strides, p);
-    let words = [boxes.address >> 4, u64::from(p.pages), u64::from(p.page_size), u64::from(p.heads_k)];
-    RECENT.with_borrow_mut(|recent| recent.map(stream, &boxes, words, || boxes.encode::<K>(stream)))
+    let each = kernels::PIECE as usize / size_of::<K>();
+    let [page, slot, head] = strides.map(|bytes| bytes as usize / size_of::<K>());
+    let pieces = p.dim as usize / each;
+    let shape = [p.pages as usize, p.heads_k as usize, pieces, p.page_size as usize, each];
+    let tile = [1, 1, pieces, p.box_tokens as usize, each];
+    let boxes = Boxes::new(K::TYPE, tensor.address(), shape, [page, head, each, slot, 1], tile);
+    boxes.swizzle(Swizzle::B128).promotion(Promotion::B128).map(stream)
 }
 
 /// The kernel and its parts.

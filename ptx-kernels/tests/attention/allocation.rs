@@ -1,0 +1,46 @@
+//! Calls that have run once on a stream allocate nothing on the host: tensor maps are kept, workspaces are there.
+
+use crate::counting::allocations;
+use half::bf16;
+use ptx_kernels::attention::{Attention, Grads, KvCache, Saved};
+use ptx_launch::Result;
+use ptx_launch::prelude::*;
+
+/// Two sizes in the same memory, in turns: a kept map is that of its own size.
+#[test]
+#[ignore = "needs a GPU of compute capability 9.0"]
+fn calls_allocate_nothing() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let ones = || device.upload(&vec![bf16::ONE; 2 * 256 * 64]);
+    let (q, k, v, out_grad, mut out) = (ones()?, ones()?, ones()?, ones()?, ones()?);
+    let (mut lse, mut grads) = (device.zeros::<f32>(2 * 256)?, [ones()?, ones()?, ones()?]);
+    let (lengths, mut decoded) = (device.upload(&[100, 7])?, ones()?);
+    let options = Attention::<bf16>::new();
+    let mut call = |tokens: usize| -> Result<()> {
+        let (shape, rows) = ([2, tokens, 1, 64], [2, 1, tokens]);
+        let [tq, tk, tv] = [q.tile(shape)?, k.tile(shape)?, v.tile(shape)?];
+        options.forward_with_lse(&device, tq, tk, tv, out.tile_mut(shape)?, lse.tile_mut(rows)?)?;
+        let saved = Saved {
+            q: tq.into(),
+            k: tk.into(),
+            v: tv.into(),
+            out: out.tile(shape)?.into(),
+            lse: lse.tile(rows)?.into(),
+            out_grad: out_grad.tile(shape)?.into(),
+        };
+        let [dq, dk, dv] = &mut grads;
+        let to = Grads { q: dq.tile_mut(shape)?.into(), k: dk.tile_mut(shape)?.into(), v: dv.tile_mut(shape)?.into() };
+        options.backward(&device, &saved, to, None)?;
+        let cache = KvCache::new(tk, tv, lengths.tile([2])?);
+        let one = [2, 1, 1, 64];
+        options.decode(&device, q.tile(one)?, &cache, decoded.tile_mut(one)?, None, None)
+    };
+    let mut calls = || [256, 128, 64].into_iter().try_for_each(&mut call);
+    calls()?;
+    let before = allocations();
+    calls()?;
+    assert_eq!(allocations() - before, 0);
+    // The last call had 64 tokens, and all rows of V are ones.
+    assert!(out.download()?.iter().chain(&decoded.download()?).all(|value| *value == bf16::ONE));
+    Ok(())
+}
