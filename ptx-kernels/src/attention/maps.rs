@@ -75,8 +75,10 @@ impl Boxes {
     /// # Errors
     /// Those of [`TensorMapBuilder::build`](ptx_launch::TensorMapBuilder::build).
     pub(crate) fn map(&self, stream: StreamRef<'_>) -> Result<TensorMap> {
-        let [outer, inner] = [self.shape[0], self.shape[1]].map(|extent| extent as u64);
-        let words = [self.address >> 4, outer, inner, self.tile[1] as u64];
+        let pair = |[low, high]: [usize; 2]| low as u64 | (high as u64) << 32;
+        let Boxes { shape, strides, tile, .. } = self;
+        let words =
+            [self.address >> 4, pair([shape[0], shape[1]]), pair([shape[2], shape[3]]), pair([strides[1], tile[1]])];
         RECENT.with_borrow_mut(|recent| recent.map(stream, self, words, || self.encode(stream)))
     }
 

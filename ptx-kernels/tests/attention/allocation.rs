@@ -16,10 +16,13 @@ fn calls_allocate_nothing() -> Result<()> {
     let (mut lse, mut grads) = (device.zeros::<f32>(2 * 256)?, [ones()?, ones()?, ones()?]);
     let (lengths, mut decoded) = (device.upload(&[100, 7])?, ones()?);
     let options = Attention::<bf16>::new();
-    let mut call = |tokens: usize| -> Result<()> {
+    // The allocations of each pass.
+    let mut call = |tokens: usize| -> Result<[u64; 3]> {
         let (shape, rows) = ([2, tokens, 1, 64], [2, 1, tokens]);
         let [tq, tk, tv] = [q.tile(shape)?, k.tile(shape)?, v.tile(shape)?];
+        let start = allocations();
         options.forward_with_lse(&device, tq, tk, tv, out.tile_mut(shape)?, lse.tile_mut(rows)?)?;
+        let forward = allocations();
         let saved = Saved {
             q: tq.into(),
             k: tk.into(),
@@ -31,15 +34,17 @@ fn calls_allocate_nothing() -> Result<()> {
         let [dq, dk, dv] = &mut grads;
         let to = Grads { q: dq.tile_mut(shape)?.into(), k: dk.tile_mut(shape)?.into(), v: dv.tile_mut(shape)?.into() };
         options.backward(&device, &saved, to, None)?;
-        let cache = KvCache::new(tk, tv, lengths.tile([2])?);
-        let one = [2, 1, 1, 64];
-        options.decode(&device, q.tile(one)?, &cache, decoded.tile_mut(one)?, None, None)
+        let backward = allocations();
+        let (cache, one) = (KvCache::new(tk, tv, lengths.tile([2])?), [2, 1, 1, 64]);
+        options.decode(&device, q.tile(one)?, &cache, decoded.tile_mut(one)?, None, None)?;
+        Ok([forward - start, backward - forward, allocations() - backward])
     };
-    let mut calls = || [256, 128, 64].into_iter().try_for_each(&mut call);
-    calls()?;
-    let before = allocations();
-    calls()?;
-    assert_eq!(allocations() - before, 0);
+    for repeats in [false, true] {
+        for tokens in [256, 128, 64] {
+            let counts = call(tokens)?;
+            assert!(!repeats || counts == [0; 3], "{tokens} tokens: {counts:?}");
+        }
+    }
     // The last call had 64 tokens, and all rows of V are ones.
     assert!(out.download()?.iter().chain(&decoded.download()?).all(|value| *value == bf16::ONE));
     Ok(())
