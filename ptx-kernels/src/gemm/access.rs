@@ -14,7 +14,8 @@ pub(crate) struct Access {
     pub(crate) is_copied: bool,
 }
 
-/// An operand's copy: dense rows, along K or along the operand's lines, each at a multiple of 16 bytes.
+/// An operand's copy: dense rows, along K or along the operand's lines, each at the start of a cache line: TMA
+/// reads a row of a box from one line then, and not from two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packed {
     pub(crate) along_k: bool,
@@ -31,6 +32,9 @@ const TRANSPOSED: u32 = 256;
 
 /// Bytes that start at a multiple of this.
 const ALIGNED: usize = 256;
+
+/// Bytes of a cache line.
+const LINE: u64 = 128;
 
 impl Access {
     /// The ways to read A and B: by copies of runs of 16 or 4 bytes, and by TMA.
@@ -64,7 +68,7 @@ impl Packed {
     #[inline]
     pub(crate) fn new(source: &Source, lines: u32, product: &Product, along_k: bool) -> Packed {
         let (rows, extent) = if along_k { (lines, product.k) } else { (product.k, lines) };
-        let pitch = (u64::from(extent) * size(product.kind)).next_multiple_of(16);
+        let pitch = (u64::from(extent) * size(product.kind)).next_multiple_of(LINE);
         let batches = if source.batch == 0 { 1 } else { product.batches };
         // A row of more than 4 GiB does not fit the workspace, and so is not copied.
         let pitch = u32::try_from(pitch).unwrap_or(u32::MAX);

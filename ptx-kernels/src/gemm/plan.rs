@@ -11,6 +11,11 @@ use super::{mma, problem, simt, tuned, wgmma};
 use crate::workspace::FLAGS;
 use ptx_launch::{Error, ErrorKind, Properties, Result, StreamRef};
 
+/// Bytes of B along N up to which kernels for few rows read it along K: their loads meet in the lines of L1. Beyond, and if TMA would read a copy, up to
+/// more bytes, because there is no launch for a copy.
+const NEAR: u64 = 128 << 10;
+const NEAR_COPIED: u64 = 2 << 20;
+
 /// Submits one launch of a kernel: the product, and its division among blocks.
 pub(crate) type Launch = fn(StreamRef<'_>, &Product, Problem) -> Result<()>;
 
@@ -135,7 +140,9 @@ pub(crate) fn kernels_for(product: &Product, device: Properties, ways: &[[Access
     let wgmma = table.wgmma[layouts(&ways[1])].on(device);
     // Where kernels of `wgmma` take operands as they lie, high tiles of others are never the fastest.
     let by_tma = !wgmma.is_empty() && ways[1].iter().all(|access| !access.is_copied);
-    let near = product.b.is_along_k(product.n, product.k);
+    let limit = if ways[1][1].is_copied { NEAR_COPIED } else { NEAR };
+    let near = product.b.is_along_k(product.n, product.k)
+        || u64::from(product.n) * u64::from(product.k) * problem::size(product.kind) <= limit;
     let simt = if by_tma && product.m > FEW_ROWS { &[] } else { table.simt[usize::from(near)].on(device) };
     let highest = if by_tma { LOW as f32 } else { f32::INFINITY };
     Kernels { families: [wgmma, table.mma[layouts(&ways[0])].on(device), simt], highest }

@@ -24,6 +24,9 @@ struct Tile {
     per_row: f32,
     per_column: f32,
     per_block: f32,
+    /// Rows of A and of B that a block loads in each step, those that its cluster shares counted once, beside the columns of the tile.
+    rows_a: f32,
+    rows_b: f32,
 }
 
 impl Tile {
@@ -42,6 +45,8 @@ impl Tile {
             per_row: 1.0 / (block_m * cluster_m) as f32,
             per_column: 1.0 / (block_n * cluster_n) as f32,
             per_block: 1.0 / (cluster_m * cluster_n * splits) as f32,
+            rows_a: 128.0 / (block_n * cluster_n) as f32,
+            rows_b: 128.0 / (block_m * cluster_m) as f32,
         }
     }
 }
@@ -71,6 +76,9 @@ static TILES: [Tile; 5] = [
     },
     Tile::new([128, 256], [2, 1], Sharing::Depth(4)),
 ];
+
+/// The time of a cache line on its way to an SM, where all of them load, beside that of a column.
+const LINE: f32 = 0.42;
 
 /// The part of the time that these kernels seem to take less, in products that take so many picoseconds or more: the times are those of
 /// single launches on a cool device, and many in a row meet the limit of its power.
@@ -107,10 +115,12 @@ pub(crate) fn estimate(num_blocks: u32, shape: [u32; 3], size: u64, layout: Layo
         (layout.b_k_major || tile.b_along_n) && (layout.a_k_major || tile.a_along_m) && (size == 2 || !tile.of_16_bits)
     };
     let [m, n, k] = shape;
+    let row = |k_major: bool, extent: u32| time_of_row(u64::from(if k_major { k } else { extent }) * size);
+    let rows = [row(layout.a_k_major, m), row(layout.b_k_major, n)];
     let (blocks, shape) = (num_blocks as f32, [m as f32, n as f32, k as f32]);
-    let (mut cost, mut tile) = (WIDE.cost(blocks, shape), &WIDE);
+    let (mut cost, mut tile) = (WIDE.cost(blocks, shape, rows), &WIDE);
     for this in &TILES {
-        let of = if fits(this) { this.cost(blocks, shape) } else { f32::INFINITY };
+        let of = if fits(this) { this.cost(blocks, shape, rows) } else { f32::INFINITY };
         (cost, tile) = if of < cost { (of, this) } else { (cost, tile) };
     }
     let [m, n, k] = shape;
@@ -121,6 +131,14 @@ pub(crate) fn estimate(num_blocks: u32, shape: [u32; 3], size: u64, layout: Layo
     // The power limit slows long products down, and these kernels need less power than the others.
     let saved = 1.0 - SAVED * smaller(time / LONG, 1.0);
     ((time + columns * costs.column_round) * saved + costs.hopper, Pick(tile))
+}
+
+/// The time of a row of a box, 128 bytes, of an operand whose rows are `pitch` bytes apart. Rows that do not all begin with a cache line take two
+/// lines, but for those that do.
+#[inline(always)]
+fn time_of_row(pitch: u64) -> f32 {
+    let offsets = 1 << (pitch | 128).trailing_zeros();
+    LINE * (2.0 - offsets as f32 / 128.0)
 }
 
 impl<T> Variant<T> {
@@ -155,13 +173,14 @@ impl Tile {
         larger((blocks * self.per_block) as u32 as f32, 1.0)
     }
 
-    /// The time of a product, in columns of 128 rows.
+    /// The time of a product, in columns of 128 rows: of multiplying, or of loading. `rows` are the times of a row of A and of B.
     #[inline(always)]
-    fn cost(&self, blocks: f32, [m, n, k]: [f32; 3]) -> f32 {
+    fn cost(&self, blocks: f32, [m, n, k]: [f32; 3], rows: [f32; 2]) -> f32 {
         // The time of 64 elements along K, as a part of a tile's.
         let step = 64.0 / larger(k, 1.0);
         let rounds = self.rounds(self.teams(blocks), self.tiles(m, n), step);
-        rounds * (1.0 + self.idle * step) * self.columns() * self.column
+        let column = larger(self.column, self.rows_a * rows[0] + self.rows_b * rows[1]);
+        rounds * (1.0 + self.idle * step) * self.columns() * column
     }
 
     /// The rounds of `tiles` tiles of `teams` clusters or groups of clusters, as their time goes.
