@@ -5,6 +5,8 @@ use super::kind::{self, Kind};
 use crate::bench::{Bench, quickest_call};
 use crate::data::Factor;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
+use half::bf16;
+use ptx_kernels::gemm::hopper::{Layout, Scratch, Variant, variants};
 use ptx_kernels::gemm::{Gemm, algorithms, modules};
 use ptx_launch::prelude::*;
 use ptx_launch::{Outcome, Records, Result, TensorMut, TensorRef, Timing, Trial, Tuner, Tuning};
@@ -91,9 +93,18 @@ struct Memory<K: Kind> {
     a: Buffer<K::Stored>,
     b: Buffer<K::Stored>,
     c: Buffer<K::Output>,
+    scratch: Scratch,
 }
 
+/// A and B of a product as the kernels of `hopper` take them, and C.
+type Tuned<'a> = (TensorRef<'a, bf16, 2>, TensorRef<'a, bf16, 2>, TensorMut<'a, bf16, 2>);
+
 impl<K: Kind> Memory<K> {
+    fn new(device: &Device, [a, b, c]: [usize; 3]) -> Result<Memory<K>> {
+        let (a, b, c) = (device.zeros(a)?, device.zeros(b)?, device.zeros(c)?);
+        Ok(Memory { a, b, c, scratch: Scratch::new(device)? })
+    }
+
     fn multiply(&mut self, stream: &Stream, shape: Shape, way: Option<(&str, u32)>) -> Result<()> {
         let [m, n, k] = shape.extents;
         let a = TensorRef::strided(&self.a, [m, k], [k, 1])?;
@@ -117,17 +128,49 @@ impl<K: Kind> Memory<K> {
         match way {
             Way::Chosen => self.multiply(stream, shape, None),
             Way::Named(name, splits) => self.multiply(stream, shape, Some((name, *splits))),
+            Way::Variant(variant) => {
+                let (tensors, scratch) = self.tuned(shape)?;
+                let Some(tensors) = tensors else { return Err(ptx_launch::Error::other("operands are not `bf16`")) };
+                variant.launch(stream, tensors, variant.order(), scratch)
+            }
             Way::Rival(plan) => plan.launch(stream),
         }
     }
+
+    /// The operands of the kernels of `hopper`, nothing for types of another size; and their memory.
+    fn tuned(&mut self, shape: Shape) -> Result<(Option<Tuned<'_>>, &mut Scratch)> {
+        let [m, n, k] = shape.extents;
+        let a = TensorRef::strided(&self.a, [m, k], [k, 1])?;
+        let b = TensorRef::strided(&self.b, [k, n], if shape.b_k_major { [1, k] } else { [n, 1] })?;
+        let c = TensorMut::strided(&mut self.c, [m, n], [n, 1])?;
+        let tensors = a.cast().zip(b.cast()).zip(c.cast()).map(|((a, b), c)| (a, b, c));
+        Ok((tensors, &mut self.scratch))
+    }
+
+    /// The variants of `hopper` for a product of `bf16`, of which a choice that takes `hopper` has picked one.
+    fn variants(&mut self, shape: Shape) -> Result<Vec<(String, Way<'static>)>> {
+        let (tensors, _) = self.tuned(shape)?;
+        let tensors = tensors.filter(|_| K::NAME == kind::Bf16::NAME);
+        let Some(layout) = tensors.and_then(|(a, b, c)| Layout::of(&a, &b, &c)) else { return Ok(Vec::new()) };
+        let all = variants::<bf16>().filter(|variant| variant.layout() == layout);
+        Ok(all.map(|variant| (format!("hopper {variant}"), Way::Variant(variant))).collect())
+    }
 }
 
-/// A way to multiply: the library's choice, an algorithm with K in so many parts, or cuBLASLt's.
+/// A way to multiply: the library's choice, an algorithm with K in so many parts, a variant of `hopper`, or cuBLASLt's.
 #[derive(Clone, Copy)]
 enum Way<'a> {
     Chosen,
     Named(&'static str, u32),
+    Variant(Variant<bf16>),
     Rival(&'a Plan),
+}
+
+impl Way<'_> {
+    /// True for kernels of the library that are named.
+    fn is_named(&self) -> bool {
+        matches!(self, Way::Named(..) | Way::Variant(_))
+    }
 }
 
 fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
@@ -137,11 +180,7 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         return Ok(());
     }
     let (device, stream) = (bench.device.clone(), bench.stream.clone());
-    let mut memory = Memory::<K> {
-        a: device.zeros(LARGEST * LARGEST)?,
-        b: device.zeros(LARGEST * LARGEST)?,
-        c: device.zeros(LARGEST * LARGEST)?,
-    };
+    let mut memory = Memory::<K>::new(&device, [LARGEST * LARGEST; 3])?;
     K::Stored::draw(&stream, &mut memory.a, bench.seed())?;
     K::Stored::draw(&stream, &mut memory.b, bench.seed())?;
     let lt = Lt::open(&device);
@@ -167,6 +206,7 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         let mut ways: Vec<(String, Way<'_>)> = vec![("chosen".to_owned(), Way::Chosen)];
         ways.extend(plan.as_ref().map(|plan| ("cuBLASLt".to_owned(), Way::Rival(plan))));
         ways.extend(ways_of(K::NAME, shape));
+        ways.extend(memory.variants(shape)?);
         let (product, choice) = (shape.name(K::NAME), memory.choice(&stream, shape)?);
         let cell = RefCell::new(&mut memory);
         // Tests check results: here memory is reused for all shapes.
@@ -176,7 +216,7 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
             records.insert(&device, &kernels, &format!("{product}: {name}"), name, time);
         };
         for trial in &found.trials {
-            if let (Way::Named(..), Outcome::Timed(timing)) = (trial.candidate, &trial.outcome) {
+            if let (true, Outcome::Timed(timing)) = (trial.candidate.is_named(), &trial.outcome) {
                 keep(&trial.name, timing.min());
             }
         }
@@ -186,7 +226,7 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
             if let Outcome::Timed(timing) = &trial.outcome {
                 match trial.candidate {
                     Way::Chosen => keep(&choice, timing.min()),
-                    Way::Named(..) => keep(&trial.name, timing.min()),
+                    Way::Named(..) | Way::Variant(_) => keep(&trial.name, timing.min()),
                     Way::Rival(_) => {}
                 }
             }
@@ -219,7 +259,7 @@ fn final_times(trials: &[Trial<Way<'_>>], choice: &str) -> [f64; 3] {
         Timing::from_samples(samples.flatten().copied().collect()).median().as_secs_f64() * 1e6
     };
     let chosen = micros(&mut trials.iter().filter(|trial| is_choice(trial)));
-    let others = trials.iter().filter(|trial| matches!(trial.candidate, Way::Named(..)) && !is_choice(trial));
+    let others = trials.iter().filter(|trial| trial.candidate.is_named() && !is_choice(trial));
     let best = others.map(|trial| micros(&mut std::iter::once(trial))).fold(chosen, f64::min);
     let rival = micros(&mut trials.iter().filter(|trial| matches!(trial.candidate, Way::Rival(_))));
     [chosen, best, rival]
@@ -231,7 +271,7 @@ fn finalists(found: Tuning<Way<'_>>) -> Vec<(String, Way<'_>)> {
         Outcome::Timed(timing) => Some((timing.min(), trial.name, trial.candidate)),
         _ => None,
     });
-    let (mut named, others): (Vec<_>, Vec<_>) = timed.partition(|(.., way)| matches!(way, Way::Named(..)));
+    let (mut named, others): (Vec<_>, Vec<_>) = timed.partition(|(.., way)| way.is_named());
     named.sort_by_key(|(time, ..)| *time);
     named.truncate(FINALISTS);
     others.into_iter().chain(named).map(|(_, name, way)| (name, way)).collect()
@@ -278,8 +318,7 @@ pub fn host(bench: &mut Bench) -> Result<()> {
     let (device, stream) = (bench.device.clone(), bench.stream.clone());
     for (extents, b_k_major) in [([256, 256, 256], true), ([256, 256, 256], false), ([16, 256, 256], true)] {
         let ([m, n, k], shape) = (extents, Shape { extents, b_k_major });
-        let mut memory =
-            Memory::<kind::Bf16> { a: device.zeros(m * k)?, b: device.zeros(n * k)?, c: device.zeros(m * n)? };
+        let mut memory = Memory::<kind::Bf16>::new(&device, [m * k, n * k, m * n])?;
         let addresses = (memory.a.address(), memory.b.address(), memory.c.address());
         let problem = Problem { shape: extents, operand: kind::Bf16::NUMBER, a_k_major: true, b_k_major };
         let plan = Lt::open(&device).and_then(|lt| lt.first_choice(&problem, addresses));
