@@ -84,7 +84,7 @@ fn paths_are_there() {
 
 /// The text in backticks that starts like a path of this repository.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
-    const TOP: [&str; 12] = [
+    const TOP: [&str; 13] = [
         "ptx-target/",
         "ptx-core/",
         "ptx-language/",
@@ -92,6 +92,7 @@ fn paths(text: &str) -> impl Iterator<Item = &str> {
         "ptx-macros/",
         "ptx-runtime/",
         "ptx-launch/",
+        "ptx-kernels/",
         "ptx-cli/",
         "examples/",
         "benches/",
