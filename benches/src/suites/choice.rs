@@ -293,9 +293,10 @@ fn ways_of<'a>(kind: &'static str, shape: Shape) -> impl Iterator<Item = (String
 fn is_tried(name: &str, kind: &str, shape: Shape) -> bool {
     let work: f64 = shape.extents.iter().map(|extent| *extent as f64).product();
     let (family, rest) = name.split_once('_').unwrap_or((name, kind));
+    let is_few = ["rows", "runs"].iter().any(|few| name.contains(few));
     let limit = match family {
-        "simt" if name.contains("rows") && shape.extents[0].min(shape.extents[1]) > FEW_ROWS => 0.0,
-        "simt" if name.contains("rows") => f64::INFINITY,
+        "simt" if is_few && shape.extents[0].min(shape.extents[1]) > FEW_ROWS => 0.0,
+        "simt" if is_few => f64::INFINITY,
         "simt" => NO_SIMT,
         "mma" => NO_MMA,
         _ => f64::INFINITY,

@@ -32,7 +32,7 @@ pub(in crate::gemm) const LOW: u32 = 16;
 pub(in crate::gemm) const FEW_ROWS: u32 = 8;
 
 /// Groups with all kernels that take a product, whatever its type and its layouts.
-pub(in crate::gemm) const MOST: usize = 5;
+pub(in crate::gemm) const MOST: usize = 6;
 
 /// A product on a device: all that times depend on but the kernel.
 pub(crate) struct Extents {

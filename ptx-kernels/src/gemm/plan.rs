@@ -32,7 +32,7 @@ pub(crate) struct Candidate {
     pub(crate) cluster: Option<[u32; 2]>,
     /// True for operands that are K-major, or else MN-major, in aligned runs; nothing if any layout does.
     pub(crate) majors: Option<[bool; 2]>,
-    /// True for B whose neighbors along K are the nearest in memory, false for other ones; nothing if any B does.
+    /// For few rows alone: true for B whose neighbors along K are the nearest in memory, false for other ones.
     pub(crate) near: Option<bool>,
     /// A block's tile, and the extent along K of its slices, a power of two.
     pub(crate) block_m: u32,
@@ -56,12 +56,13 @@ pub(crate) struct Plan {
     pub(crate) bytes: usize,
 }
 
-/// The kernels for one type: of `wgmma` and `mma` for every pair of layouts of A and B, of `simt` for B along N and along K.
+/// The kernels for one type: of `wgmma` and `mma` for every pair of layouts of A and B, of `simt` for B along N, and along K by elements and by
+/// aligned runs.
 struct Table {
     candidates: [&'static [Candidate]; 2],
-    wgmma: [Family<3>; 4],
+    wgmma: [Family<4>; 4],
     mma: [Family<1>; 4],
-    simt: [Family<1>; 2],
+    simt: [Family<1>; 3],
 }
 
 /// The kernels of a family that take operands in the same layout.
@@ -101,8 +102,9 @@ impl Table {
                 Family::new(mma, kind, [true, true]),
             ],
             simt: [
-                Family::new(simt::CANDIDATES, kind, [true, false]),
-                Family::new(simt::CANDIDATES, kind, [true, true]),
+                Family::of_simt(kind, false, false),
+                Family::of_simt(kind, true, false),
+                Family::of_simt(kind, true, true),
             ],
         }
     }
@@ -114,6 +116,22 @@ impl<const GROUPS: usize> Family<GROUPS> {
         let (mut groups, mut count, mut at) = ([Group::EMPTY; GROUPS], 0, 0);
         while at < candidates.len() {
             if candidates[at].takes(kind) && candidates[at].reads(layouts) {
+                groups[count / LANES].set(count % LANES, &candidates[at], shipped(kind));
+                count += 1;
+            }
+            at += 1;
+        }
+        Family { groups, count: count.div_ceil(LANES) }
+    }
+
+    /// The kernels for any operands of a type, with those for few rows: B along N, or along K, by elements or by aligned runs.
+    const fn of_simt(kind: u32, near: bool, in_runs: bool) -> Self {
+        let candidates = simt::CANDIDATES;
+        let (mut groups, mut count, mut at) = ([Group::EMPTY; GROUPS], 0, 0);
+        while at < candidates.len() {
+            let Candidate { near: this, majors, .. } = candidates[at];
+            let reads = if let Some(this) = this { this == near && majors.is_some() == in_runs } else { true };
+            if candidates[at].takes(kind) && reads {
                 groups[count / LANES].set(count % LANES, &candidates[at], shipped(kind));
                 count += 1;
             }
@@ -143,7 +161,9 @@ pub(crate) fn kernels_for(product: &Product, device: Properties, ways: &[[Access
     let limit = if ways[1][1].is_copied { NEAR_COPIED } else { NEAR };
     let near = product.b.is_along_k(product.n, product.k)
         || u64::from(product.n) * u64::from(product.k) * problem::size(product.kind) <= limit;
-    let simt = if by_tma && product.m > FEW_ROWS { &[] } else { table.simt[usize::from(near)].on(device) };
+    let in_runs = ways[0].iter().all(|access| access.along_k && !access.is_copied);
+    let few = usize::from(near) + usize::from(near && in_runs);
+    let simt = if by_tma && product.m > FEW_ROWS { &[] } else { table.simt[few].on(device) };
     let highest = if by_tma { LOW as f32 } else { f32::INFINITY };
     Kernels { families: [wgmma, table.mma[layouts(&ways[0])].on(device), simt], highest }
 }
@@ -171,9 +191,7 @@ impl Candidate {
 
     /// True for operands in these layouts: true along K.
     const fn reads(&self, [a, b]: [bool; 2]) -> bool {
-        let majors = if let Some(majors) = self.majors { majors[0] == a && majors[1] == b } else { true };
-        let near = if let Some(near) = self.near { near == b } else { true };
-        majors && near
+        if let Some(majors) = self.majors { majors[0] == a && majors[1] == b } else { true }
     }
 
     /// True if the device has the kernel. On the CPU device, kernels for Hopper are taken if they are `named`.

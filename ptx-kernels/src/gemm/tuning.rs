@@ -62,9 +62,10 @@ macro_rules! tiles {
     (@at $at:expr;) => {};
 }
 tiles! {
-    SIMT_LARGE SIMT_F32 SIMT_16 SIMT_8 ROWS_K ROWS_K_SMALL ROWS_N ROWS_N_SMALL
+    SIMT_LARGE SIMT_F32 SIMT_16 SIMT_8 ROWS_K ROWS_K_SMALL ROWS_N ROWS_N_SMALL RUNS_K RUNS_K_SMALL
     MMA_LARGE MMA_MEDIUM MMA_NARROW
     WIDE MIDDLE MIDDLE_ALONE SQUARE SLIM SMALL TINY LEAN FEW192 FEW160 FEW128 FEW64 FEW16
+    THIN SLIM_ALONE LOW SMALL_PAIR FEW96 FEW64_PAIR FEW32 FEW32_LOW
 }
 
 /// A measured product: C = A · B with this algorithm and K in so many parts.
@@ -186,42 +187,52 @@ pub(super) const fn shipped(kind: u32) -> &'static Costs {
 /// of `FEW160` is what large products take.
 pub const SHIPPED: Costs = Costs {
     tiles: [
-        cost(1199e3, 1598e3, 726e3, 278e3), // SIMT_LARGE
-        cost(1037e3, 544e3, 736e3, 488e3),  // SIMT_F32
-        cost(583e3, 793e3, 725e3, 218e3),   // SIMT_16
-        cost(601e3, 1024e3, 425e3, 187e3),  // SIMT_8
-        cost(265e3, 331e3, 758e3, 254e3),   // ROWS_K
-        cost(47e3, 258e3, 147e3, 390e3),    // ROWS_K_SMALL
-        cost(272e3, 1012e3, 681e3, 170e3),  // ROWS_N
-        cost(179e3, 588e3, 152e3, 275e3),   // ROWS_N_SMALL
-        cost(482e3, 575e3, 2284e3, 120e3),  // MMA_LARGE
-        cost(268e3, 662e3, 3e3, 88e3),      // MMA_MEDIUM
-        cost(198e3, 72e3, 97e3, 184e3),     // MMA_NARROW
-        cost(712e3, 739e3, 2717e3, 608e3),  // WIDE
-        cost(295e3, 461e3, 2171e3, 3e3),    // MIDDLE
-        cost(507e3, 438e3, 3880e3, 4e3),    // MIDDLE_ALONE
-        cost(383e3, 307e3, 1541e3, 330e3),  // SQUARE
-        cost(387e3, 340e3, 489e3, 216e3),   // SLIM
-        cost(146e3, 179e3, 547e3, 116e3),   // SMALL
-        cost(143e3, 129e3, 382e3, 135e3),   // TINY
-        cost(416e3, 373e3, 2366e3, 97e3),   // LEAN
-        cost(505e3, 447e3, 2727e3, 0.0),    // FEW192
-        cost(450e3, 348e3, 3138e3, 66e3),   // FEW160
-        cost(370e3, 331e3, 1704e3, 150e3),  // FEW128
-        cost(320e3, 247e3, 1101e3, 118e3),  // FEW64
-        cost(76e3, 165e3, 436e3, 76e3),     // FEW16
+        cost(1105e3, 2445e3, 879e3, 265e3), // SIMT_LARGE
+        cost(1279e3, 1151e3, 798e3, 366e3), // SIMT_F32
+        cost(718e3, 750e3, 709e3, 173e3),   // SIMT_16
+        cost(713e3, 897e3, 577e3, 121e3),   // SIMT_8
+        cost(264e3, 213e3, 414e3, 233e3),   // ROWS_K
+        cost(59e3, 191e3, 93e3, 430e3),     // ROWS_K_SMALL
+        cost(253e3, 934e3, 697e3, 164e3),   // ROWS_N
+        cost(144e3, 502e3, 103e3, 217e3),   // ROWS_N_SMALL
+        cost(579e3, 128e3, 1193e3, 320e3),  // RUNS_K
+        cost(159e3, 544e3, 400e3, 674e3),   // RUNS_K_SMALL
+        cost(487e3, 765e3, 2991e3, 126e3),  // MMA_LARGE
+        cost(324e3, 365e3, 2e3, 90e3),      // MMA_MEDIUM
+        cost(173e3, 81e3, 54e3, 250e3),     // MMA_NARROW
+        cost(643e3, 675e3, 2389e3, 469e3),  // WIDE
+        cost(245e3, 668e3, 1075e3, 4e3),    // MIDDLE
+        cost(613e3, 594e3, 3767e3, 5e3),    // MIDDLE_ALONE
+        cost(419e3, 421e3, 1097e3, 290e3),  // SQUARE
+        cost(267e3, 311e3, 562e3, 147e3),   // SLIM
+        cost(266e3, 158e3, 636e3, 172e3),   // SMALL
+        cost(176e3, 104e3, 329e3, 84e3),    // TINY
+        cost(446e3, 415e3, 2719e3, 124e3),  // LEAN
+        cost(439e3, 510e3, 3042e3, 0.0),    // FEW192
+        cost(448e3, 438e3, 2597e3, 49e3),   // FEW160
+        cost(374e3, 382e3, 1469e3, 204e3),  // FEW128
+        cost(355e3, 344e3, 570e3, 261e3),   // FEW64
+        cost(359e3, 109e3, 305e3, 38e3),    // FEW16
+        cost(337e3, 348e3, 1066e3, 244e3),  // THIN
+        cost(403e3, 285e3, 636e3, 194e3),   // SLIM_ALONE
+        cost(236e3, 221e3, 1143e3, 203e3),  // LOW
+        cost(217e3, 167e3, 747e3, 123e3),   // SMALL_PAIR
+        cost(289e3, 341e3, 1209e3, 56e3),   // FEW96
+        cost(425e3, 277e3, 853e3, 146e3),   // FEW64_PAIR
+        cost(155e3, 342e3, 286e3, 96e3),    // FEW32
+        cost(270e3, 76e3, 298e3, 168e3),    // FEW32_LOW
     ],
-    pack: 1330e3,
-    copied_byte: 0.527,
-    reduce: 2378e3,
-    reduce_inside: 895e3,
-    part_byte: 0.668,
-    byte: 0.067,
-    ragged: 0.548,
-    column: 3.08e3,
-    column_latency: 172.2,
-    column_round: 25.3,
-    hopper: 2214e3,
+    pack: 1313e3,
+    copied_byte: 0.685,
+    reduce: 2383e3,
+    reduce_inside: 749e3,
+    part_byte: 0.922,
+    byte: 0.081,
+    ragged: 0.610,
+    column: 2.88e3,
+    column_latency: 203.0,
+    column_round: 27.4,
+    hopper: 1630e3,
 };
 
 /// Those of all others, fitted to 1,458 products of `bf16`, `tf32`, `e4m3` and `i8`. No kernel of theirs has the tiles of `FEW160`.
@@ -235,6 +246,8 @@ pub const SHIPPED_OF_OTHERS: Costs = Costs {
         cost(50e3, 292e3, 265e3, 280e3),    // ROWS_K_SMALL
         cost(270e3, 715e3, 763e3, 196e3),   // ROWS_N
         cost(66e3, 713e3, 241e3, 205e3),    // ROWS_N_SMALL
+        cost(1000e3, 400e3, 718e3, 289e3),  // RUNS_K
+        cost(200e3, 700e3, 367e3, 582e3),   // RUNS_K_SMALL
         cost(554e3, 542e3, 2030e3, 143e3),  // MMA_LARGE
         cost(284e3, 472e3, 4e3, 180e3),     // MMA_MEDIUM
         cost(156e3, 181e3, 263e3, 253e3),   // MMA_NARROW
@@ -251,6 +264,14 @@ pub const SHIPPED_OF_OTHERS: Costs = Costs {
         cost(435e3, 314e3, 2501e3, 114e3),  // FEW128
         cost(324e3, 212e3, 811e3, 216e3),   // FEW64
         cost(213e3, 149e3, 655e3, 111e3),   // FEW16
+        cost(320e3, 300e3, 1000e3, 250e3),  // THIN
+        cost(300e3, 300e3, 489e3, 216e3),   // SLIM_ALONE
+        cost(220e3, 230e3, 800e3, 200e3),   // LOW
+        cost(146e3, 179e3, 547e3, 116e3),   // SMALL_PAIR
+        cost(340e3, 300e3, 1400e3, 130e3),  // FEW96
+        cost(300e3, 247e3, 1101e3, 118e3),  // FEW64_PAIR
+        cost(110e3, 190e3, 600e3, 90e3),    // FEW32
+        cost(143e3, 129e3, 382e3, 135e3),   // FEW32_LOW
     ],
     pack: 3018e3,
     copied_byte: 0.448,

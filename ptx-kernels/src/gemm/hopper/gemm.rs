@@ -84,6 +84,10 @@ pub mod kernels {
             m128n256 = (bf16, bf16, M128N256),
             m128n256 = (f16, f16, M128N256),
             m128n256 = (e4m3, bf16, M128N256),
+            m128n256_side = (bf16, bf16, M128N256_SIDE),
+            m128n256_side = (f16, f16, M128N256_SIDE),
+            m128n256_nn_side = (bf16, bf16, M128N256_NN_SIDE),
+            m128n256_nn_side = (f16, f16, M128N256_NN_SIDE),
             m128n320 = (bf16, bf16, M128N320),
             m128n320 = (f16, f16, M128N320),
             m128n320 = (e4m3, bf16, M128N320),
@@ -221,6 +225,9 @@ pub mod kernels {
         major_a: 0,
         major_b: 0,
     };
+    /// Two tiles side by side.
+    const M128N256_SIDE: Config = Config { cluster_m: 1, cluster_n: 2, ..M128N256 };
+    const M128N256_NN_SIDE: Config = Config { major_b: 1, ..M128N256_SIDE };
     const M128N320: Config = Config { block_n: 320, store_buffers: 3, ..M128N256 };
     const M128N128: Config = Config { block_n: 128, stages: 6, store_buffers: 2, ..M128N256 };
     const M64N128: Config =

@@ -9,12 +9,10 @@ use crate::gemm::tuning::{Costs, SHIPPED, SHIPPED_OF_OTHERS};
 #[derive(Debug)]
 struct Tile {
     block: [u32; 2],
+    cluster: [u32; 2],
     sharing: Sharing,
-    /// The time of a column of 128 rows beside that of [`WIDE`], as measured on an H200 at the limit of its power.
+    /// The time of a column of 128 rows beside that of [`WIDE`].
     column: f32,
-    /// Steps of 64 elements along K that take as long as the start and the end of a tile where one consumer alone multiplies: with two, one
-    /// stores while the other one multiplies.
-    idle: f32,
     order: Order,
     /// There are instances for B along N, and for A along M; and none but for elements of 16 bits.
     b_along_n: bool,
@@ -35,9 +33,9 @@ impl Tile {
         let splits = if let Sharing::Depth(splits) = sharing { splits } else { 1 };
         Tile {
             block: [block_m, block_n],
+            cluster: [cluster_m, cluster_n],
             sharing,
             column: 1.0,
-            idle: 0.0,
             order: Order { band: 4, run: 8 },
             b_along_n: false,
             a_along_m: false,
@@ -58,27 +56,36 @@ static WIDE: Tile = Tile { b_along_n: true, a_along_m: true, ..Tile::new([128, 2
 /// A GPC has up to nine clusters, whose numbers are neighbors, and their simultaneous requests for the same lines reach the L2 cache once;
 /// but not those by multicast, of A in clusters of 1 × 2 and of B in clusters of 2 × 1. So the former take tiles one below the other, and
 /// the latter tiles side by side.
-static TILES: [Tile; 5] = [
+static TILES: [Tile; 6] = [
     Tile {
-        column: 1.1,
-        idle: 5.0,
+        column: 1.013,
+        order: Order { band: 8, run: 1 },
+        b_along_n: true,
+        of_16_bits: true,
+        ..Tile::new([128, 256], [1, 2], Sharing::Whole)
+    },
+    Tile {
+        column: 1.28,
         order: Order { band: 16, run: 1 },
         of_16_bits: true,
         ..Tile::new([64, 128], [1, 2], Sharing::Whole)
     },
-    Tile { column: 1.05, of_16_bits: true, ..Tile::new([128, 128], [2, 1], Sharing::Whole) },
-    Tile { column: 0.985, order: Order { band: 4, run: 4 }, ..Tile::new([128, 320], [2, 1], Sharing::Whole) },
+    Tile { column: 1.025, of_16_bits: true, ..Tile::new([128, 128], [2, 1], Sharing::Whole) },
+    Tile { column: 0.97, order: Order { band: 4, run: 4 }, ..Tile::new([128, 320], [2, 1], Sharing::Whole) },
     Tile {
-        column: 0.945,
+        column: 0.935,
         order: Order { band: 9, run: 1 },
         b_along_n: true,
         ..Tile::new([256, 192], [1, 2], Sharing::LastRound)
     },
-    Tile::new([128, 256], [2, 1], Sharing::Depth(4)),
+    Tile { column: 1.25, ..Tile::new([128, 256], [2, 1], Sharing::Depth(4)) },
 ];
 
 /// The time of a cache line on its way to an SM, where all of them load, beside that of a column.
-const LINE: f32 = 0.42;
+const LINE: f32 = 0.45;
+
+/// The part of the time of a last round that its idle clusters save, because they leave their power to the others.
+const POWER: f32 = 0.25;
 
 /// The part of the time that these kernels seem to take less, in products that take so many picoseconds or more: the times are those of
 /// single launches on a cool device, and many in a row meet the limit of its power.
@@ -92,9 +99,12 @@ pub struct Pick(&'static Tile);
 impl Pick {
     /// The variant with such tiles for operands in this layout, and the order of its tiles; `None` without one.
     pub(crate) fn variant<T: Operand>(self, layout: Layout) -> Option<(Variant<T>, Order)> {
-        let Tile { block, sharing, order, .. } = *self.0;
+        let Tile { block, cluster, sharing, order, .. } = *self.0;
         let is_picked = |variant: &Variant<T>| {
-            variant.block() == block && variant.sharing() == sharing && variant.layout() == layout
+            variant.block() == block
+                && variant.cluster() == cluster
+                && variant.sharing() == sharing
+                && variant.layout() == layout
         };
         variants::<T>().find(is_picked).map(|variant| (variant, order))
     }
@@ -149,8 +159,9 @@ impl<T> Variant<T> {
 
     /// Its tile.
     fn tile(&self) -> &'static Tile {
-        let (block, sharing) = (self.block(), self.sharing());
-        TILES.iter().find(|tile| tile.block == block && tile.sharing == sharing).unwrap_or(&WIDE)
+        let (block, cluster, sharing) = (self.block(), self.cluster(), self.sharing());
+        let is_own = |tile: &&Tile| tile.block == block && tile.cluster == cluster && tile.sharing == sharing;
+        TILES.iter().find(is_own).unwrap_or(&WIDE)
     }
 }
 
@@ -180,7 +191,7 @@ impl Tile {
         let step = 64.0 / larger(k, 1.0);
         let rounds = self.rounds(self.teams(blocks), self.tiles(m, n), step);
         let column = larger(self.column, self.rows_a * rows[0] + self.rows_b * rows[1]);
-        rounds * (1.0 + self.idle * step) * self.columns() * column
+        rounds * self.columns() * column
     }
 
     /// The rounds of `tiles` tiles of `teams` clusters or groups of clusters, as their time goes.
@@ -189,17 +200,16 @@ impl Tile {
         let exact = tiles / teams;
         let rounds = ceil(exact);
         match self.sharing {
-            // Clusters without a tile in the last round leave their power to the others, so half of the time is not lost.
-            Sharing::Whole => 0.5 * (exact + rounds),
-            // To store and add a partial sum takes the time of six steps. Clusters that begin at different places along K read different
-            // parts of the operands at a time, which takes as long as 0.15 of a round.
+            Sharing::Whole => POWER * exact + (1.0 - POWER) * rounds,
+            // To store and add a partial sum takes the time of eight steps. Clusters that begin at different places along K read different
+            // parts of the operands at a time, which takes as long as 0.08 of a round.
             Sharing::LastRound => {
                 let rest = tiles - teams * (rounds - 1.0);
                 let each = teams / rest;
-                let apart = if each == ceil(each) { 0.0 } else { 0.15 };
+                let apart = if each == ceil(each) { 0.0 } else { 0.08 };
                 // As `scheduler::StreamK` has it.
                 let shared = if tiles > teams && 4.0 * rest < teams { rest + teams } else { rest };
-                let sharing = apart + 6.0 * larger(ceil(teams / shared) - 1.0, 1.0) * step;
+                let sharing = apart + 8.0 * larger(ceil(teams / shared) - 1.0, 1.0) * step;
                 exact + if rest == teams { 0.0 } else { sharing }
             }
             // The exchange of sums takes five steps.

@@ -20,6 +20,20 @@ macro_rules! with_few_rows {
                 }
 
                 impl Few {
+                    /// Bytes of an element.
+                    pub const fn size(&self) -> u32 {
+                        match self.kind {
+                            F32 => 4,
+                            F16 | BF16 => 2,
+                            _ => 1,
+                        }
+                    }
+
+                    /// Elements of a run of 16 bytes.
+                    pub const fn run(&self) -> u32 {
+                        16 / self.size()
+                    }
+
                     /// Columns of a thread.
                     pub const fn columns(&self) -> u32 {
                         if self.along_k == 1 { 4 } else { 1 }
@@ -73,15 +87,12 @@ macro_rules! with_few_rows {
                     #[shared(align = 16)]
                     let memory: [b32; C.words()];
 
-                    // Tiles of the same columns are neighbors.
-                    let tile_n: u32 = ctaid.x / p.tiles_m;
-                    let row0: u32 = (ctaid.x - tile_n * p.tiles_m) * 4;
+                    let place: Place = place_of_rows::<C>(&p);
                     let (lane, mut k): (u32, u32) = (if C.along_k == 1 { 0 } else { laneid }, if C.along_k == 1 { tid.x } else { tid.x / 32 });
-                    let column0: u32 = tile_n * (if C.along_k == 1 { 4 } else { 32 }) + lane;
+                    let column0: u32 = place.column + lane;
                     k += ctaid.y * p.k_split;
                     let k_end: u32 = (ctaid.y * p.k_split + p.k_split).min(p.k);
-                    let mut from_a: u64 = a.at + a.batch * (ctaid.z as u64) + a.line * (row0 as u64) + a.k * (k as u64);
-                    let mut from_b: u64 = b.at + b.batch * (ctaid.z as u64) + b.line * (column0 as u64) + b.k * (k as u64);
+                    let (mut from_a, mut from_b): (u64, u64) = (element_at(&a, place.row, k), element_at(&b, column0, k));
                     let (step_a, step_b): (u64, u64) = (a.k * (STEP as u64), b.k * (STEP as u64));
                     let sums: [[b32; C.columns()]; 4];
                     for i in 0..4 {
@@ -95,7 +106,7 @@ macro_rules! with_few_rows {
                             let there: pred = k < k_end;
                             let (mut row, mut column): (u64, u64) = (from_a, from_b);
                             for i in 0..4 {
-                                rows[step][i] = load_element::<{ C.kind }>(row, there & (row0 + i < p.m));
+                                rows[step][i] = load_element::<{ C.kind }>(row, there & (place.row + i < p.m));
                                 row += a.line;
                             }
                             for j in 0..C.columns() {
@@ -107,22 +118,39 @@ macro_rules! with_few_rows {
                             from_b += step_b;
                         }
                         for step in 0..C.ahead() {
-                            for i in 0..4 {
-                                for j in 0..C.columns() {
-                                    if C.kind == I8 {
-                                        ptx! { mad.lo.s32 sums[i][j], rows[step][i], columns[step][j], sums[i][j]; }
-                                    } else {
-                                        ptx! { fma.rn.f32 sums[i][j], rows[step][i], columns[step][j], sums[i][j]; }
-                                    }
-                                }
-                            }
+                            add_products::<{ C.columns() }, { C.kind }>(&mut sums, &rows[step], &columns[step]);
                         }
                     }
-                    let place = Place { row: row0, column: column0 - lane, batch: ctaid.z, split: ctaid.y };
                     if C.along_k == 1 {
                         add_lanes::<C>(&sums, memory, &place, &out, &p);
                     } else {
                         add_warps::<C>(&sums, memory, &place, &out, &p);
+                    }
+                }
+
+                /// The first element of a block. Tiles of the same columns are neighbors.
+                fn place_of_rows<const C: Few>(p: &Problem) -> Place {
+                    let tile_n: u32 = ctaid.x / p.tiles_m;
+                    let row: u32 = (ctaid.x - tile_n * p.tiles_m) * 4;
+                    let column: u32 = tile_n * (if C.along_k == 1 { 4 } else { 32 });
+                    Place { row, column, batch: ctaid.z, split: ctaid.y }
+                }
+
+                /// The address of an element of a line of an operand, in this block's batch.
+                fn element_at(source: &Source, line: u32, k: u32) -> u64 {
+                    source.at + source.batch * (ctaid.z as u64) + source.line * (line as u64) + source.k * (k as u64)
+                }
+
+                /// Adds the products of four rows and some columns, of one element along K.
+                fn add_products<const N: u32, const KIND: u32>(sums: &mut [[b32; N]; 4], row: &[b32; 4], column: &[b32; N]) {
+                    for i in 0..4 {
+                        for j in 0..N {
+                            if KIND == I8 {
+                                ptx! { mad.lo.s32 sums[i][j], row[i], column[j], sums[i][j]; }
+                            } else {
+                                ptx! { fma.rn.f32 sums[i][j], row[i], column[j], sums[i][j]; }
+                            }
+                        }
                     }
                 }
 

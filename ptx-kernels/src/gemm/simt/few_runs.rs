@@ -1,0 +1,152 @@
+//! The products of few rows of C whose operands both lie along K, in aligned runs: threads read 16 bytes of each line at a time.
+
+/// A kernel module with `few_rows` and `few_runs`.
+macro_rules! with_few_runs {
+    ($(#[doc = $doc:literal])* mod $name:ident for $arch:tt { $($items:tt)* }) => {
+        with_few_rows! {
+            $(#[doc = $doc])*
+            mod $name for $arch {
+                $($items)*
+
+                /// `few_rows` with whole runs. The elements behind the last one follow one by one.
+                #[ptx_kernel(
+                    block = C.threads,
+                    min_blocks = 1024 / C.threads,
+                    instances = [
+                        f32_runs_k = (Few { kind: F32, along_k: 1, threads: 512 }),
+                        f32_runs_k_small = (Few { kind: F32, along_k: 1, threads: 128 }),
+                        f16_runs_k = (Few { kind: F16, along_k: 1, threads: 512 }),
+                        f16_runs_k_small = (Few { kind: F16, along_k: 1, threads: 128 }),
+                        bf16_runs_k = (Few { kind: BF16, along_k: 1, threads: 512 }),
+                        bf16_runs_k_small = (Few { kind: BF16, along_k: 1, threads: 128 }),
+                        e4m3_runs_k = (Few { kind: E4M3, along_k: 1, threads: 512 }),
+                        e4m3_runs_k_small = (Few { kind: E4M3, along_k: 1, threads: 128 }),
+                        e5m2_runs_k = (Few { kind: E5M2, along_k: 1, threads: 512 }),
+                        e5m2_runs_k_small = (Few { kind: E5M2, along_k: 1, threads: 128 }),
+                        i8_runs_k = (Few { kind: I8, along_k: 1, threads: 512 }),
+                        i8_runs_k_small = (Few { kind: I8, along_k: 1, threads: 128 })
+                    ]
+                )]
+                pub fn few_runs<const C: Few>(a: Source, b: Source, out: Output, p: Problem) {
+                    #[shared(align = 16)]
+                    let memory: [b32; C.words()];
+
+                    let place: Place = place_of_rows::<C>(&p);
+                    let first: u32 = ctaid.y * p.k_split;
+                    let end: u32 = (first + p.k_split).min(p.k);
+                    let whole: u32 = first + (end - first) / C.run() * C.run();
+                    let sums: [[b32; 4]; 4];
+                    for i in 0..4 {
+                        for j in 0..4 {
+                            ptx! { mov.b32 sums[i][j], 0; }
+                        }
+                    }
+                    add_runs::<C>(&mut sums, &a, &b, &place, first, whole, &p);
+                    add_elements::<C>(&mut sums, &a, &b, &place, whole, end, &p);
+                    add_lanes::<C>(&sums, memory, &place, &out, &p);
+                }
+
+                /// Adds the products of a thread's runs of K: of four rows and four columns.
+                fn add_runs<const C: Few>(
+                    sums: &mut [[b32; 4]; 4], a: &Source, b: &Source, place: &Place, first: u32, whole: u32, p: &Problem,
+                ) {
+                    const STEP: u32 = C.threads * C.run();
+                    const BYTES: u64 = (C.threads * 16) as u64;
+                    let mut k: u32 = first + tid.x * C.run();
+                    let (mut from_a, mut from_b): (u64, u64) = (element_at(a, place.row, k), element_at(b, place.column, k));
+                    while k < whole {
+                        let (rows, columns): ([[b32; 4]; 4], [[b32; 4]; 4]);
+                        load_runs(&mut columns, from_b, b.line, p.n - place.column, has(p.flags, B_WIDE));
+                        load_runs(&mut rows, from_a, a.line, p.m - place.row, has(p.flags, A_WIDE));
+                        for word in 0..4 {
+                            if C.kind == I8 {
+                                for i in 0..4 {
+                                    for j in 0..4 {
+                                        ptx! { dp4a.s32.s32 sums[i][j], rows[i][word], columns[j][word], sums[i][j]; }
+                                    }
+                                }
+                            } else {
+                                for element in 0..4 / C.size() {
+                                    let (row, column): ([b32; 4], [b32; 4]);
+                                    for i in 0..4 {
+                                        row[i] = element_of::<element, { C.kind }>(rows[i][word]);
+                                        column[i] = element_of::<element, { C.kind }>(columns[i][word]);
+                                    }
+                                    add_products::<4, { C.kind }>(sums, &row, &column);
+                                }
+                            }
+                        }
+                        k += STEP;
+                        from_a += BYTES;
+                        from_b += BYTES;
+                    }
+                }
+
+                /// Adds the products of the rest of K, less than a run: an element for each of the first threads.
+                fn add_elements<const C: Few>(
+                    sums: &mut [[b32; 4]; 4], a: &Source, b: &Source, place: &Place, whole: u32, end: u32, p: &Problem,
+                ) {
+                    let k: u32 = whole + tid.x;
+                    if k < end {
+                        let (row, column): ([b32; 4], [b32; 4]);
+                        let (mut from_a, mut from_b): (u64, u64) = (element_at(a, place.row, k), element_at(b, place.column, k));
+                        for i in 0..4 {
+                            row[i] = load_element::<{ C.kind }>(from_a, place.row + i < p.m);
+                            column[i] = load_element::<{ C.kind }>(from_b, place.column + i < p.n);
+                            from_a += a.line;
+                            from_b += b.line;
+                        }
+                        add_products::<4, { C.kind }>(sums, &row, &column);
+                    }
+                }
+
+                /// The runs of four lines at `from`, `line` bytes apart, zeros from line `count` on: in 16 bytes at a time, or in words.
+                fn load_runs(words: &mut [[b32; 4]; 4], from: u64, line: u64, count: u32, wide_runs: pred) {
+                    for i in 0..4 {
+                        for j in 0..4 {
+                            ptx! { mov.b32 words[i][j], 0; }
+                        }
+                    }
+                    let mut at: u64 = from;
+                    if wide_runs {
+                        for i in 0..4 {
+                            let there: pred = count > i;
+                            ptx! { @there ld.global.v4.b32 {words[i][..]}, [at]; }
+                            at += line;
+                        }
+                    } else {
+                        for i in 0..4 {
+                            let there: pred = count > i;
+                            for j in 0..4 {
+                                ptx! { @there ld.global.b32 words[i][j], [at + 4 * j]; }
+                            }
+                            at += line;
+                        }
+                    }
+                }
+
+                /// An element of a word as the `f32`, or of 8-bit integers the `i32`, that it is.
+                fn element_of<const AT: u32, const KIND: u32>(word: b32) -> b32 {
+                    let mut bits: b32 = word;
+                    if KIND == BF16 {
+                        if AT == 0 {
+                            ptx! { shl.b32 bits, word, 16; }
+                        } else {
+                            ptx! { and.b32 bits, word, 0xffff0000; }
+                        }
+                    } else if KIND == F16 {
+                        let h: b16;
+                        ptx! { shr.u32 bits, word, 16 * AT; cvt.u16.u32 h, bits; cvt.f32.f16 bits, h; }
+                    } else if KIND == I8 {
+                        ptx! { bfe.s32 bits, word, 8 * AT, 8; }
+                    } else if KIND != F32 {
+                        ptx! { bfe.u32 bits, word, 8 * AT, 8; }
+                        bits = from_float8::<KIND>(bits);
+                    }
+                    bits
+                }
+            }
+        }
+    };
+}
+pub(super) use with_few_runs;
