@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// SMs of the H200 that the records come from.
+/// SMs of the H100 or H200 that the records come from.
 const MULTIPROCESSORS: u32 = 132;
 /// Steps of the search.
 const STEPS: u32 = 10_000;

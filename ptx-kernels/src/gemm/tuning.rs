@@ -1,4 +1,4 @@
-//! The cost model behind the choice of a kernel: [`SHIPPED`] has the times of the kernels on an H200, in picoseconds. They are fitted to
+//! The cost model behind the choice of a kernel: [`SHIPPED`] has the times of the kernels, in picoseconds. They are fitted to
 //! measurements of random products: `bench --filter "gemm choice" --records FILE` takes them with [`Tuner`](ptx_launch::Tuner) and keeps
 //! them as [`Records`](ptx_launch::Records), and `bench --fit FILE` writes the body of [`SHIPPED`]. [`Trial`] is for that program.
 
@@ -183,8 +183,7 @@ pub(super) const fn shipped(kind: u32) -> &'static Costs {
     if size(kind) == 2 { &SHIPPED } else { &SHIPPED_OF_OTHERS }
 }
 
-/// The times of operands of 16 bits, fitted to 548 products of `bf16`, and those of `MIDDLE_ALONE` and `FEW160` to 119 others; the slice
-/// of `FEW160` is what large products take.
+/// The times of operands of 16 bits, fitted to 2,395 products of `bf16` on an H100.
 pub const SHIPPED: Costs = Costs {
     tiles: [
         cost(1105e3, 2445e3, 879e3, 265e3), // SIMT_LARGE
@@ -235,7 +234,8 @@ pub const SHIPPED: Costs = Costs {
     hopper: 1630e3,
 };
 
-/// Those of all others, fitted to 1,458 products of `bf16`, `tf32`, `e4m3` and `i8`. No kernel of theirs has the tiles of `FEW160`.
+/// Those of all others, fitted to 1,458 products of `bf16`, `tf32`, `e4m3` and `i8`, but for tiles that no kernel of theirs has, and `RUNS_K`, which is
+/// like that of 16 bits.
 pub const SHIPPED_OF_OTHERS: Costs = Costs {
     tiles: [
         cost(1690e3, 2059e3, 375e3, 234e3), // SIMT_LARGE
