@@ -56,8 +56,8 @@ pub(crate) struct Plan {
     pub(crate) bytes: usize,
 }
 
-/// The kernels for one type: of `wgmma` and `mma` for every pair of layouts of A and B, of `simt` for B along N, and along K by elements and by
-/// aligned runs.
+/// The kernels for one type: of `wgmma` and `mma` for every pair of layouts of A and B, of `simt` for B along N and along K, and for few
+/// rows whose operands both lie along K in aligned runs.
 struct Table {
     candidates: [&'static [Candidate]; 2],
     wgmma: [Family<4>; 4],
@@ -124,13 +124,13 @@ impl<const GROUPS: usize> Family<GROUPS> {
         Family { groups, count: count.div_ceil(LANES) }
     }
 
-    /// The kernels for any operands of a type, with those for few rows: B along N, or along K, by elements or by aligned runs.
+    /// The kernels for any operands of a type, and those for few rows by elements, with B `near` or not; or, `in_runs`, all those for few rows.
     const fn of_simt(kind: u32, near: bool, in_runs: bool) -> Self {
         let candidates = simt::CANDIDATES;
         let (mut groups, mut count, mut at) = ([Group::EMPTY; GROUPS], 0, 0);
         while at < candidates.len() {
             let Candidate { near: this, majors, .. } = candidates[at];
-            let reads = if let Some(this) = this { this == near && majors.is_some() == in_runs } else { true };
+            let reads = if let Some(this) = this { this == near && (in_runs || majors.is_none()) } else { !in_runs };
             if candidates[at].takes(kind) && reads {
                 groups[count / LANES].set(count % LANES, &candidates[at], shipped(kind));
                 count += 1;
@@ -161,7 +161,7 @@ pub(crate) fn kernels_for(product: &Product, device: Properties, ways: &[[Access
     let limit = if ways[1][1].is_copied { NEAR_COPIED } else { NEAR };
     let near = product.b.is_along_k(product.n, product.k)
         || u64::from(product.n) * u64::from(product.k) * problem::size(product.kind) <= limit;
-    let in_runs = ways[0].iter().all(|access| access.along_k && !access.is_copied);
+    let in_runs = product.m <= FEW_ROWS && ways[0].iter().all(|access| access.along_k && !access.is_copied);
     let few = usize::from(near) + usize::from(near && in_runs);
     let simt = if by_tma && product.m > FEW_ROWS { &[] } else { table.simt[few].on(device) };
     let highest = if by_tma { LOW as f32 } else { f32::INFINITY };

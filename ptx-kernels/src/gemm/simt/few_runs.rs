@@ -32,27 +32,32 @@ macro_rules! with_few_runs {
                     let memory: [b32; C.words()];
 
                     let place: Place = place_of_rows::<C>(&p);
-                    let first: u32 = ctaid.y * p.k_split;
-                    let end: u32 = (first + p.k_split).min(p.k);
-                    let whole: u32 = first + (end - first) / C.run() * C.run();
                     let sums: [[b32; 4]; 4];
                     for i in 0..4 {
                         for j in 0..4 {
                             ptx! { mov.b32 sums[i][j], 0; }
                         }
                     }
-                    add_runs::<C>(&mut sums, &a, &b, &place, first, whole, &p);
-                    add_elements::<C>(&mut sums, &a, &b, &place, whole, end, &p);
+                    add_runs::<C>(&mut sums, &a, &b, &place, &p);
+                    add_elements::<C>(&mut sums, &a, &b, &place, &p);
                     add_lanes::<C>(&sums, memory, &place, &out, &p);
+                }
+
+                /// The end of the runs of a part of K, and its end.
+                fn ends<const C: Few>(place: &Place, p: &Problem) -> (u32, u32) {
+                    let first: u32 = place.split * p.k_split;
+                    let end: u32 = (first + p.k_split).min(p.k);
+                    (first + (end - first) / C.run() * C.run(), end)
                 }
 
                 /// Adds the products of a thread's runs of K: of four rows and four columns.
                 fn add_runs<const C: Few>(
-                    sums: &mut [[b32; 4]; 4], a: &Source, b: &Source, place: &Place, first: u32, whole: u32, p: &Problem,
+                    sums: &mut [[b32; 4]; 4], a: &Source, b: &Source, place: &Place, p: &Problem,
                 ) {
                     const STEP: u32 = C.threads * C.run();
                     const BYTES: u64 = (C.threads * 16) as u64;
-                    let mut k: u32 = first + tid.x * C.run();
+                    let (whole, _): (u32, u32) = ends::<C>(place, p);
+                    let mut k: u32 = place.split * p.k_split + tid.x * C.run();
                     let (mut from_a, mut from_b): (u64, u64) = (element_at(a, place.row, k), element_at(b, place.column, k));
                     while k < whole {
                         let (rows, columns): ([[b32; 4]; 4], [[b32; 4]; 4]);
@@ -84,8 +89,9 @@ macro_rules! with_few_runs {
 
                 /// Adds the products of the rest of K, less than a run: an element for each of the first threads.
                 fn add_elements<const C: Few>(
-                    sums: &mut [[b32; 4]; 4], a: &Source, b: &Source, place: &Place, whole: u32, end: u32, p: &Problem,
+                    sums: &mut [[b32; 4]; 4], a: &Source, b: &Source, place: &Place, p: &Problem,
                 ) {
+                    let (whole, end): (u32, u32) = ends::<C>(place, p);
                     let k: u32 = whole + tid.x;
                     if k < end {
                         let (row, column): ([b32; 4], [b32; 4]);
