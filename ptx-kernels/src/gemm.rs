@@ -53,7 +53,7 @@
 //! - `simt`, for every device from `sm_75` on and every layout: tiles in shared memory, sums in registers, on the ordinary units (Goto and
 //!   van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, with registers, shared memory and the second-level cache
 //!   as its levels). For up to eight rows it has kernels without tiles: each element of B goes from memory to registers once, whatever its
-//!   alignment.
+//!   alignment, and 16 bytes at a time where both operands lie along K in aligned runs.
 //! - `mma`, from `sm_80` on (8-bit floats from `sm_89` on), for operands whose rows or columns lie in runs of 16 or 4 aligned bytes: a ring
 //!   of slices that `cp.async` fills, `ldmatrix`, `mma.sync` (PTX manual, "Warp-level matrix instructions"). Tiles of 128 x 128,
 //!   64 x 64, and for up to 16 rows, as in decoding, 16 x 64. 8-bit operands lie along K.
@@ -61,15 +61,15 @@
 //!   long as reading and writing the operand once, so that products with few multiplications for each element lose most: 4095 x 4095 x 4095
 //!   reaches 0.74 of the aligned rate, 1023 x 1025 x 8189 less than half of it.
 //! - `wgmma`, on `sm_90`: TMA and `wgmma` with every option, batches, and operands of 16 bits in any major, of others along K. Persistent
-//!   clusters of tiles of 128 x 256 to 128 x 64. For few rows of C, as in decoding, the operands change places: 128 columns of C
-//!   by 16 or 64 of its rows. Blocks that share K add their sums up in a fixed order (the last one of a tile does).
+//!   clusters of tiles of 128 x 256 to 64 x 32. For few rows of C, as in decoding, the operands change places: 128 or 64 columns of C
+//!   by 16 to 192 of its rows. Blocks that share K add their sums up in a fixed order (the last one of a tile does).
 //! - Where tiles of the other families are few, blocks share K (split-K). The sums of the parts go through a workspace, and another
 //!   kernel adds them up in a fixed order and finishes them.
 //! - [`hopper`], on `sm_90`: the same units for products without options and batches, of dense operands and results whose rows are multiples
 //!   of 16 bytes: `bf16` to `bf16`, `f16` to `f16`, `e4m3` to `bf16`. The order of its sums depends on the placement of blocks, so
 //!   [`Gemm::deterministic`] leaves it out.
 //!
-//! The model's times are fitted to random shapes on an H200 ([`tuning`]); a thread keeps its last choices, and its last tensor maps.
+//! The model's times are fitted to random shapes on an H100 (16 bits) and an H200 ([`tuning`]); a thread keeps its last choices, and its last tensor maps.
 //!
 //! On an H200 at M = N = K = 4096, [`gemm`] reaches, in TFLOP/s: 700 to 810 in `bf16` and 677 in `f16` (the power limit of the card decides), 1336 in `e4m3`,
 //! 356 to 368 in `tf32` with operands along K, and 324 to 356 with others, which are copied first. The kernels of `mma` and `simt` reach 217 in `bf16`, 423
