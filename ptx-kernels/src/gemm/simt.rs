@@ -349,10 +349,6 @@ pub(crate) const CANDIDATES: &[Candidate] = candidates! {
     few_runs::f16_runs_k_small = F16, 4, 4, 1024, Some(true), Some([true, true]), RUNS_K_SMALL;
     few_runs::bf16_runs_k = BF16, 4, 4, 4096, Some(true), Some([true, true]), RUNS_K;
     few_runs::bf16_runs_k_small = BF16, 4, 4, 1024, Some(true), Some([true, true]), RUNS_K_SMALL;
-    few_runs::e4m3_runs_k = E4M3, 4, 4, 8192, Some(true), Some([true, true]), RUNS_K;
-    few_runs::e4m3_runs_k_small = E4M3, 4, 4, 2048, Some(true), Some([true, true]), RUNS_K_SMALL;
-    few_runs::e5m2_runs_k = E5M2, 4, 4, 8192, Some(true), Some([true, true]), RUNS_K;
-    few_runs::e5m2_runs_k_small = E5M2, 4, 4, 2048, Some(true), Some([true, true]), RUNS_K_SMALL;
     few_runs::i8_runs_k = I8, 4, 4, 8192, Some(true), Some([true, true]), RUNS_K;
     few_runs::i8_runs_k_small = I8, 4, 4, 2048, Some(true), Some([true, true]), RUNS_K_SMALL;
 };

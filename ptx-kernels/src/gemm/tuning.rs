@@ -234,8 +234,8 @@ pub const SHIPPED: Costs = Costs {
     hopper: 1630e3,
 };
 
-/// Those of all others, fitted to 1,458 products of `bf16`, `tf32`, `e4m3` and `i8`, but for tiles that no kernel of theirs has, and `RUNS_K`, which is
-/// like that of 16 bits.
+/// Those of all others, fitted to 1,458 products of `bf16`, `tf32`, `e4m3` and `i8`, but for tiles that no kernel of theirs has, and `RUNS_K` and
+/// `RUNS_K_SMALL`, whose times are those of 16 bits.
 pub const SHIPPED_OF_OTHERS: Costs = Costs {
     tiles: [
         cost(1690e3, 2059e3, 375e3, 234e3), // SIMT_LARGE
@@ -246,8 +246,8 @@ pub const SHIPPED_OF_OTHERS: Costs = Costs {
         cost(50e3, 292e3, 265e3, 280e3),    // ROWS_K_SMALL
         cost(270e3, 715e3, 763e3, 196e3),   // ROWS_N
         cost(66e3, 713e3, 241e3, 205e3),    // ROWS_N_SMALL
-        cost(1000e3, 400e3, 718e3, 289e3),  // RUNS_K
-        cost(200e3, 700e3, 367e3, 582e3),   // RUNS_K_SMALL
+        cost(579e3, 128e3, 1193e3, 320e3),  // RUNS_K
+        cost(159e3, 544e3, 400e3, 674e3),   // RUNS_K_SMALL
         cost(554e3, 542e3, 2030e3, 143e3),  // MMA_LARGE
         cost(284e3, 472e3, 4e3, 180e3),     // MMA_MEDIUM
         cost(156e3, 181e3, 263e3, 253e3),   // MMA_NARROW

@@ -1,4 +1,5 @@
-//! The products of few rows of C whose operands both lie along K, in aligned runs: threads read 16 bytes of each line at a time.
+//! The products of few rows of C whose operands both lie along K, in aligned runs: threads read 16 bytes of each line at a time. Elements of 8 bits are
+//! integers: to convert floats takes longer than to load them one by one.
 
 /// A kernel module with `few_rows` and `few_runs`.
 macro_rules! with_few_runs {
@@ -19,10 +20,6 @@ macro_rules! with_few_runs {
                         f16_runs_k_small = (Few { kind: F16, along_k: 1, threads: 128 }),
                         bf16_runs_k = (Few { kind: BF16, along_k: 1, threads: 512 }),
                         bf16_runs_k_small = (Few { kind: BF16, along_k: 1, threads: 128 }),
-                        e4m3_runs_k = (Few { kind: E4M3, along_k: 1, threads: 512 }),
-                        e4m3_runs_k_small = (Few { kind: E4M3, along_k: 1, threads: 128 }),
-                        e5m2_runs_k = (Few { kind: E5M2, along_k: 1, threads: 512 }),
-                        e5m2_runs_k_small = (Few { kind: E5M2, along_k: 1, threads: 128 }),
                         i8_runs_k = (Few { kind: I8, along_k: 1, threads: 512 }),
                         i8_runs_k_small = (Few { kind: I8, along_k: 1, threads: 128 })
                     ]
@@ -131,7 +128,7 @@ macro_rules! with_few_runs {
                     }
                 }
 
-                /// An element of a word as the `f32`, or of 8-bit integers the `i32`, that it is.
+                /// An element of a word as the `f32` that it is.
                 fn element_of<const AT: u32, const KIND: u32>(word: b32) -> b32 {
                     let mut bits: b32 = word;
                     if KIND == BF16 {
@@ -143,11 +140,6 @@ macro_rules! with_few_runs {
                     } else if KIND == F16 {
                         let h: b16;
                         ptx! { shr.u32 bits, word, 16 * AT; cvt.u16.u32 h, bits; cvt.f32.f16 bits, h; }
-                    } else if KIND == I8 {
-                        ptx! { bfe.s32 bits, word, 8 * AT, 8; }
-                    } else if KIND != F32 {
-                        ptx! { bfe.u32 bits, word, 8 * AT, 8; }
-                        bits = from_float8::<KIND>(bits);
                     }
                     bits
                 }
