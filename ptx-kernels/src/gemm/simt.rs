@@ -15,15 +15,25 @@ use super::tuning;
 use few_rows::with_few_rows;
 use few_runs::with_few_runs;
 
+/// The layouts that a kernel reads: along K in aligned runs, or any.
+macro_rules! majors {
+    (few_runs) => {
+        Some([true, true])
+    };
+    ($kernel:ident) => {
+        None
+    };
+}
+
 /// The table's kernels: each with its type, its tile, its slices along K, and the layout of B.
 macro_rules! candidates {
-    ($($kernel:ident::$instance:ident = $kind:ident, $m:literal, $n:literal, $depth:literal, $near:expr, $majors:expr, $cost:ident;)*) => { &[$(
+    ($($kernel:ident::$instance:ident = $kind:ident, $m:literal, $n:literal, $depth:literal, $near:expr, $cost:ident;)*) => { &[$(
         Candidate {
             name: concat!("simt_", stringify!($instance)),
             kind: params::$kind,
             capability: 75,
             cluster: None,
-            majors: $majors,
+            majors: majors!($kernel),
             near: $near,
             block_m: $m,
             block_n: $n,
@@ -312,43 +322,43 @@ with_few_runs! {
 
 /// The kernels of whole tiles, and those for a few rows.
 pub(crate) const CANDIDATES: &[Candidate] = candidates! {
-    gemm::f32_large = F32, 128, 128, 16, None, None, SIMT_LARGE;
-    gemm::f32_small = F32, 64, 64, 16, None, None, SIMT_F32;
-    gemm::f16 = F16, 64, 64, 16, None, None, SIMT_16;
-    gemm::bf16 = BF16, 64, 64, 16, None, None, SIMT_16;
-    gemm::e4m3 = E4M3, 64, 64, 16, None, None, SIMT_8;
-    gemm::e5m2 = E5M2, 64, 64, 16, None, None, SIMT_8;
-    gemm::i8 = I8, 64, 64, 16, None, None, SIMT_8;
-    few_rows::f32_rows_k = F32, 4, 4, 512, Some(true), None, ROWS_K;
-    few_rows::f32_rows_k_small = F32, 4, 4, 128, Some(true), None, ROWS_K_SMALL;
-    few_rows::f32_rows_n = F32, 4, 32, 64, Some(false), None, ROWS_N;
-    few_rows::f32_rows_n_small = F32, 4, 32, 16, Some(false), None, ROWS_N_SMALL;
-    few_rows::f16_rows_k = F16, 4, 4, 512, Some(true), None, ROWS_K;
-    few_rows::f16_rows_k_small = F16, 4, 4, 128, Some(true), None, ROWS_K_SMALL;
-    few_rows::f16_rows_n = F16, 4, 32, 64, Some(false), None, ROWS_N;
-    few_rows::f16_rows_n_small = F16, 4, 32, 16, Some(false), None, ROWS_N_SMALL;
-    few_rows::bf16_rows_k = BF16, 4, 4, 512, Some(true), None, ROWS_K;
-    few_rows::bf16_rows_k_small = BF16, 4, 4, 128, Some(true), None, ROWS_K_SMALL;
-    few_rows::bf16_rows_n = BF16, 4, 32, 64, Some(false), None, ROWS_N;
-    few_rows::bf16_rows_n_small = BF16, 4, 32, 16, Some(false), None, ROWS_N_SMALL;
-    few_rows::e4m3_rows_k = E4M3, 4, 4, 512, Some(true), None, ROWS_K;
-    few_rows::e4m3_rows_k_small = E4M3, 4, 4, 128, Some(true), None, ROWS_K_SMALL;
-    few_rows::e4m3_rows_n = E4M3, 4, 32, 64, Some(false), None, ROWS_N;
-    few_rows::e4m3_rows_n_small = E4M3, 4, 32, 16, Some(false), None, ROWS_N_SMALL;
-    few_rows::e5m2_rows_k = E5M2, 4, 4, 512, Some(true), None, ROWS_K;
-    few_rows::e5m2_rows_k_small = E5M2, 4, 4, 128, Some(true), None, ROWS_K_SMALL;
-    few_rows::e5m2_rows_n = E5M2, 4, 32, 64, Some(false), None, ROWS_N;
-    few_rows::e5m2_rows_n_small = E5M2, 4, 32, 16, Some(false), None, ROWS_N_SMALL;
-    few_rows::i8_rows_k = I8, 4, 4, 512, Some(true), None, ROWS_K;
-    few_rows::i8_rows_k_small = I8, 4, 4, 128, Some(true), None, ROWS_K_SMALL;
-    few_rows::i8_rows_n = I8, 4, 32, 64, Some(false), None, ROWS_N;
-    few_rows::i8_rows_n_small = I8, 4, 32, 16, Some(false), None, ROWS_N_SMALL;
-    few_runs::f32_runs_k = F32, 4, 4, 2048, Some(true), Some([true, true]), RUNS_K;
-    few_runs::f32_runs_k_small = F32, 4, 4, 512, Some(true), Some([true, true]), RUNS_K_SMALL;
-    few_runs::f16_runs_k = F16, 4, 4, 4096, Some(true), Some([true, true]), RUNS_K;
-    few_runs::f16_runs_k_small = F16, 4, 4, 1024, Some(true), Some([true, true]), RUNS_K_SMALL;
-    few_runs::bf16_runs_k = BF16, 4, 4, 4096, Some(true), Some([true, true]), RUNS_K;
-    few_runs::bf16_runs_k_small = BF16, 4, 4, 1024, Some(true), Some([true, true]), RUNS_K_SMALL;
-    few_runs::i8_runs_k = I8, 4, 4, 8192, Some(true), Some([true, true]), RUNS_K;
-    few_runs::i8_runs_k_small = I8, 4, 4, 2048, Some(true), Some([true, true]), RUNS_K_SMALL;
+    gemm::f32_large = F32, 128, 128, 16, None, SIMT_LARGE;
+    gemm::f32_small = F32, 64, 64, 16, None, SIMT_F32;
+    gemm::f16 = F16, 64, 64, 16, None, SIMT_16;
+    gemm::bf16 = BF16, 64, 64, 16, None, SIMT_16;
+    gemm::e4m3 = E4M3, 64, 64, 16, None, SIMT_8;
+    gemm::e5m2 = E5M2, 64, 64, 16, None, SIMT_8;
+    gemm::i8 = I8, 64, 64, 16, None, SIMT_8;
+    few_rows::f32_rows_k = F32, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::f32_rows_k_small = F32, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::f32_rows_n = F32, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::f32_rows_n_small = F32, 4, 32, 16, Some(false), ROWS_N_SMALL;
+    few_rows::f16_rows_k = F16, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::f16_rows_k_small = F16, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::f16_rows_n = F16, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::f16_rows_n_small = F16, 4, 32, 16, Some(false), ROWS_N_SMALL;
+    few_rows::bf16_rows_k = BF16, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::bf16_rows_k_small = BF16, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::bf16_rows_n = BF16, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::bf16_rows_n_small = BF16, 4, 32, 16, Some(false), ROWS_N_SMALL;
+    few_rows::e4m3_rows_k = E4M3, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::e4m3_rows_k_small = E4M3, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::e4m3_rows_n = E4M3, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::e4m3_rows_n_small = E4M3, 4, 32, 16, Some(false), ROWS_N_SMALL;
+    few_rows::e5m2_rows_k = E5M2, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::e5m2_rows_k_small = E5M2, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::e5m2_rows_n = E5M2, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::e5m2_rows_n_small = E5M2, 4, 32, 16, Some(false), ROWS_N_SMALL;
+    few_rows::i8_rows_k = I8, 4, 4, 512, Some(true), ROWS_K;
+    few_rows::i8_rows_k_small = I8, 4, 4, 128, Some(true), ROWS_K_SMALL;
+    few_rows::i8_rows_n = I8, 4, 32, 64, Some(false), ROWS_N;
+    few_rows::i8_rows_n_small = I8, 4, 32, 16, Some(false), ROWS_N_SMALL;
+    few_runs::f32_runs_k = F32, 4, 4, 2048, Some(true), RUNS_K;
+    few_runs::f32_runs_k_small = F32, 4, 4, 512, Some(true), RUNS_K_SMALL;
+    few_runs::f16_runs_k = F16, 4, 4, 4096, Some(true), RUNS_K;
+    few_runs::f16_runs_k_small = F16, 4, 4, 1024, Some(true), RUNS_K_SMALL;
+    few_runs::bf16_runs_k = BF16, 4, 4, 4096, Some(true), RUNS_K;
+    few_runs::bf16_runs_k_small = BF16, 4, 4, 1024, Some(true), RUNS_K_SMALL;
+    few_runs::i8_runs_k = I8, 4, 4, 8192, Some(true), RUNS_K;
+    few_runs::i8_runs_k_small = I8, 4, 4, 2048, Some(true), RUNS_K_SMALL;
 };
