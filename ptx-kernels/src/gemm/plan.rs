@@ -84,54 +84,49 @@ static TABLES: [Table; 7] = {
     tables
 };
 
+/// What the kernels of a family read.
+#[derive(Clone, Copy)]
+enum Operands {
+    /// A and B in aligned runs, along K (true) or along the other dimension.
+    Runs([bool; 2]),
+    /// Any, element by element. Kernels for few rows want B's neighbors along K to be the nearest in memory, or not.
+    Elements { near: bool },
+    /// Few rows of A, and B, both along K in aligned runs; by elements, too.
+    FewRuns,
+}
+
 impl Table {
     const fn new(kind: u32, candidates: [&'static [Candidate]; 2]) -> Table {
         let [wgmma, mma] = candidates;
         Table {
             candidates,
             wgmma: [
-                Family::new(wgmma, kind, [false, false]),
-                Family::new(wgmma, kind, [false, true]),
-                Family::new(wgmma, kind, [true, false]),
-                Family::new(wgmma, kind, [true, true]),
+                Family::new(wgmma, kind, Operands::Runs([false, false])),
+                Family::new(wgmma, kind, Operands::Runs([false, true])),
+                Family::new(wgmma, kind, Operands::Runs([true, false])),
+                Family::new(wgmma, kind, Operands::Runs([true, true])),
             ],
             mma: [
-                Family::new(mma, kind, [false, false]),
-                Family::new(mma, kind, [false, true]),
-                Family::new(mma, kind, [true, false]),
-                Family::new(mma, kind, [true, true]),
+                Family::new(mma, kind, Operands::Runs([false, false])),
+                Family::new(mma, kind, Operands::Runs([false, true])),
+                Family::new(mma, kind, Operands::Runs([true, false])),
+                Family::new(mma, kind, Operands::Runs([true, true])),
             ],
             simt: [
-                Family::of_simt(kind, false, false),
-                Family::of_simt(kind, true, false),
-                Family::of_simt(kind, true, true),
+                Family::new(simt::CANDIDATES, kind, Operands::Elements { near: false }),
+                Family::new(simt::CANDIDATES, kind, Operands::Elements { near: true }),
+                Family::new(simt::CANDIDATES, kind, Operands::FewRuns),
             ],
         }
     }
 }
 
 impl<const GROUPS: usize> Family<GROUPS> {
-    /// The kernels of a list for operands of a type, in these layouts: true along K.
-    const fn new(candidates: &'static [Candidate], kind: u32, layouts: [bool; 2]) -> Self {
+    /// The kernels of a list for operands of a type.
+    const fn new(candidates: &'static [Candidate], kind: u32, operands: Operands) -> Self {
         let (mut groups, mut count, mut at) = ([Group::EMPTY; GROUPS], 0, 0);
         while at < candidates.len() {
-            if candidates[at].takes(kind) && candidates[at].reads(layouts) {
-                groups[count / LANES].set(count % LANES, &candidates[at], shipped(kind));
-                count += 1;
-            }
-            at += 1;
-        }
-        Family { groups, count: count.div_ceil(LANES) }
-    }
-
-    /// The kernels for any operands of a type, and those for few rows by elements, with B `near` or not; or, `in_runs`, all those for few rows.
-    const fn of_simt(kind: u32, near: bool, in_runs: bool) -> Self {
-        let candidates = simt::CANDIDATES;
-        let (mut groups, mut count, mut at) = ([Group::EMPTY; GROUPS], 0, 0);
-        while at < candidates.len() {
-            let Candidate { near: this, majors, .. } = candidates[at];
-            let reads = if let Some(this) = this { this == near && (in_runs || majors.is_none()) } else { !in_runs };
-            if candidates[at].takes(kind) && reads {
+            if candidates[at].takes(kind) && candidates[at].reads(operands) {
                 groups[count / LANES].set(count % LANES, &candidates[at], shipped(kind));
                 count += 1;
             }
@@ -162,7 +157,7 @@ pub(crate) fn kernels_for(product: &Product, device: Properties, ways: &[[Access
     let near = product.b.is_along_k(product.n, product.k)
         || u64::from(product.n) * u64::from(product.k) * problem::size(product.kind) <= limit;
     let in_runs = product.m <= FEW_ROWS && ways[0].iter().all(|access| access.along_k && !access.is_copied);
-    let few = usize::from(near) + usize::from(near && in_runs);
+    let few = if near && in_runs { 2 } else { usize::from(near) };
     let simt = if by_tma && product.m > FEW_ROWS { &[] } else { table.simt[few].on(device) };
     let highest = if by_tma { LOW as f32 } else { f32::INFINITY };
     Kernels { families: [wgmma, table.mma[layouts(&ways[0])].on(device), simt], highest }
@@ -189,9 +184,15 @@ impl Candidate {
         kind == self.kind || kind == params::TF32 && self.kind == params::F32
     }
 
-    /// True for operands in these layouts: true along K.
-    const fn reads(&self, [a, b]: [bool; 2]) -> bool {
-        if let Some(majors) = self.majors { majors[0] == a && majors[1] == b } else { true }
+    /// True for such operands.
+    const fn reads(&self, operands: Operands) -> bool {
+        match (operands, self.majors, self.near) {
+            (Operands::Runs([a, b]), Some(majors), _) => majors[0] == a && majors[1] == b,
+            (Operands::Runs(_), None, _) | (Operands::Elements { .. }, None, None) => true,
+            (Operands::Elements { near }, None, Some(this)) => this == near,
+            (Operands::Elements { .. }, Some(_), _) => false,
+            (Operands::FewRuns, _, near) => matches!(near, Some(true)),
+        }
     }
 
     /// True if the device has the kernel. On the CPU device, kernels for Hopper are taken if they are `named`.
