@@ -120,11 +120,7 @@ with_few_runs! {
             let mut from_b = Loader::<C>::new(&b, column0, p.n, k, has(p.flags, B_ALONG_K));
 
             let sums: [[b32; C.micro]; C.micro];
-            for i in 0..C.micro {
-                for j in 0..C.micro {
-                    ptx! { mov.b32 sums[i][j], 0; }
-                }
-            }
+            clear(&mut sums);
             let (x, y): (u32, u32) = (tid.x % (C.block / C.micro), tid.x / (C.block / C.micro));
             let (at_a, at_b): (u32, u32) = (slices + y * 16, slice_b + x * 16);
             let (next_a, next_b): ([b32; C.loads()], [b32; C.loads()]);
@@ -203,12 +199,20 @@ with_few_runs! {
             }
         }
 
+        fn clear<const ROWS: u32, const COLUMNS: u32>(sums: &mut [[b32; COLUMNS]; ROWS]) {
+            for i in 0..ROWS {
+                for j in 0..COLUMNS {
+                    ptx! { mov.b32 sums[i][j], 0; }
+                }
+            }
+        }
+
         /// An element as the `f32`, or of 8-bit integers the `i32`, that it is.
         fn load_element<const KIND: u32>(from: u64, there: pred) -> b32 {
             let bits: b32;
-            if size_of_kind::<KIND>() == 4 {
+            if size_of_kind(KIND) == 4 {
                 ptx! { mov.b32 bits, 0; @there ld.global.b32 bits, [from]; }
-            } else if size_of_kind::<KIND>() == 2 {
+            } else if size_of_kind(KIND) == 2 {
                 let h: b16;
                 ptx! { mov.b16 h, 0; @there ld.global.b16 h, [from]; }
                 if KIND == F16 {
@@ -225,8 +229,9 @@ with_few_runs! {
             bits
         }
 
-        fn size_of_kind<const KIND: u32>() -> u32 {
-            match KIND {
+        /// Bytes of an element.
+        fn size_of_kind(kind: u32) -> u32 {
+            match kind {
                 F32 => 4,
                 F16 | BF16 => 2,
                 _ => 1,

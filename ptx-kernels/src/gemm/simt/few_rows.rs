@@ -20,20 +20,6 @@ macro_rules! with_few_rows {
                 }
 
                 impl Few {
-                    /// Bytes of an element.
-                    pub const fn size(&self) -> u32 {
-                        match self.kind {
-                            F32 => 4,
-                            F16 | BF16 => 2,
-                            _ => 1,
-                        }
-                    }
-
-                    /// Elements of a run of 16 bytes.
-                    pub const fn run(&self) -> u32 {
-                        16 / self.size()
-                    }
-
                     /// Columns of a thread.
                     pub const fn columns(&self) -> u32 {
                         if self.along_k == 1 { 4 } else { 1 }
@@ -90,29 +76,18 @@ macro_rules! with_few_rows {
                     let place: Place = place_of_rows::<C>(&p);
                     let (lane, mut k): (u32, u32) = (if C.along_k == 1 { 0 } else { laneid }, if C.along_k == 1 { tid.x } else { tid.x / 32 });
                     let column0: u32 = place.column + lane;
-                    k += ctaid.y * p.k_split;
-                    let k_end: u32 = (ctaid.y * p.k_split + p.k_split).min(p.k);
+                    k += place.split * p.k_split;
+                    let k_end: u32 = end_of_part(&place, &p);
                     let (mut from_a, mut from_b): (u64, u64) = (element_at(&a, place.row, k), element_at(&b, column0, k));
                     let (step_a, step_b): (u64, u64) = (a.k * (STEP as u64), b.k * (STEP as u64));
                     let sums: [[b32; C.columns()]; 4];
-                    for i in 0..4 {
-                        for j in 0..C.columns() {
-                            ptx! { mov.b32 sums[i][j], 0; }
-                        }
-                    }
+                    clear(&mut sums);
                     while k < k_end {
                         let (rows, columns): ([[b32; 4]; C.ahead()], [[b32; C.columns()]; C.ahead()]);
                         for step in 0..C.ahead() {
                             let there: pred = k < k_end;
-                            let (mut row, mut column): (u64, u64) = (from_a, from_b);
-                            for i in 0..4 {
-                                rows[step][i] = load_element::<{ C.kind }>(row, there & (place.row + i < p.m));
-                                row += a.line;
-                            }
-                            for j in 0..C.columns() {
-                                columns[step][j] = load_element::<{ C.kind }>(column, there & (column0 + j < p.n));
-                                column += b.line;
-                            }
+                            load_lines::<{ C.kind }>(&mut rows[step], from_a, a.line, place.row, p.m, there);
+                            load_lines::<{ C.kind }>(&mut columns[step], from_b, b.line, column0, p.n, there);
                             k += STEP;
                             from_a += step_a;
                             from_b += step_b;
@@ -139,6 +114,22 @@ macro_rules! with_few_rows {
                 /// The address of an element of a line of an operand, in this block's batch.
                 fn element_at(source: &Source, line: u32, k: u32) -> u64 {
                     source.at + source.batch * (ctaid.z as u64) + source.line * (line as u64) + source.k * (k as u64)
+                }
+
+                /// The end of a part of K.
+                fn end_of_part(place: &Place, p: &Problem) -> u32 {
+                    (place.split * p.k_split + p.k_split).min(p.k)
+                }
+
+                /// The elements of lines from `first` on, at `from` and `line` bytes apart, if they are `there`; zeros from line `end` on.
+                fn load_lines<const KIND: u32, const N: u32>(
+                    elements: &mut [b32; N], from: u64, line: u64, first: u32, end: u32, there: pred,
+                ) {
+                    let mut at: u64 = from;
+                    for i in 0..N {
+                        elements[i] = load_element::<KIND>(at, there & (first + i < end));
+                        at += line;
+                    }
                 }
 
                 /// Adds the products of four rows and some columns, of one element along K.

@@ -30,31 +30,21 @@ macro_rules! with_few_runs {
 
                     let place: Place = place_of_rows::<C>(&p);
                     let sums: [[b32; 4]; 4];
-                    for i in 0..4 {
-                        for j in 0..4 {
-                            ptx! { mov.b32 sums[i][j], 0; }
-                        }
-                    }
+                    clear(&mut sums);
                     add_runs::<C>(&mut sums, &a, &b, &place, &p);
                     add_elements::<C>(&mut sums, &a, &b, &place, &p);
                     add_lanes::<C>(&sums, memory, &place, &out, &p);
-                }
-
-                /// The end of the runs of a part of K, and its end.
-                fn ends<const C: Few>(place: &Place, p: &Problem) -> (u32, u32) {
-                    let first: u32 = place.split * p.k_split;
-                    let end: u32 = (first + p.k_split).min(p.k);
-                    (first + (end - first) / C.run() * C.run(), end)
                 }
 
                 /// Adds the products of a thread's runs of K: of four rows and four columns.
                 fn add_runs<const C: Few>(
                     sums: &mut [[b32; 4]; 4], a: &Source, b: &Source, place: &Place, p: &Problem,
                 ) {
-                    const STEP: u32 = C.threads * C.run();
+                    const RUN: u32 = 16 / size_of_kind(C.kind);
                     const BYTES: u64 = (C.threads * 16) as u64;
-                    let (whole, _): (u32, u32) = ends::<C>(place, p);
-                    let mut k: u32 = place.split * p.k_split + tid.x * C.run();
+                    // A part of K begins with a run.
+                    let whole: u32 = end_of_part(place, p) / RUN * RUN;
+                    let mut k: u32 = place.split * p.k_split + tid.x * RUN;
                     let (mut from_a, mut from_b): (u64, u64) = (element_at(a, place.row, k), element_at(b, place.column, k));
                     while k < whole {
                         let (rows, columns): ([[b32; 4]; 4], [[b32; 4]; 4]);
@@ -68,7 +58,7 @@ macro_rules! with_few_runs {
                                     }
                                 }
                             } else {
-                                for element in 0..4 / C.size() {
+                                for element in 0..RUN / 4 {
                                     let (row, column): ([b32; 4], [b32; 4]);
                                     for i in 0..4 {
                                         row[i] = element_of::<element, { C.kind }>(rows[i][word]);
@@ -78,7 +68,7 @@ macro_rules! with_few_runs {
                                 }
                             }
                         }
-                        k += STEP;
+                        k += C.threads * RUN;
                         from_a += BYTES;
                         from_b += BYTES;
                     }
@@ -88,17 +78,13 @@ macro_rules! with_few_runs {
                 fn add_elements<const C: Few>(
                     sums: &mut [[b32; 4]; 4], a: &Source, b: &Source, place: &Place, p: &Problem,
                 ) {
-                    let (whole, end): (u32, u32) = ends::<C>(place, p);
-                    let k: u32 = whole + tid.x;
+                    const RUN: u32 = 16 / size_of_kind(C.kind);
+                    let end: u32 = end_of_part(place, p);
+                    let k: u32 = end / RUN * RUN + tid.x;
                     if k < end {
                         let (row, column): ([b32; 4], [b32; 4]);
-                        let (mut from_a, mut from_b): (u64, u64) = (element_at(a, place.row, k), element_at(b, place.column, k));
-                        for i in 0..4 {
-                            row[i] = load_element::<{ C.kind }>(from_a, place.row + i < p.m);
-                            column[i] = load_element::<{ C.kind }>(from_b, place.column + i < p.n);
-                            from_a += a.line;
-                            from_b += b.line;
-                        }
+                        load_lines::<{ C.kind }>(&mut row, element_at(a, place.row, k), a.line, place.row, p.m, true);
+                        load_lines::<{ C.kind }>(&mut column, element_at(b, place.column, k), b.line, place.column, p.n, true);
                         add_products::<4, { C.kind }>(sums, &row, &column);
                     }
                 }
