@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// SMs of the H100 or H200 that the records come from.
 const MULTIPROCESSORS: u32 = 132;
 /// Steps of the search.
-const STEPS: u32 = 10_000;
+const STEPS: u32 = 16_000;
 /// The time of any launch, in picoseconds.
 const LAUNCH: f64 = 4.3e6;
 /// The temperature of the search at its start.
@@ -150,7 +150,7 @@ fn source(costs: &Costs) -> String {
         let _ = writeln!(text, "        cost({slice}, {latency}, {start}, {part}), // {name}");
     }
     text += "    ],\n";
-    let Costs { pack, copied_byte, reduce, reduce_inside, part_byte, byte, ragged, .. } = *costs;
+    let Costs { pack, copied_byte, reduce, reduce_inside, part_byte, byte, ragged, line, .. } = *costs;
     let Costs { column, column_latency, column_round, hopper, .. } = *costs;
     let others = [
         ("pack", pack),
@@ -160,6 +160,7 @@ fn source(costs: &Costs) -> String {
         ("part_byte", part_byte),
         ("byte", byte),
         ("ragged", ragged),
+        ("line", line),
         ("column", column),
         ("column_latency", column_latency),
         ("column_round", column_round),

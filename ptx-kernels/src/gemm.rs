@@ -94,6 +94,7 @@ mod epilogue;
 pub mod hopper;
 mod lanes;
 mod launch;
+mod maps;
 mod mma;
 mod model;
 mod pack;
@@ -102,6 +103,7 @@ mod parts;
 mod plan;
 mod problem;
 mod simt;
+mod tile;
 mod tuned;
 pub mod tuning;
 mod views;
@@ -120,6 +122,7 @@ pub fn modules() -> impl Iterator<Item = (&'static str, &'static str)> {
         ("gemm_pack_sm_75", pack::kernels::VARIANTS[0].ptx),
         ("gemm_pack_sm_90", pack::kernels::VARIANTS[1].ptx),
         ("gemm_simt", simt::kernels::PTX),
+        ("gemm_tile", tile::kernels::PTX),
         ("gemm_mma_f16", mma::f16::kernels::PTX),
         ("gemm_mma_bf16", mma::bf16::kernels::PTX),
         ("gemm_mma_tf32", mma::tf32::kernels::PTX),

@@ -281,7 +281,8 @@ fn finalists(found: Tuning<Way<'_>>) -> Vec<(String, Way<'_>)> {
 fn ways_of<'a>(kind: &'static str, shape: Shape) -> impl Iterator<Item = (String, Way<'a>)> {
     algorithms().filter(move |name| is_tried(name, kind, shape)).flat_map(move |name| {
         // A part has at least 64 elements.
-        let most = if name == "hopper" { 1 } else { (shape.extents[2] / 64).max(1) as u32 };
+        let most =
+            if ["hopper", "tile"].contains(&family_of(name)) { 1 } else { (shape.extents[2] / 64).max(1) as u32 };
         SPLITS
             .into_iter()
             .filter(move |splits| *splits <= most)
@@ -289,12 +290,17 @@ fn ways_of<'a>(kind: &'static str, shape: Shape) -> impl Iterator<Item = (String
     })
 }
 
+/// The family of an algorithm: its name up to the type.
+fn family_of(name: &str) -> &str {
+    name.split('_').next().unwrap_or(name)
+}
+
 /// True if an algorithm for this type may be the best one.
 fn is_tried(name: &str, kind: &str, shape: Shape) -> bool {
     let work: f64 = shape.extents.iter().map(|extent| *extent as f64).product();
-    let (family, rest) = name.split_once('_').unwrap_or((name, kind));
+    let rest = name.split_once('_').map_or(kind, |(_, rest)| rest);
     let is_few = ["rows", "runs"].iter().any(|few| name.contains(few));
-    let limit = match family {
+    let limit = match family_of(name) {
         "simt" if is_few && shape.extents[0].min(shape.extents[1]) > FEW_ROWS => 0.0,
         "simt" if is_few => f64::INFINITY,
         "simt" => NO_SIMT,

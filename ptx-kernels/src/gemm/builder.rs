@@ -295,7 +295,8 @@ impl<O: Element, const R: usize> Options<'_, O, R> {
     #[inline]
     fn product<T: Operand>(&self, views: &Views, addresses: [u64; 3]) -> Product {
         let product = views.product(addresses, self.kind::<T>(), self.deterministic);
-        Product { epilogue: Epilogue { kind: O::KIND, ..Epilogue::default() }, ..product }
+        let epilogue = Epilogue { kind: O::KIND, ..Epilogue::default() };
+        Product { epilogue, has_options: !self.is_plain(), ..product }
     }
 
     /// The kernels for a product; `tuned` ones if they may take it.

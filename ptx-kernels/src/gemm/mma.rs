@@ -33,6 +33,7 @@ macro_rules! tensor_cores {
                     block_n: $n,
                     depth: 64 / $size,
                     near: None,
+                    is_plain: false,
                     cost: tuning::$tile,
                     // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the
                     // bytes that the plan asked for.

@@ -6,6 +6,7 @@
 
 use super::access::{Access, Packed};
 use super::lanes::{LANES, Lanes, least_of, place_of};
+use super::params::Source;
 use super::plan::Candidate;
 use super::problem::{self, Product};
 use super::tuning::{Cost, Costs};
@@ -32,7 +33,10 @@ pub(in crate::gemm) const LOW: u32 = 16;
 pub(in crate::gemm) const FEW_ROWS: u32 = 8;
 
 /// Groups with all kernels that take a product, whatever its type and its layouts.
-pub(in crate::gemm) const MOST: usize = 6;
+pub(in crate::gemm) const MOST: usize = 10;
+
+/// The part of the time of a byte in memory that a byte of C takes, which may stay in the second-level cache.
+const WRITTEN: f32 = 0.5;
 
 /// A product on a device: all that times depend on but the kernel.
 pub(crate) struct Extents {
@@ -49,6 +53,8 @@ pub(crate) struct Extents {
     memory: f32,
     /// The time of copies of operands, and of rows of C at odd addresses, for kernels with each kind of [`Loads`].
     packs: [f32; 3],
+    /// The time of the second cache line of a row of A, and of B, in the mean of all rows: none but for those that begin within a line.
+    rows: [f32; 2],
 }
 
 /// The loads of a kernel: elements at any address, aligned runs, or TMA, whose kernels are persistent.
@@ -75,14 +81,28 @@ impl Extents {
             sms: sms as f32,
             is_small: k > 0.0 && batches * (m / LEAST + 1.0) * (n / LEAST + 1.0) < TILES,
             sums: 4.0 * m * problem::pitch(product.n) as f32 * batches,
-            memory: costs.byte * batches * (size as f32 * k * (m + n) + to as f32 * m * n),
+            memory: costs.byte * batches * (size as f32 * k * (m + n) + WRITTEN * to as f32 * m * n),
             packs: [
                 0.0,
                 packing(product, &ways[0], costs),
                 packing(product, &ways[1], costs) + ragged * batches * m * n,
             ],
+            rows: [costs.line * more_lines(&product.a, &ways[1][0]), costs.line * more_lines(&product.b, &ways[1][1])],
         }
     }
+}
+
+/// Cache lines of a row of an operand beyond the first one.
+#[inline(always)]
+fn more_lines(operand: &Source, access: &Access) -> f32 {
+    lines_of_row(if access.along_k { operand.line } else { operand.k }) - 1.0
+}
+
+/// Cache lines of 128 bytes of a row, in the mean of rows that are `pitch` bytes apart: two, but for those that begin with a line.
+#[inline(always)]
+pub(in crate::gemm) fn lines_of_row(pitch: u64) -> f32 {
+    let offsets = 1 << (pitch | 128).trailing_zeros();
+    2.0 - offsets as f32 / 128.0
 }
 
 /// The time of the copies of operands.
@@ -110,6 +130,9 @@ pub(crate) struct Group {
     per_element: Lanes,
     /// Clusters of one block.
     per_block: Lanes,
+    /// With TMA, the rows of A and of B that a block loads for a slice.
+    rows_a: Lanes,
+    rows_b: Lanes,
     /// The times of [`Cost`].
     slice: Lanes,
     latency: Lanes,
@@ -125,7 +148,7 @@ pub(crate) struct Group {
 /// The kernels that take a product.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernels {
-    pub(crate) families: [&'static [Group]; 3],
+    pub(crate) families: [&'static [Group]; 4],
     /// The most rows of tiles, for kernels without TMA.
     pub(crate) highest: f32,
 }
@@ -170,6 +193,8 @@ impl Group {
         per_column: Lanes::all(1.0),
         per_element: Lanes::all(1.0),
         per_block: Lanes::all(1.0),
+        rows_a: Lanes::all(0.0),
+        rows_b: Lanes::all(0.0),
         slice: Lanes::all(0.0),
         latency: Lanes::all(0.0),
         tile: Lanes::all(0.0),
@@ -188,7 +213,7 @@ impl Group {
 
     /// Puts a kernel into a lane.
     pub(crate) const fn set(&mut self, at: usize, candidate: &'static Candidate, costs: &Costs) {
-        let Candidate { block_m, block_n, depth, cost, majors, near, cluster, .. } = *candidate;
+        let Candidate { block_m, block_n, depth, cost, majors, near, cluster, is_plain, .. } = *candidate;
         let [cluster_m, cluster_n] = if let Some(cluster) = cluster { cluster } else { [1; 2] };
         let (rows, columns) = ((block_m * cluster_m) as f32, (block_n * cluster_n) as f32);
         let Cost { slice, latency, tile, part } = costs.tiles[cost];
@@ -203,9 +228,11 @@ impl Group {
         self.slice.0[at] = slice;
         self.latency.0[at] = latency;
         self.tile.0[at] = tile;
-        self.part.0[at] = part;
+        self.part.0[at] = if is_plain { f32::INFINITY } else { part };
         if cluster.is_some() {
             self.loads = Loads::Tma;
+            self.rows_a.0[at] = (block_m / cluster_n) as f32;
+            self.rows_b.0[at] = (block_n / cluster_m) as f32;
             self.part_tile.0[at] = 4.0 * rows * columns * costs.part_byte;
             self.reduce = costs.reduce_inside;
         } else {
@@ -227,10 +254,11 @@ impl Group {
         let rows = (self.per_row * extents.m).ceil();
         let tiles = rows * (self.per_column * extents.n).ceil() * extents.batches;
         let room = (self.per_block * extents.sms).floor().larger(Lanes::all(1.0));
+        let lines = self.rows_a * extents.rows[0] + self.rows_b * extents.rows[1];
         Work {
             loads: self.loads,
-            slice: self.slice,
-            latency: self.latency,
+            slice: self.slice + lines,
+            latency: self.latency + lines,
             tile: self.tile,
             slices: (self.per_element * extents.k).ceil().larger(Lanes::all(1.0)),
             tiles,
@@ -383,11 +411,13 @@ impl Work {
         let Work { slice, latency, tile, .. } = *self;
         let busy = self.tiles * parts * self.per_room;
         let rounds = busy.ceil();
-        let blocks = if self.loads == Loads::Tma {
-            rounds * (each * latency.larger(slice * busy.smaller(Lanes::all(1.0))) + tile)
+        let slices = if self.loads == Loads::Tma {
+            rounds * each * latency.larger(slice * busy.smaller(Lanes::all(1.0)))
         } else {
-            each * (rounds * slice).larger(latency) + tile * 0.5 * (rounds + 1.0)
+            each * (rounds * slice).larger(latency)
         };
-        blocks.larger(tile + self.memory) + self.packs
+        // Half of a later tile's start and end is behind the slices of others; and where memory takes as long as they do, neither keeps up.
+        let blocks = slices + tile * 0.5 * (rounds + Lanes::all(-1.0));
+        tile + (blocks * blocks + self.memory * self.memory).sqrt() + self.packs
     }
 }

@@ -7,7 +7,7 @@ use super::model::{self, Extents, FEW_ROWS, Group, Kernels, LOW};
 use super::params::{self, Problem};
 use super::problem::Product;
 use super::tuning::{Costs, shipped};
-use super::{mma, problem, simt, tuned, wgmma};
+use super::{mma, problem, simt, tile, tuned, wgmma};
 use crate::workspace::FLAGS;
 use ptx_launch::{Error, ErrorKind, Properties, Result, StreamRef};
 
@@ -34,6 +34,8 @@ pub(crate) struct Candidate {
     pub(crate) majors: Option<[bool; 2]>,
     /// For few rows alone: true for B whose neighbors along K are the nearest in memory, false for other ones.
     pub(crate) near: Option<bool>,
+    /// Only for products without options, whose rows of C are such that TMA writes them.
+    pub(crate) is_plain: bool,
     /// A block's tile, and the extent along K of its slices, a power of two.
     pub(crate) block_m: u32,
     pub(crate) block_n: u32,
@@ -56,10 +58,11 @@ pub(crate) struct Plan {
     pub(crate) bytes: usize,
 }
 
-/// The kernels for one type: of `wgmma` and `mma` for every pair of layouts of A and B, of `simt` for B along N and along K, and for few
+/// The kernels for one type: of `tile`, `wgmma` and `mma` for every pair of layouts of A and B, of `simt` for B along N and along K, and for few
 /// rows whose operands both lie along K in aligned runs.
 struct Table {
-    candidates: [&'static [Candidate]; 2],
+    candidates: [&'static [Candidate]; 3],
+    tile: [Family<4>; 4],
     wgmma: [Family<4>; 4],
     mma: [Family<1>; 4],
     simt: [Family<1>; 3],
@@ -74,13 +77,15 @@ struct Family<const GROUPS: usize> {
 
 /// The kernels for each type.
 static TABLES: [Table; 7] = {
-    let mut tables = [const { Table::new(params::F32, [&[], &[]]) }; 7];
-    tables[params::F16 as usize] = Table::new(params::F16, [wgmma::f16::CANDIDATES, mma::f16::CANDIDATES]);
-    tables[params::BF16 as usize] = Table::new(params::BF16, [wgmma::bf16::CANDIDATES, mma::bf16::CANDIDATES]);
-    tables[params::TF32 as usize] = Table::new(params::TF32, [wgmma::tf32::CANDIDATES, mma::tf32::CANDIDATES]);
-    tables[params::I8 as usize] = Table::new(params::I8, [wgmma::i8::CANDIDATES, mma::i8::CANDIDATES]);
-    tables[params::E4M3 as usize] = Table::new(params::E4M3, [wgmma::e4m3::CANDIDATES, mma::e4m3::CANDIDATES]);
-    tables[params::E5M2 as usize] = Table::new(params::E5M2, [wgmma::e5m2::CANDIDATES, mma::e5m2::CANDIDATES]);
+    let mut tables = [const { Table::new(params::F32, [&[], &[], &[]]) }; 7];
+    tables[params::F16 as usize] =
+        Table::new(params::F16, [tile::OF_F16, wgmma::f16::CANDIDATES, mma::f16::CANDIDATES]);
+    tables[params::BF16 as usize] =
+        Table::new(params::BF16, [tile::OF_BF16, wgmma::bf16::CANDIDATES, mma::bf16::CANDIDATES]);
+    tables[params::TF32 as usize] = Table::new(params::TF32, [&[], wgmma::tf32::CANDIDATES, mma::tf32::CANDIDATES]);
+    tables[params::I8 as usize] = Table::new(params::I8, [&[], wgmma::i8::CANDIDATES, mma::i8::CANDIDATES]);
+    tables[params::E4M3 as usize] = Table::new(params::E4M3, [&[], wgmma::e4m3::CANDIDATES, mma::e4m3::CANDIDATES]);
+    tables[params::E5M2 as usize] = Table::new(params::E5M2, [&[], wgmma::e5m2::CANDIDATES, mma::e5m2::CANDIDATES]);
     tables
 };
 
@@ -96,10 +101,16 @@ enum Operands {
 }
 
 impl Table {
-    const fn new(kind: u32, candidates: [&'static [Candidate]; 2]) -> Table {
-        let [wgmma, mma] = candidates;
+    const fn new(kind: u32, candidates: [&'static [Candidate]; 3]) -> Table {
+        let [tile, wgmma, mma] = candidates;
         Table {
             candidates,
+            tile: [
+                Family::new(tile, kind, Operands::Runs([false, false])),
+                Family::new(tile, kind, Operands::Runs([false, true])),
+                Family::new(tile, kind, Operands::Runs([true, false])),
+                Family::new(tile, kind, Operands::Runs([true, true])),
+            ],
             wgmma: [
                 Family::new(wgmma, kind, Operands::Runs([false, false])),
                 Family::new(wgmma, kind, Operands::Runs([false, true])),
@@ -151,6 +162,7 @@ pub(crate) fn kernels_for(product: &Product, device: Properties, ways: &[[Access
     let table = &TABLES[product.kind as usize];
     let layouts = |[a, b]: &[Access; 2]| usize::from(a.along_k) << 1 | usize::from(b.along_k);
     let wgmma = table.wgmma[layouts(&ways[1])].on(device);
+    let tile = if product.is_plain() { table.tile[layouts(&ways[1])].on(device) } else { &[] };
     // Where kernels of `wgmma` take operands as they lie, high tiles of others are never the fastest.
     let by_tma = !wgmma.is_empty() && ways[1].iter().all(|access| !access.is_copied);
     let limit = if ways[1][1].is_copied { NEAR_COPIED } else { NEAR };
@@ -160,7 +172,7 @@ pub(crate) fn kernels_for(product: &Product, device: Properties, ways: &[[Access
     let few = if near && in_runs { 2 } else { usize::from(near) };
     let simt = if by_tma && product.m > FEW_ROWS { &[] } else { table.simt[few].on(device) };
     let highest = if by_tma { LOW as f32 } else { f32::INFINITY };
-    Kernels { families: [wgmma, table.mma[layouts(&ways[0])].on(device), simt], highest }
+    Kernels { families: [tile, wgmma, table.mma[layouts(&ways[0])].on(device), simt], highest }
 }
 
 /// The names of all kernels, for [`Gemm::algorithm`](super::Gemm::algorithm).
@@ -209,7 +221,7 @@ impl Candidate {
     #[inline]
     pub(crate) fn plan(&'static self, product: &Product, access: &[Access; 2], splits: u32) -> Plan {
         let slices = (product.k.div_ceil(self.depth)).max(1);
-        let (each, splits) = divide_slices(slices, splits.clamp(1, slices));
+        let (each, splits) = divide_slices(slices, if self.is_plain { 1 } else { splits.clamp(1, slices) });
         let of = |access: Access| Access { is_copied: access.is_copied && self.majors.is_some(), ..access };
         let access = [of(access[0]), of(access[1])];
         let k_split = each.saturating_mul(self.depth);
@@ -300,6 +312,7 @@ pub(crate) fn named(product: &Product, device: Properties, available: usize, nam
         candidate.takes(product.kind)
             && candidate.majors.is_none_or(|majors| majors == layouts)
             && candidate.is_on(device, true)
+            && (!candidate.is_plain || product.is_plain())
             && model::counts(candidate, &extents, costs)
     };
     let plan = candidates_of(product.kind)

@@ -18,6 +18,8 @@ pub(crate) struct Product {
     pub(crate) c: Matrix,
     pub(crate) residual: Matrix,
     pub(crate) epilogue: Epilogue,
+    /// The epilogue changes sums.
+    pub(crate) has_options: bool,
     /// The order of sums depends on the shape and the device alone.
     pub(crate) deterministic: bool,
 }
@@ -113,6 +115,14 @@ impl Product {
             e.flags &= !(rows | columns);
             e.flags |= if had_rows { columns } else { 0 } | if had_columns { rows } else { 0 };
         }
+    }
+
+    /// True if sums are the result, in rows of the operands' type that TMA writes.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        let Product { kind, m, n, batches, ref c, .. } = *self;
+        let rows = Source { at: c.at, line: c.row, k: c.column, batch: c.batch };
+        !self.has_options && self.epilogue.kind == kind && rows.runs(true, m, n, size(kind), batches).has_map
     }
 
     fn mark_wide(&mut self) {

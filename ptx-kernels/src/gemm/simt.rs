@@ -31,6 +31,7 @@ macro_rules! candidates {
         Candidate {
             name: concat!("simt_", stringify!($instance)),
             kind: params::$kind,
+            is_plain: false,
             capability: 75,
             cluster: None,
             majors: majors!($kernel),

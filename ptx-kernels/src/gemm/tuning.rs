@@ -39,6 +39,8 @@ pub struct Costs {
     pub byte: f32,
     /// Of an element of C in rows at odd addresses, by kernels of `wgmma`.
     pub ragged: f32,
+    /// Of a cache line more of a row, for kernels of TMA.
+    pub line: f32,
     /// Of `hopper`: a column of 128 rows for 128 bytes along K on a busy device.
     pub column: f32,
     /// The least time of such a column.
@@ -66,6 +68,10 @@ tiles! {
     MMA_LARGE MMA_MEDIUM MMA_NARROW
     WIDE MIDDLE MIDDLE_ALONE SQUARE SLIM SMALL TINY LEAN FEW192 FEW160 FEW128 FEW64 FEW16
     THIN SLIM_ALONE LOW SMALL_PAIR FEW96 FEW64_PAIR FEW32 FEW32_LOW
+    M64X64_1X1 M64X64_1X2 M64X128_1X1 M128X192_2X1 M128X256_2X1 M192X192_1X1 M192X192_1X2 T16X64_1X1 T32X64_1X1
+    T64X64_1X1 T64X64_1X4 T112X64_1X1 T64X128_1X1 T128X64_1X4 T80X128_4X2 T96X128_2X1 T128X128_1X2 T128X128_2X1
+    T128X128_2X4 T96X192_2X1 T144X128_2X1 T160X128_2X1 T192X128_1X2 T224X128_1X2 T160X192_2X1 T240X128_1X2 T160X256_2X1
+    T176X256_2X1
 }
 
 /// A measured product: C = A · B with this algorithm and K in so many parts.
@@ -111,6 +117,7 @@ impl Trial {
             c: Matrix { at: 0, row: if m > 1 { row } else { 0 }, column: size(output), batch: 0 },
             residual: Matrix::default(),
             epilogue: Epilogue { kind: output, ..Epilogue::default() },
+            has_options: false,
             deterministic: false,
         };
         if algorithm == super::tuned::NAME {
@@ -166,6 +173,7 @@ impl Costs {
             &mut self.part_byte,
             &mut self.byte,
             &mut self.ragged,
+            &mut self.line,
             &mut self.column,
             &mut self.column_latency,
             &mut self.column_round,
@@ -186,58 +194,97 @@ pub(super) const fn shipped(kind: u32) -> &'static Costs {
 /// The times of operands of 16 bits, fitted to 2,395 products of `bf16` on an H100.
 pub const SHIPPED: Costs = Costs {
     tiles: [
-        cost(1105e3, 2445e3, 879e3, 265e3), // SIMT_LARGE
-        cost(1279e3, 1151e3, 798e3, 366e3), // SIMT_F32
-        cost(718e3, 750e3, 709e3, 173e3),   // SIMT_16
-        cost(713e3, 897e3, 577e3, 121e3),   // SIMT_8
-        cost(264e3, 213e3, 414e3, 233e3),   // ROWS_K
-        cost(59e3, 191e3, 93e3, 430e3),     // ROWS_K_SMALL
-        cost(253e3, 934e3, 697e3, 164e3),   // ROWS_N
-        cost(144e3, 502e3, 103e3, 217e3),   // ROWS_N_SMALL
-        cost(579e3, 128e3, 1193e3, 320e3),  // RUNS_K
-        cost(159e3, 544e3, 400e3, 674e3),   // RUNS_K_SMALL
-        cost(487e3, 765e3, 2991e3, 126e3),  // MMA_LARGE
-        cost(324e3, 365e3, 2e3, 90e3),      // MMA_MEDIUM
-        cost(173e3, 81e3, 54e3, 250e3),     // MMA_NARROW
-        cost(643e3, 675e3, 2389e3, 469e3),  // WIDE
-        cost(245e3, 668e3, 1075e3, 4e3),    // MIDDLE
-        cost(613e3, 594e3, 3767e3, 5e3),    // MIDDLE_ALONE
-        cost(419e3, 421e3, 1097e3, 290e3),  // SQUARE
-        cost(267e3, 311e3, 562e3, 147e3),   // SLIM
-        cost(266e3, 158e3, 636e3, 172e3),   // SMALL
-        cost(176e3, 104e3, 329e3, 84e3),    // TINY
-        cost(446e3, 415e3, 2719e3, 124e3),  // LEAN
-        cost(439e3, 510e3, 3042e3, 0.0),    // FEW192
-        cost(448e3, 438e3, 2597e3, 49e3),   // FEW160
-        cost(374e3, 382e3, 1469e3, 204e3),  // FEW128
-        cost(355e3, 344e3, 570e3, 261e3),   // FEW64
-        cost(359e3, 109e3, 305e3, 38e3),    // FEW16
-        cost(337e3, 348e3, 1066e3, 244e3),  // THIN
-        cost(403e3, 285e3, 636e3, 194e3),   // SLIM_ALONE
-        cost(236e3, 221e3, 1143e3, 203e3),  // LOW
-        cost(217e3, 167e3, 747e3, 123e3),   // SMALL_PAIR
-        cost(289e3, 341e3, 1209e3, 56e3),   // FEW96
-        cost(425e3, 277e3, 853e3, 146e3),   // FEW64_PAIR
-        cost(155e3, 342e3, 286e3, 96e3),    // FEW32
-        cost(270e3, 76e3, 298e3, 168e3),    // FEW32_LOW
+        cost(567e3, 2900e3, 503e3, 189e3), // SIMT_LARGE
+        cost(834e3, 916e3, 565e3, 310e3),  // SIMT_F32
+        cost(585e3, 710e3, 1497e3, 280e3), // SIMT_16
+        cost(418e3, 1109e3, 191e3, 144e3), // SIMT_8
+        cost(394e3, 70e3, 410e3, 427e3),   // ROWS_K
+        cost(57e3, 300e3, 110e3, 224e3),   // ROWS_K_SMALL
+        cost(544e3, 669e3, 498e3, 103e3),  // ROWS_N
+        cost(143e3, 202e3, 61e3, 120e3),   // ROWS_N_SMALL
+        cost(942e3, 82e3, 722e3, 112e3),   // RUNS_K
+        cost(127e3, 430e3, 958e3, 766e3),  // RUNS_K_SMALL
+        cost(565e3, 599e3, 2682e3, 162e3), // MMA_LARGE
+        cost(255e3, 405e3, 1e3, 313e3),    // MMA_MEDIUM
+        cost(189e3, 214e3, 70e3, 214e3),   // MMA_NARROW
+        cost(758e3, 747e3, 3438e3, 431e3), // WIDE
+        cost(403e3, 402e3, 3275e3, 2e3),   // MIDDLE
+        cost(842e3, 389e3, 3584e3, 1e3),   // MIDDLE_ALONE
+        cost(160e3, 292e3, 2857e3, 736e3), // SQUARE
+        cost(180e3, 218e3, 1210e3, 130e3), // SLIM
+        cost(66e3, 163e3, 1134e3, 132e3),  // SMALL
+        cost(48e3, 94e3, 1009e3, 61e3),    // TINY
+        cost(344e3, 329e3, 6581e3, 166e3), // LEAN
+        cost(501e3, 962e3, 2906e3, 0.0),   // FEW192
+        cost(338e3, 385e3, 3529e3, 40e3),  // FEW160
+        cost(395e3, 164e3, 4867e3, 65e3),  // FEW128
+        cost(263e3, 263e3, 1381e3, 235e3), // FEW64
+        cost(46e3, 207e3, 631e3, 42e3),    // FEW16
+        cost(289e3, 215e3, 2827e3, 72e3),  // THIN
+        cost(315e3, 256e3, 1278e3, 77e3),  // SLIM_ALONE
+        cost(156e3, 145e3, 2729e3, 62e3),  // LOW
+        cost(146e3, 124e3, 1901e3, 134e3), // SMALL_PAIR
+        cost(264e3, 209e3, 2351e3, 38e3),  // FEW96
+        cost(356e3, 179e3, 1631e3, 241e3), // FEW64_PAIR
+        cost(87e3, 145e3, 2079e3, 164e3),  // FEW32
+        cost(99e3, 89e3, 1276e3, 91e3),    // FEW32_LOW
+        cost(83e3, 169e3, 491e3, 0.0),     // M64X64_1X1
+        cost(113e3, 134e3, 368e3, 0.0),    // M64X64_1X2
+        cost(214e3, 187e3, 997e3, 0.0),    // M64X128_1X1
+        cost(379e3, 400e3, 1811e3, 0.0),   // M128X192_2X1
+        cost(513e3, 446e3, 1925e3, 0.0),   // M128X256_2X1
+        cost(500e3, 733e3, 1817e3, 0.0),   // M192X192_1X1
+        cost(525e3, 578e3, 1213e3, 0.0),   // M192X192_1X2
+        cost(134e3, 66e3, 247e3, 0.0),     // T16X64_1X1
+        cost(46e3, 98e3, 413e3, 0.0),      // T32X64_1X1
+        cost(217e3, 80e3, 1270e3, 0.0),    // T64X64_1X1
+        cost(139e3, 88e3, 698e3, 0.0),     // T64X64_1X4
+        cost(281e3, 162e3, 525e3, 0.0),    // T112X64_1X1
+        cost(165e3, 208e3, 714e3, 0.0),    // T64X128_1X1
+        cost(241e3, 129e3, 680e3, 0.0),    // T128X64_1X4
+        cost(209e3, 155e3, 1577e3, 0.0),   // T80X128_4X2
+        cost(248e3, 187e3, 912e3, 0.0),    // T96X128_2X1
+        cost(359e3, 252e3, 1121e3, 0.0),   // T128X128_1X2
+        cost(305e3, 329e3, 438e3, 0.0),    // T128X128_2X1
+        cost(319e3, 263e3, 1252e3, 0.0),   // T128X128_2X4
+        cost(377e3, 264e3, 1074e3, 0.0),   // T96X192_2X1
+        cost(294e3, 417e3, 786e3, 0.0),    // T144X128_2X1
+        cost(319e3, 345e3, 535e3, 0.0),    // T160X128_2X1
+        cost(265e3, 434e3, 1093e3, 0.0),   // T192X128_1X2
+        cost(482e3, 406e3, 1775e3, 0.0),   // T224X128_1X2
+        cost(284e3, 443e3, 2317e3, 0.0),   // T160X192_2X1
+        cost(305e3, 436e3, 1987e3, 0.0),   // T240X128_1X2
+        cost(726e3, 565e3, 1837e3, 0.0),   // T160X256_2X1
+        cost(378e3, 587e3, 4052e3, 0.0),   // T176X256_2X1
     ],
-    pack: 1313e3,
-    copied_byte: 0.685,
-    reduce: 2383e3,
-    reduce_inside: 749e3,
-    part_byte: 0.922,
-    byte: 0.081,
-    ragged: 0.610,
-    column: 2.88e3,
-    column_latency: 203.0,
-    column_round: 27.4,
-    hopper: 1630e3,
+    pack: 1181e3,
+    copied_byte: 0.672,
+    reduce: 2838e3,
+    reduce_inside: 938e3,
+    part_byte: 0.438,
+    byte: 0.169,
+    ragged: 0.223,
+    line: 167.1,
+    column: 2.34e3,
+    column_latency: 927.0,
+    column_round: 28.7,
+    hopper: 9468e3,
 };
+
+/// The times of some tiles; the others are only of 16 bits.
+const fn and_of_16_bits<const N: usize>(some: [Cost; N]) -> [Cost; NAMES.len()] {
+    let (mut tiles, mut at) = (SHIPPED.tiles, 0);
+    while at < N {
+        tiles[at] = some[at];
+        at += 1;
+    }
+    tiles
+}
 
 /// Those of all others, fitted to 1,458 products of `bf16`, `tf32`, `e4m3` and `i8`, but for tiles that no kernel of theirs has, and `RUNS_K` and
 /// `RUNS_K_SMALL`, whose times are those of 16 bits.
 pub const SHIPPED_OF_OTHERS: Costs = Costs {
-    tiles: [
+    tiles: and_of_16_bits([
         cost(1690e3, 2059e3, 375e3, 234e3), // SIMT_LARGE
         cost(526e3, 725e3, 535e3, 205e3),   // SIMT_F32
         cost(442e3, 1161e3, 494e3, 220e3),  // SIMT_16
@@ -272,7 +319,7 @@ pub const SHIPPED_OF_OTHERS: Costs = Costs {
         cost(300e3, 247e3, 1101e3, 118e3),  // FEW64_PAIR
         cost(110e3, 190e3, 600e3, 90e3),    // FEW32
         cost(143e3, 129e3, 382e3, 135e3),   // FEW32_LOW
-    ],
+    ]),
     pack: 3018e3,
     copied_byte: 0.448,
     reduce: 1535e3,
@@ -280,6 +327,7 @@ pub const SHIPPED_OF_OTHERS: Costs = Costs {
     part_byte: 0.511,
     byte: 0.0,
     ragged: 0.0,
+    line: 200.0,
     column: 3.49e3,
     column_latency: 95.6,
     column_round: 17.0,

@@ -57,6 +57,7 @@ impl Views {
             c: view_c.matrix(c),
             residual: Matrix::default(),
             epilogue: Epilogue::default(),
+            has_options: false,
             deterministic,
         }
     }

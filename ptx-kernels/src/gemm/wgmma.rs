@@ -14,8 +14,8 @@
 
 mod epilogue;
 mod launch;
-mod maps;
 
+use super::maps::BOX;
 use super::plan::Candidate;
 use super::{params, tuning};
 use epilogue::with_tile_epilogue;
@@ -42,6 +42,7 @@ macro_rules! warp_groups {
                     block_n: if $swapped == 1 { $rows } else { $n },
                     depth: 128 / $size,
                     near: None,
+                    is_plain: false,
                     cost: tuning::$tile,
                     launch: |stream, product, problem| {
                         let tile = launch::Tile {
@@ -64,7 +65,7 @@ macro_rules! warp_groups {
             )*];
 
             // Each block of a cluster loads whole boxes of an MN-major operand.
-            $(const _: () = assert!($b == 0 || $n / $cluster % launch::BOX == 0, stringify!($instance));)*
+            $(const _: () = assert!($b == 0 || $n / $cluster % BOX == 0, stringify!($instance));)*
 
             with_tile_epilogue! {
                 $(#[doc = $doc])*

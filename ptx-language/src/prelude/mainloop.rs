@@ -29,9 +29,9 @@ impl Policy {
         self.cluster_m * self.cluster_n
     }
 
-    /// Warp groups that multiply: each has 64 rows of the tile, or half of them.
+    /// Warp groups that multiply: each has 64 rows of the tile, or 128 where it has 256.
     const fn consumers(&self) -> u32 {
-        (self.block_m / 64).min(2)
+        if self.block_m == 192 { 3 } else { (self.block_m / 64).min(2) }
     }
 
     /// Accumulators of a thread.

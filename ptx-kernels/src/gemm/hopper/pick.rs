@@ -3,6 +3,7 @@
 use super::scratch::Scratch;
 use super::variant::{Layout, Operand, Order, Sharing, Variant, variants};
 use crate::gemm::lanes::{ceil, larger, smaller};
+use crate::gemm::model::lines_of_row;
 use crate::gemm::tuning::{Costs, SHIPPED, SHIPPED_OF_OTHERS};
 
 /// A tile of the kernels.
@@ -125,7 +126,7 @@ pub(crate) fn estimate(num_blocks: u32, shape: [u32; 3], size: u64, layout: Layo
         (layout.b_k_major || tile.b_along_n) && (layout.a_k_major || tile.a_along_m) && (size == 2 || !tile.of_16_bits)
     };
     let [m, n, k] = shape;
-    let row = |k_major: bool, extent: u32| time_of_row(u64::from(if k_major { k } else { extent }) * size);
+    let row = |k_major: bool, extent: u32| LINE * lines_of_row(u64::from(if k_major { k } else { extent }) * size);
     let rows = [row(layout.a_k_major, m), row(layout.b_k_major, n)];
     let (blocks, shape) = (num_blocks as f32, [m as f32, n as f32, k as f32]);
     let (mut cost, mut tile) = (WIDE.cost(blocks, shape, rows), &WIDE);
@@ -141,14 +142,6 @@ pub(crate) fn estimate(num_blocks: u32, shape: [u32; 3], size: u64, layout: Layo
     // The power limit slows long products down, and these kernels need less power than the others.
     let saved = 1.0 - SAVED * smaller(time / LONG, 1.0);
     ((time + columns * costs.column_round) * saved + costs.hopper, Pick(tile))
-}
-
-/// The time of a row of a box, 128 bytes, of an operand whose rows are `pitch` bytes apart. Rows that do not all begin with a cache line take two
-/// lines, but for those that do.
-#[inline(always)]
-fn time_of_row(pitch: u64) -> f32 {
-    let offsets = 1 << (pitch | 128).trailing_zeros();
-    LINE * (2.0 - offsets as f32 / 128.0)
 }
 
 impl<T> Variant<T> {

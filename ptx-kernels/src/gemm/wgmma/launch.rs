@@ -1,12 +1,9 @@
 //! The launch of a kernel: the grid of persistent clusters, and the tensor maps of the operands.
 
+use super::super::maps::{BOX, Mapped};
 use super::super::params::{self, Output, Problem, Source};
 use super::super::problem::Product;
-use super::maps::Operand;
 use ptx_launch::{Config, Result, StreamRef, TensorMap};
-
-/// Rows of an MN-major operand in a box.
-pub(super) const BOX: u32 = 64;
 
 /// The tile of a kernel, and the layouts that it reads.
 pub(super) struct Tile {
@@ -42,7 +39,7 @@ impl Work {
         let operand = |(source, lines): (&Source, u32), rows: u32, k_major: bool| {
             let batches = if source.batch > 0 { product.batches } else { 1 };
             let rows = if k_major { rows } else { BOX };
-            Operand { source: *source, kind: product.kind, lines, k: product.k, batches, rows, k_major }.map(stream)
+            Mapped { source: *source, kind: product.kind, lines, k: product.k, batches, rows, k_major }.map(stream)
         };
         let mut problem = *problem;
         let batched = [(params::A_BATCHES, first), (params::B_BATCHES, second)];

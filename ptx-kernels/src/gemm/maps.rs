@@ -1,10 +1,13 @@
-//! Tensor maps of operands.
+//! Tensor maps of operands and of C, for kernels of TMA.
 
-use super::super::params::{self, Source};
-use super::super::problem::size;
+use super::params::{self, Source};
+use super::problem::size;
 use crate::maps::Recent;
 use ptx_launch::{ElementType, Promotion, Result, StreamRef, Swizzle, TensorMap};
 use std::cell::RefCell;
+
+/// Rows of an MN-major operand in a box.
+pub(super) const BOX: u32 = 64;
 
 /// Bytes along K of a stage.
 const STAGE: u64 = 128;
@@ -14,7 +17,7 @@ const KEPT: usize = 64;
 
 /// An operand as a map describes it: `lines` lines by `k` elements, in boxes of `rows` lines and 128 bytes along K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Operand {
+pub(super) struct Mapped {
     pub(super) source: Source,
     /// Element type.
     pub(super) kind: u32,
@@ -28,10 +31,10 @@ pub(super) struct Operand {
 
 thread_local! {
     /// Maps of recent operands.
-    static RECENT: RefCell<Recent<Operand, KEPT>> = const { RefCell::new(Recent::new()) };
+    static RECENT: RefCell<Recent<Mapped, KEPT>> = const { RefCell::new(Recent::new()) };
 }
 
-impl Operand {
+impl Mapped {
     /// The map.
     ///
     /// # Errors
