@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// SMs of the H100 or H200 that the records come from.
 const MULTIPROCESSORS: u32 = 132;
 /// Steps of the search.
-const STEPS: u32 = 16_000;
+const STEPS: u32 = 10_000;
 /// The time of any launch, in picoseconds.
 const LAUNCH: f64 = 4.3e6;
 /// The temperature of the search at its start.

@@ -63,6 +63,9 @@
 //! - `wgmma`, on `sm_90`: TMA and `wgmma` with every option, batches, and operands of 16 bits in any major, of others along K. Persistent
 //!   clusters of tiles of 128 x 256 to 64 x 32. For few rows of C, as in decoding, the operands change places: 128 or 64 columns of C
 //!   by 16 to 192 of its rows. Blocks that share K add their sums up in a fixed order (the last one of a tile does).
+//! - `tile`, on `sm_90`: TMA in both directions and `wgmma`, for products of `f16` and `bf16` without options, A along K, results of the same type
+//!   in rows of multiples of 16 bytes, any strides, batches. Tiles of 16 x 64 to 176 x 256, many of widths that are no powers of two, in clusters
+//!   of up to eight blocks. A tile begins and ends in half of the time that it takes in `wgmma`: 128 x 11392 x 88 takes 7.6 us instead of 9.0.
 //! - Where tiles of the other families are few, blocks share K (split-K). The sums of the parts go through a workspace, and another
 //!   kernel adds them up in a fixed order and finishes them.
 //! - [`hopper`], on `sm_90`: the same units for products without options and batches, of dense operands and results whose rows are multiples

@@ -285,51 +285,51 @@ const fn and_of_16_bits<const N: usize>(some: [Cost; N]) -> [Cost; NAMES.len()] 
 /// `RUNS_K_SMALL`, whose times are those of 16 bits.
 pub const SHIPPED_OF_OTHERS: Costs = Costs {
     tiles: and_of_16_bits([
-        cost(1690e3, 2059e3, 375e3, 234e3), // SIMT_LARGE
-        cost(526e3, 725e3, 535e3, 205e3),   // SIMT_F32
-        cost(442e3, 1161e3, 494e3, 220e3),  // SIMT_16
-        cost(650e3, 766e3, 477e3, 282e3),   // SIMT_8
-        cost(287e3, 269e3, 860e3, 323e3),   // ROWS_K
-        cost(50e3, 292e3, 265e3, 280e3),    // ROWS_K_SMALL
-        cost(270e3, 715e3, 763e3, 196e3),   // ROWS_N
-        cost(66e3, 713e3, 241e3, 205e3),    // ROWS_N_SMALL
-        cost(579e3, 128e3, 1193e3, 320e3),  // RUNS_K
-        cost(159e3, 544e3, 400e3, 674e3),   // RUNS_K_SMALL
-        cost(554e3, 542e3, 2030e3, 143e3),  // MMA_LARGE
-        cost(284e3, 472e3, 4e3, 180e3),     // MMA_MEDIUM
-        cost(156e3, 181e3, 263e3, 253e3),   // MMA_NARROW
-        cost(607e3, 779e3, 3115e3, 710e3),  // WIDE
-        cost(620e3, 456e3, 1996e3, 2e3),    // MIDDLE
-        cost(658e3, 720e3, 1605e3, 3e3),    // MIDDLE_ALONE
-        cost(410e3, 368e3, 1368e3, 450e3),  // SQUARE
-        cost(290e3, 207e3, 754e3, 248e3),   // SLIM
-        cost(200e3, 190e3, 560e3, 250e3),   // SMALL
-        cost(140e3, 150e3, 560e3, 150e3),   // TINY
-        cost(450e3, 430e3, 1800e3, 150e3),  // LEAN
-        cost(369e3, 520e3, 5291e3, 0.0),    // FEW192
-        cost(402e3, 417e3, 3900e3, 57e3),   // FEW160
-        cost(435e3, 314e3, 2501e3, 114e3),  // FEW128
-        cost(324e3, 212e3, 811e3, 216e3),   // FEW64
-        cost(213e3, 149e3, 655e3, 111e3),   // FEW16
-        cost(320e3, 300e3, 1000e3, 250e3),  // THIN
-        cost(300e3, 300e3, 489e3, 216e3),   // SLIM_ALONE
-        cost(220e3, 230e3, 800e3, 200e3),   // LOW
-        cost(146e3, 179e3, 547e3, 116e3),   // SMALL_PAIR
-        cost(340e3, 300e3, 1400e3, 130e3),  // FEW96
-        cost(300e3, 247e3, 1101e3, 118e3),  // FEW64_PAIR
-        cost(110e3, 190e3, 600e3, 90e3),    // FEW32
-        cost(143e3, 129e3, 382e3, 135e3),   // FEW32_LOW
+        cost(3316e3, 2783e3, 295e3, 416e3), // SIMT_LARGE
+        cost(243e3, 818e3, 413e3, 186e3),   // SIMT_F32
+        cost(369e3, 1453e3, 511e3, 190e3),  // SIMT_16
+        cost(409e3, 758e3, 614e3, 295e3),   // SIMT_8
+        cost(328e3, 323e3, 891e3, 303e3),   // ROWS_K
+        cost(80e3, 339e3, 146e3, 146e3),    // ROWS_K_SMALL
+        cost(609e3, 893e3, 861e3, 172e3),   // ROWS_N
+        cost(104e3, 806e3, 245e3, 173e3),   // ROWS_N_SMALL
+        cost(664e3, 189e3, 797e3, 95e3),    // RUNS_K
+        cost(122e3, 431e3, 401e3, 673e3),   // RUNS_K_SMALL
+        cost(653e3, 552e3, 3023e3, 127e3),  // MMA_LARGE
+        cost(240e3, 559e3, 4e3, 257e3),     // MMA_MEDIUM
+        cost(151e3, 207e3, 351e3, 293e3),   // MMA_NARROW
+        cost(512e3, 715e3, 1851e3, 694e3),  // WIDE
+        cost(526e3, 481e3, 1538e3, 2e3),    // MIDDLE
+        cost(640e3, 696e3, 1445e3, 3e3),    // MIDDLE_ALONE
+        cost(302e3, 364e3, 1085e3, 398e3),  // SQUARE
+        cost(355e3, 253e3, 582e3, 202e3),   // SLIM
+        cost(245e3, 155e3, 591e3, 283e3),   // SMALL
+        cost(134e3, 239e3, 667e3, 179e3),   // TINY
+        cost(428e3, 367e3, 1621e3, 151e3),  // LEAN
+        cost(483e3, 461e3, 4890e3, 0.0),    // FEW192
+        cost(432e3, 1046e3, 4518e3, 63e3),  // FEW160
+        cost(330e3, 392e3, 1820e3, 152e3),  // FEW128
+        cost(263e3, 278e3, 808e3, 247e3),   // FEW64
+        cost(338e3, 161e3, 528e3, 58e3),    // FEW16
+        cost(277e3, 108e3, 1039e3, 329e3),  // THIN
+        cost(274e3, 303e3, 478e3, 203e3),   // SLIM_ALONE
+        cost(111e3, 217e3, 997e3, 187e3),   // LOW
+        cost(80e3, 138e3, 587e3, 193e3),    // SMALL_PAIR
+        cost(200e3, 385e3, 1808e3, 94e3),   // FEW96
+        cost(344e3, 283e3, 737e3, 301e3),   // FEW64_PAIR
+        cost(153e3, 121e3, 383e3, 119e3),   // FEW32
+        cost(103e3, 116e3, 467e3, 89e3),    // FEW32_LOW
     ]),
-    pack: 3018e3,
-    copied_byte: 0.448,
-    reduce: 1535e3,
-    reduce_inside: 715e3,
-    part_byte: 0.511,
+    pack: 2576e3,
+    copied_byte: 0.693,
+    reduce: 2061e3,
+    reduce_inside: 1202e3,
+    part_byte: 1.011,
     byte: 0.0,
     ragged: 0.0,
-    line: 200.0,
-    column: 3.49e3,
-    column_latency: 95.6,
-    column_round: 17.0,
-    hopper: 2163e3,
+    line: 163.1,
+    column: 3.40e3,
+    column_latency: 94.7,
+    column_round: 12.3,
+    hopper: 854e3,
 };
