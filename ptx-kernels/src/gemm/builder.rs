@@ -302,7 +302,7 @@ impl<O: Element, const R: usize> Options<'_, O, R> {
     /// The kernels for a product; `tuned` ones if they may take it.
     #[inline]
     fn decide(&self, stream: StreamRef<'_>, product: &Product, available: usize, tuned: bool) -> Result<Decision> {
-        launch::decide(stream, product, available, self.algorithm, tuned && R == 2 && self.is_plain())
+        launch::decide(stream, product, available, self.algorithm, tuned && R == 2 && !product.has_options)
     }
 
     /// True without options that change the sums.

@@ -50,11 +50,12 @@ thread_local! {
 /// The key of a product.
 #[inline]
 fn key_of(product: &Product, setting: &Setting) -> Key {
-    let Product { kind, m, n, k, batches, a, b, c, ref epilogue, deterministic, .. } = *product;
+    let Product { kind, m, n, k, batches, a, b, c, ref epilogue, has_options, deterministic, .. } = *product;
     let Setting { device, available, is_plain } = *setting;
     let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let aligned = (a.at & 15 | (b.at & 15) << 4 | (c.at & 15) << 8) as u32;
-    let options = u32::from(deterministic) | u32::from(is_plain) << 1 | epilogue.kind << 2 | kind << 10 | aligned << 18;
+    let flags = u32::from(deterministic) | u32::from(is_plain) << 1 | u32::from(has_options) << 30;
+    let options = flags | epilogue.kind << 2 | kind << 10 | aligned << 18;
     let capability = u32::from(device.capability.unwrap_or(0));
     [
         two(m, n),
@@ -140,4 +141,48 @@ fn search(given: &Product, setting: &Setting) -> Result<Decision> {
 /// The product of the batches of one launch.
 pub(crate) fn first_batches(product: &Product) -> Product {
     Product { batches: product.batches.min(BATCHES), ..*product }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::params::{BF16, Epilogue, Matrix, Source};
+    use super::*;
+    use ptx_launch::{AsStream, Device};
+
+    /// Batches of bf16, A and B along K.
+    fn batches(has_options: bool) -> Product {
+        let operand = Source { at: 0, line: 1024, k: 2, batch: 1024 * 512 };
+        Product {
+            kind: BF16,
+            m: 512,
+            n: 512,
+            k: 512,
+            batches: 4,
+            a: operand,
+            b: operand,
+            c: Matrix { at: 0, row: 1024, column: 2, batch: 1024 * 512 },
+            residual: Matrix::default(),
+            epilogue: Epilogue { kind: BF16, ..Epilogue::default() },
+            has_options,
+            deterministic: false,
+        }
+    }
+
+    #[test]
+    fn a_kept_choice_knows_whether_there_are_options() -> Result<()> {
+        let cpu = Device::cpu();
+        let mut device = (&cpu).as_stream().properties()?;
+        (device.capability, device.multiprocessors) = (Some(90), 132);
+        let setting = Setting { device, available: 1 << 30, is_plain: false };
+        let is_plain = |has_options: bool| -> Result<bool> {
+            Ok(match choose(&batches(has_options), &setting)? {
+                Decision::Plan(plan) => plan.candidate.is_plain,
+                Decision::Tuned(_) => true,
+            })
+        };
+        assert!(is_plain(false)?);
+        assert!(!is_plain(true)?);
+        assert!(is_plain(false)?);
+        Ok(())
+    }
 }
