@@ -1,7 +1,7 @@
 //! Tensor maps of operands and of C, for kernels of TMA.
 
 use super::params::{self, Source};
-use super::problem::size;
+use super::problem::{Product, size};
 use crate::maps::Recent;
 use ptx_launch::{ElementType, Promotion, Result, StreamRef, Swizzle, TensorMap};
 use std::cell::RefCell;
@@ -35,6 +35,13 @@ thread_local! {
 }
 
 impl Mapped {
+    /// An operand of a product with so many lines, in boxes of `rows` lines, or of [`BOX`] where its lines are neighbors.
+    pub(super) fn operand(product: &Product, (source, lines): (Source, u32), rows: u32, k_major: bool) -> Mapped {
+        let batches = if source.batch > 0 { product.batches } else { 1 };
+        let rows = if k_major { rows } else { BOX };
+        Mapped { source, kind: product.kind, lines, k: product.k, batches, rows, k_major }
+    }
+
     /// The map.
     ///
     /// # Errors

@@ -89,7 +89,7 @@ static TABLES: [Table; 7] = {
     tables
 };
 
-/// What the kernels of a family read.
+/// The operands that the kernels of a family can read.
 #[derive(Clone, Copy)]
 enum Operands {
     /// A and B in aligned runs, along K (true) or along the other dimension.
@@ -105,24 +105,9 @@ impl Table {
         let [tile, wgmma, mma] = candidates;
         Table {
             candidates,
-            tile: [
-                Family::new(tile, kind, Operands::Runs([false, false])),
-                Family::new(tile, kind, Operands::Runs([false, true])),
-                Family::new(tile, kind, Operands::Runs([true, false])),
-                Family::new(tile, kind, Operands::Runs([true, true])),
-            ],
-            wgmma: [
-                Family::new(wgmma, kind, Operands::Runs([false, false])),
-                Family::new(wgmma, kind, Operands::Runs([false, true])),
-                Family::new(wgmma, kind, Operands::Runs([true, false])),
-                Family::new(wgmma, kind, Operands::Runs([true, true])),
-            ],
-            mma: [
-                Family::new(mma, kind, Operands::Runs([false, false])),
-                Family::new(mma, kind, Operands::Runs([false, true])),
-                Family::new(mma, kind, Operands::Runs([true, false])),
-                Family::new(mma, kind, Operands::Runs([true, true])),
-            ],
+            tile: Family::for_layouts(tile, kind),
+            wgmma: Family::for_layouts(wgmma, kind),
+            mma: Family::for_layouts(mma, kind),
             simt: [
                 Family::new(simt::CANDIDATES, kind, Operands::Elements { near: false }),
                 Family::new(simt::CANDIDATES, kind, Operands::Elements { near: true }),
@@ -133,6 +118,16 @@ impl Table {
 }
 
 impl<const GROUPS: usize> Family<GROUPS> {
+    /// The kernels of a list for operands of a type in aligned runs: a family for each layout of A and B.
+    const fn for_layouts(candidates: &'static [Candidate], kind: u32) -> [Self; 4] {
+        [
+            Family::new(candidates, kind, Operands::Runs([false, false])),
+            Family::new(candidates, kind, Operands::Runs([false, true])),
+            Family::new(candidates, kind, Operands::Runs([true, false])),
+            Family::new(candidates, kind, Operands::Runs([true, true])),
+        ]
+    }
+
     /// The kernels of a list for operands of a type.
     const fn new(candidates: &'static [Candidate], kind: u32, operands: Operands) -> Self {
         let (mut groups, mut count, mut at) = ([Group::EMPTY; GROUPS], 0, 0);

@@ -191,8 +191,8 @@ pub(super) const fn shipped(kind: u32) -> &'static Costs {
     if size(kind) == 2 { &SHIPPED } else { &SHIPPED_OF_OTHERS }
 }
 
-/// The times of operands of 16 bits, fitted to 2,692 products of `bf16` on an H100, but for those of `hopper`, `T64X128_1X1`, `T96X128_2X1` and `T80X128_4X2`: longer, or shorter,
-/// so that 1024 x 1024 x 8192 does not take tiles that are slow there in many launches in a row.
+/// The times of operands of 16 bits, fitted to 2,692 products of `bf16` on an H100. Those of `hopper`, `T64X128_1X1`, `T96X128_2X1` and
+/// `T80X128_4X2` were changed after that, because 1024 x 1024 x 8192 took tiles that are slow in many launches in a row.
 pub const SHIPPED: Costs = Costs {
     tiles: [
         cost(567e3, 2900e3, 503e3, 189e3), // SIMT_LARGE

@@ -52,13 +52,10 @@ where
     T: KernelParam,
     gemm::Types<T>: gemm::Exists,
 {
-    let Product { kind, m, n, k, batches, c, .. } = *product;
+    let Product { kind, m, n, batches, c, .. } = *product;
     let (a, b) = ((product.a, m), (product.b, n));
     let [first, second] = if config.swapped == 1 { [b, a] } else { [a, b] };
-    let operand = |(source, lines): (Source, u32), rows: u32, major: u32| {
-        let (batches, k_major) = (if source.batch > 0 { batches } else { 1 }, major == 0);
-        Mapped { source, kind, lines, k, batches, rows: if k_major { rows } else { BOX }, k_major }.map(stream)
-    };
+    let operand = |operand, rows: u32, major: u32| Mapped::operand(product, operand, rows, major == 0).map(stream);
     let result = Source { at: c.at, line: c.row, k: c.column, batch: c.batch };
     let rows = if config.swapped == 1 { config.subtile() } else { BOX };
     let result = Mapped { source: result, kind, lines: m, k: n, batches, rows, k_major: true }.map(stream)?;

@@ -1,7 +1,7 @@
 //! The launch of a kernel: the grid of persistent clusters, and the tensor maps of the operands.
 
-use super::super::maps::{BOX, Mapped};
-use super::super::params::{self, Output, Problem, Source};
+use super::super::maps::Mapped;
+use super::super::params::{self, Output, Problem};
 use super::super::problem::Product;
 use ptx_launch::{Config, Result, StreamRef, TensorMap};
 
@@ -30,17 +30,13 @@ impl Work {
     /// # Errors
     /// Those of a tensor map.
     pub(super) fn new(stream: StreamRef<'_>, product: &Product, problem: &Problem, tile: Tile) -> Result<Work> {
-        let (a, b) = ((&product.a, product.m), (&product.b, product.n));
+        let (a, b) = ((product.a, product.m), (product.b, product.n));
         let [first, second] = if tile.swapped { [b, a] } else { [a, b] };
         let [rows, columns] = if tile.swapped { [product.n, product.m] } else { [product.m, product.n] };
         let clusters = rows.div_ceil(tile.rows * tile.cluster) * columns.div_ceil(tile.columns);
         let units = u64::from(clusters) * u64::from(problem.splits) * u64::from(problem.batches);
         let room = u64::from((stream.properties()?.multiprocessors / tile.cluster).max(1));
-        let operand = |(source, lines): (&Source, u32), rows: u32, k_major: bool| {
-            let batches = if source.batch > 0 { product.batches } else { 1 };
-            let rows = if k_major { rows } else { BOX };
-            Mapped { source: *source, kind: product.kind, lines, k: product.k, batches, rows, k_major }.map(stream)
-        };
+        let operand = |operand, rows: u32, k_major: bool| Mapped::operand(product, operand, rows, k_major).map(stream);
         let mut problem = *problem;
         let batched = [(params::A_BATCHES, first), (params::B_BATCHES, second)];
         problem.flags |=
