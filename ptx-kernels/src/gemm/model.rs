@@ -14,10 +14,11 @@ use super::tuning::{Cost, Costs};
 /// The most parts of K, the rounds of units that they are to fill, and the kernels with which so many are tried.
 const SPLITS: f32 = 32.0;
 const ROUNDS: Lanes = Lanes([1.0, 2.0, 3.0, 4.0]);
-const DIVIDED: usize = 3;
+const DIVIDED: usize = 2;
 
-/// No division takes less than its bound, and few less than the bound times this: a kernel that may gain less is not tried.
-const SELDOM: f32 = 1.06;
+/// A kernel is tried with K in parts if the estimate for that, times this, is below the least time known: most divisions take more than
+/// their estimate, because parts and rounds are whole numbers.
+const ROUNDED: f32 = 1.1;
 
 /// Tiles of clusters in a matrix that persistent kernels count, and of all batches.
 const TILES: f32 = (1 << 23) as f32;
@@ -120,6 +121,8 @@ fn packing(product: &Product, access: &[Access; 2], costs: &Costs) -> f32 {
 pub(crate) struct Group {
     candidates: [Option<&'static Candidate>; LANES],
     loads: Loads,
+    /// They divide K.
+    divides: bool,
     /// The rows of C from which and up to which a kernel is tried, and without TMA the rows of its tile.
     least_rows: Lanes,
     most_rows: Lanes,
@@ -186,6 +189,7 @@ impl Group {
     pub(crate) const EMPTY: Group = Group {
         candidates: [None; LANES],
         loads: Loads::Elements,
+        divides: false,
         least_rows: Lanes::all(f32::INFINITY),
         most_rows: Lanes::all(f32::INFINITY),
         height: Lanes::all(0.0),
@@ -228,7 +232,8 @@ impl Group {
         self.slice.0[at] = slice;
         self.latency.0[at] = latency;
         self.tile.0[at] = tile;
-        self.part.0[at] = if is_plain { f32::INFINITY } else { part };
+        self.part.0[at] = part;
+        self.divides = !is_plain;
         if cluster.is_some() {
             self.loads = Loads::Tma;
             self.rows_a.0[at] = (block_m / cluster_n) as f32;
@@ -310,13 +315,15 @@ pub(crate) fn fastest(
     extents: &Extents,
     fits: impl Fn(&'static Candidate, u32) -> bool,
 ) -> Option<Fastest> {
-    let (mut whole, mut bounds) = ([Lanes::all(f32::INFINITY); MOST], [Lanes::all(f32::INFINITY); MOST]);
+    let (mut whole, mut divided) = ([Lanes::all(f32::INFINITY); MOST], [Lanes::all(f32::INFINITY); MOST]);
     let (mut groups, mut count) = ([&Group::EMPTY; MOST], 0);
     for family in kernels.families {
         for group in family {
             let (work, excluded) = (group.work(extents), group.excluded(extents, kernels.highest));
             whole[count] = work.launch(work.slices, Lanes::all(1.0)) + excluded;
-            bounds[count] = work.least_divided() + excluded;
+            if group.divides {
+                divided[count] = work.divided() + excluded;
+            }
             groups[count] = group;
             count += 1;
         }
@@ -336,11 +343,11 @@ pub(crate) fn fastest(
     }
     // Those that may gain most.
     for _ in 0..DIVIDED {
-        let (bound, known) = (least_of(&bounds[..count]), best.map_or(f32::INFINITY, |best| best.time));
-        if bound * SELDOM >= known || bound == f32::INFINITY {
+        let (estimate, known) = (least_of(&divided[..count]), best.map_or(f32::INFINITY, |best| best.time));
+        if estimate * ROUNDED >= known || estimate == f32::INFINITY {
             break;
         }
-        let (at, lane) = place_of(&bounds, bound);
+        let (at, lane) = place_of(&divided, estimate);
         let (splits, time) = groups[at].work(extents).of(lane).fastest_division();
         if splits > 1.0
             && time < known
@@ -348,7 +355,7 @@ pub(crate) fn fastest(
         {
             best = Some(Fastest { candidate, splits: splits as u32, time });
         }
-        bounds[at].0[lane] = f32::INFINITY;
+        divided[at].0[lane] = f32::INFINITY;
     }
     best
 }
@@ -371,14 +378,17 @@ impl Work {
         }
     }
 
-    /// No division of K in several parts takes less time: busy SMs take it for all slices, and each part p takes the latency of its slices
-    /// and is added up, S · latency / p + part · p.
+    /// About the time with K in the best number of parts p. They take S · latency / p, and part · p to be added up: as long as one another if p
+    /// is the root of S · latency / part; but no more parts are made than fill the device.
     #[inline(always)]
-    fn least_divided(&self) -> Lanes {
-        let busy = self.tiles * self.slices * self.per_room * self.slice + self.part * 2.0;
-        let apart = (self.slices * self.latency * self.part).sqrt() * 2.0;
-        let least = busy.larger(apart).larger(Lanes::all(self.memory));
-        self.tile + self.packs + self.reduce + least
+    fn divided(&self) -> Lanes {
+        let busy = self.tiles * self.slices * self.per_room * self.slice;
+        let alone = self.slices * self.latency;
+        let product = alone * self.part;
+        let slices = (alone * self.tiles * self.per_room).larger(product.sqrt()).larger(Lanes::all(1.0));
+        let sums = (product / slices).larger(self.part * 2.0);
+        let parts = busy.larger(slices) + sums;
+        self.tile + self.packs + self.reduce + parts.larger(Lanes::all(self.memory))
     }
 
     /// The best number of parts of K, and its time, of those that fill one round of units, or a few, up to the number with which all parts take
