@@ -86,6 +86,9 @@ struct Arguments {
     /// Add the times of all algorithms for random products (`--filter "gemm choice"`) to this file of tuning records
     #[arg(long)]
     records: Option<PathBuf>,
+    /// Launches in a row of each way to make these products
+    #[arg(long, default_value_t = 1)]
+    row: u32,
     /// Fit the times by which the library chooses to tuning records, and print them
     #[arg(long)]
     fit: Vec<PathBuf>,
@@ -150,6 +153,7 @@ fn measure(arguments: &Arguments) -> Result<Results, Box<dyn std::error::Error>>
         until: minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0)),
         alone: arguments.alone,
         records: arguments.records.clone(),
+        row: arguments.row,
         seed: arguments.seed.unwrap_or_else(bench::time_of_day),
     };
     let companions = if arguments.alone || arguments.check { &[][..] } else { &arguments.companion };

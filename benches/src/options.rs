@@ -26,6 +26,8 @@ pub struct Options {
     pub alone: bool,
     /// The file that keeps the times of all algorithms for random products.
     pub records: Option<PathBuf>,
+    /// Launches in a row of random products.
+    pub row: u32,
     /// Seed of the random inputs.
     pub seed: u32,
 }

@@ -2,7 +2,7 @@
 
 mod ampere;
 mod attention;
-mod choice;
+pub mod choice;
 mod copy;
 mod gemm;
 mod grouped;

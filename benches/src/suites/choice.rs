@@ -1,5 +1,6 @@
 //! The choice that `Gemm` makes against all of its algorithms, and against cuBLASLt's first choice: random shapes, a cold second-level
-//! cache, or those that `--sizes` lists. `--records` keeps every time, for `--fit`.
+//! cache, or those that `--sizes` lists. `--row` takes the mean of several launches, of which the first one alone finds the cache cold.
+//! `--records` keeps every time, for `--fit`.
 
 use super::kind::{self, Kind};
 use crate::bench::{Bench, quickest_call};
@@ -22,6 +23,10 @@ const WORK: f64 = 3e11;
 /// Multiplications from which kernels without tensor cores, and from which those of `mma.sync`, are not tried.
 const NO_SIMT: f64 = 3e7;
 const NO_MMA: f64 = 2e10;
+/// Multiplications from which a launch takes longer than its call, so that launches in a row are timed and not the calls.
+const IN_ROW_WORK: f64 = 2e9;
+/// The end of a product's name in records of launches in a row.
+pub const IN_ROW: &str = " in a row";
 /// Parts of K that are tried.
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32];
 /// The most rows for kernels that load operands without tiles.
@@ -58,6 +63,11 @@ impl Shape {
     fn name(&self, kind: &str) -> String {
         let [m, n, k] = self.extents;
         format!("{kind} {m} {n} {k} {}", if self.b_k_major { "k" } else { "n" })
+    }
+
+    /// Multiplications.
+    fn work(&self) -> f64 {
+        self.extents.iter().map(|extent| *extent as f64).product()
     }
 
     /// The shape that `--sizes 4096x512x1000n` lists: M, N, K, and the dimension along which B is dense, K if none is named.
@@ -191,7 +201,8 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         state ^= state << 5;
         state as usize % below
     };
-    let tuner = Tuner::new(&stream).turns(TURNS);
+    let row = bench.options.row;
+    let tuner = Tuner::new(&stream).turns(TURNS).batch(row);
     let kernels: Vec<u64> = modules().map(|(_, ptx)| Records::hash_ptx(ptx)).collect();
     let mut records = Records::new();
     let (mut to_best, mut to_rival) = (Vec::new(), Vec::new());
@@ -200,6 +211,9 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         if bench.options.until.is_some_and(|until| Instant::now() > until) {
             break;
         }
+        if row > 1 && shape.work() < IN_ROW_WORK {
+            continue;
+        }
         let addresses = (memory.a.address(), memory.b.address(), memory.c.address());
         let problem = Problem { shape: shape.extents, operand: K::NUMBER, a_k_major: true, b_k_major: shape.b_k_major };
         let plan = lt.as_ref().ok().and_then(|lt| lt.first_choice(&problem, addresses).ok());
@@ -207,7 +221,8 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         ways.extend(plan.as_ref().map(|plan| ("cuBLASLt".to_owned(), Way::Rival(plan))));
         ways.extend(ways_of(K::NAME, shape));
         ways.extend(memory.variants(shape)?);
-        let (product, choice) = (shape.name(K::NAME), memory.choice(&stream, shape)?);
+        let choice = memory.choice(&stream, shape)?;
+        let product = shape.name(K::NAME) + if row > 1 { IN_ROW } else { "" };
         let cell = RefCell::new(&mut memory);
         // Tests check results: here memory is reused for all shapes.
         let launch = |stream: &Stream, way: &Way<'_>| cell.borrow_mut().launch(stream, shape, way);
@@ -297,7 +312,7 @@ fn family_of(name: &str) -> &str {
 
 /// True if an algorithm for this type may be the best one.
 fn is_tried(name: &str, kind: &str, shape: Shape) -> bool {
-    let work: f64 = shape.extents.iter().map(|extent| *extent as f64).product();
+    let work = shape.work();
     let rest = name.split_once('_').map_or(kind, |(_, rest)| rest);
     let is_few = ["rows", "runs"].iter().any(|few| name.contains(few));
     let limit = match family_of(name) {

@@ -36,9 +36,6 @@ pub(in crate::gemm) const FEW_ROWS: u32 = 8;
 /// Groups with all kernels that take a product, whatever its type and its layouts.
 pub(in crate::gemm) const MOST: usize = 10;
 
-/// The part of the time of a byte in memory that a byte of C takes, which may stay in the second-level cache.
-const WRITTEN: f32 = 0.5;
-
 /// A product on a device: all that times depend on but the kernel.
 pub(crate) struct Extents {
     m: f32,
@@ -82,7 +79,7 @@ impl Extents {
             sms: sms as f32,
             is_small: k > 0.0 && batches * (m / LEAST + 1.0) * (n / LEAST + 1.0) < TILES,
             sums: 4.0 * m * problem::pitch(product.n) as f32 * batches,
-            memory: costs.byte * batches * (size as f32 * k * (m + n) + WRITTEN * to as f32 * m * n),
+            memory: batches * costs.memory([m, n, k], size as f32, to as f32),
             packs: [
                 0.0,
                 packing(product, &ways[0], costs),

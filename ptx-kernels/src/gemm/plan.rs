@@ -280,6 +280,11 @@ impl Way {
         Some(Way { candidate, splits })
     }
 
+    /// The kind of its tile.
+    pub(crate) fn tile(&self) -> usize {
+        self.candidate.cost
+    }
+
     /// Its time, in picoseconds, beside that of any launch.
     pub(crate) fn time(&self, product: &Product, sms: u32, costs: &Costs) -> f32 {
         let ways = Access::ways(product);

@@ -88,9 +88,7 @@ const LINE: f32 = 0.45;
 /// The part of the time of a last round that its idle clusters save, because they leave their power to the others.
 const POWER: f32 = 0.25;
 
-/// The part of the time that these kernels seem to take less, in products that take so many picoseconds or more: the times are those of
-/// single launches on a cool device, and many in a row meet the limit of its power.
-const SAVED: f32 = 0.4;
+/// Picoseconds from which a product is a long one, which [`Costs::saved`] shortens.
 const LONG: f32 = 150e6;
 
 /// A choice of a variant: a kind of tile. Made by [`Gemm`](crate::gemm::Gemm).
@@ -120,7 +118,7 @@ pub fn pick<T: Operand>(scratch: &Scratch, shape: [usize; 3], layout: Layout) ->
 
 /// The fastest variant for a product of this shape (M, N, K) with operands of `size` bytes on a device with `num_blocks` SMs, and its time
 /// in picoseconds beside that of any launch. The estimate: rounds of tiles, times the columns of a tile, times the cost of a column in such
-/// a tile.
+/// a tile; beside that of memory, as in the model of the other kernels.
 pub(crate) fn estimate(num_blocks: u32, shape: [u32; 3], size: u64, layout: Layout, costs: &Costs) -> (f32, Pick) {
     let fits = |tile: &Tile| {
         (layout.b_k_major || tile.b_along_n) && (layout.a_k_major || tile.a_along_m) && (size == 2 || !tile.of_16_bits)
@@ -134,14 +132,16 @@ pub(crate) fn estimate(num_blocks: u32, shape: [u32; 3], size: u64, layout: Layo
         let of = if fits(this) { this.cost(blocks, shape, rows) } else { f32::INFINITY };
         (cost, tile) = if of < cost { (of, this) } else { (cost, tile) };
     }
+    let memory = costs.memory(shape, size as f32, 2.0);
     let [m, n, k] = shape;
     let slices = ceil(k * size as f32 / 128.0);
     let columns = ceil(tile.tiles(m, n) / tile.teams(blocks)) * tile.columns();
     let parts = if let Sharing::Depth(splits) = tile.sharing { splits as f32 } else { 1.0 };
     let time = larger(cost * costs.column * slices, columns * costs.column_latency * slices / parts);
     // The power limit slows long products down, and these kernels need less power than the others.
-    let saved = 1.0 - SAVED * smaller(time / LONG, 1.0);
-    ((time + columns * costs.column_round) * saved + costs.hopper, Pick(tile))
+    let saved = 1.0 - costs.saved * smaller(time / LONG, 1.0);
+    let tiles = time * saved + columns * costs.column_round;
+    ((tiles * tiles + memory * memory).sqrt() + costs.hopper, Pick(tile))
 }
 
 impl<T> Variant<T> {
