@@ -18,7 +18,7 @@ const DIVIDED: usize = 2;
 
 /// A kernel is tried with K in parts if the estimate for that, times this, is below the least time known: most divisions take more than
 /// their estimate, because parts and rounds are whole numbers.
-const ROUNDED: f32 = 1.1;
+const ROUNDED: f32 = 1.15;
 
 /// Tiles of clusters in a matrix that persistent kernels count, and of all batches.
 const TILES: f32 = (1 << 23) as f32;
