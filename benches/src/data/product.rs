@@ -101,8 +101,23 @@ mod kernels {
         }
     }
 
+    /// An element of 8 bits in global memory.
+    fn element_e4m3(at: u64) -> f32 {
+        let bits: b16;
+        let pair: b32;
+        let (first, second): (f16, f16);
+        let value: f32;
+        ptx! {
+            ld.global.u8 bits, [at];
+            cvt.rn.f16x2.e4m3x2 pair, bits;
+            mov.b32 {first, second}, pair;
+            cvt.f32.f16 value, first;
+        }
+        value
+    }
+
     /// As `product`, for 8-bit operands that are both K-major.
-    #[ptx_kernel(block = 256, grid = (rows * n).div_ceil(8), unsafe(requires(sums.len() >= 2, k % 2 == 0)))]
+    #[ptx_kernel(block = 256, grid = (rows * n).div_ceil(8), unsafe(requires(sums.len() >= 2)))]
     pub fn product_e4m3(
         a: &[u8],
         b: &[u8],
@@ -118,31 +133,14 @@ mod kernels {
         if warp < rows * n {
             let (row, column): (u32, u32) = (first + warp / n * step, warp % n);
             let mut sum: f64 = 0.0;
-            let mut at: u32 = laneid * 2;
+            let mut at: u32 = laneid;
             let (from_a, from_b): (u64, u64) = (a + wide(row) * k, b + wide(column) * k);
             while at < k {
-                let (pa, pb): (u64, u64) = (from_a + at as u64, from_b + at as u64);
-                let (x, y): (b16, b16);
-                let (p, q): (b32, b32);
-                let (a0, a1, b0, b1): (f16, f16, f16, f16);
-                let (u, v, w, z): (f32, f32, f32, f32);
-                ptx! {
-                    ld.global.b16 x, [pa];
-                    ld.global.b16 y, [pb];
-                    cvt.rn.f16x2.e4m3x2 p, x;
-                    cvt.rn.f16x2.e4m3x2 q, y;
-                    mov.b32 {a0, a1}, p;
-                    mov.b32 {b0, b1}, q;
-                    cvt.f32.f16 u, a0;
-                    cvt.f32.f16 v, b0;
-                    cvt.f32.f16 w, a1;
-                    cvt.f32.f16 z, b1;
-                    mul.rn.f32 u, u, v;                 // 8 bits of mantissa: exact
-                    mul.rn.f32 w, w, z;
-                }
-                sum += u as f64;
-                sum += w as f64;
-                at += 64;
+                let (p, q): (f32, f32) = (element_e4m3(from_a + at as u64), element_e4m3(from_b + at as u64));
+                let exact: f32;                         // 8 bits of mantissa
+                ptx! { mul.rn.f32 exact, p, q; }
+                sum += exact as f64;
+                at += 32;
             }
             sum = warp_sum(sum);
             if laneid == 0 {
