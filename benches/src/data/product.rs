@@ -137,7 +137,7 @@ mod kernels {
             let (from_a, from_b): (u64, u64) = (a + wide(row) * k, b + wide(column) * k);
             while at < k {
                 let (p, q): (f32, f32) = (element_e4m3(from_a + at as u64), element_e4m3(from_b + at as u64));
-                let exact: f32;                         // 8 bits of mantissa
+                let exact: f32; // 8 bits of mantissa
                 ptx! { mul.rn.f32 exact, p, q; }
                 sum += exact as f64;
                 at += 32;
