@@ -20,6 +20,7 @@ const MANY: usize = 1000;
 /// The time of any launch, in picoseconds: of a single one, and of one of many in a row.
 const LAUNCH: f64 = 4.3e6;
 const LAUNCH_IN_ROW: f64 = 1.5e6;
+
 /// A measured way to make a product.
 struct Measured {
     trial: Trial,
