@@ -7,6 +7,7 @@ mod kernel;
 mod latent;
 mod problem;
 mod tma;
+mod walk;
 
 pub(super) use append::kernels::PTX as APPEND_PTX;
 pub(super) use hopper::kernels::PTX as HOPPER_LATENT_PTX;

@@ -3,7 +3,7 @@
 //! One warp group copies rows of the cache by `cp.async`, so that pages may have any size, to two stages. Of the two others the first computes the
 //! scores and the weights of a tile, and leaves the weights in shared memory for the second; each multiplies them by half of the columns of V, whose sums
 //! fill its registers (FlashMLA, DeepSeek, 2025). The next scores are on the tensor cores together with the product with V. A tile is released in parts:
-//! the columns behind V after the scores, each half of V after its product. Blocks share the keys of all sequences as in `kernel`.
+//! the columns behind V after the scores, each half of V after its product. `walk` divides the keys of all sequences among blocks.
 #![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
 
 mod loads;
@@ -13,7 +13,7 @@ use super::problem::DecodeProblem;
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_90a", params(DecodeProblem), parts(loads::loads, weights::weights))]
+#[ptx_module(arch = "sm_90a", params(DecodeProblem), parts(super::walk::walk, loads::loads, weights::weights))]
 pub(crate) mod kernels {
     use super::DecodeProblem;
 
@@ -27,6 +27,7 @@ pub(crate) mod kernels {
 
     /// Packed rows of a block, and keys of a tile.
     const ROWS: u32 = 64;
+    const KEYS: u32 = 64;
 
     /// Bytes of 64 columns of a tile, whose rows are 128 swizzled bytes.
     const PIECE: u32 = 64 * 128;
@@ -58,7 +59,7 @@ pub(crate) mod kernels {
 
         /// Keys of a round.
         pub(crate) const fn keys(&self) -> u32 {
-            64
+            KEYS
         }
 
         /// Bytes of a block's part of a problem.
@@ -132,73 +133,6 @@ pub(crate) mod kernels {
         }
     }
 
-    /// A block's walk over its share of the keys of all sequences: the next round, the end, and the sequence of the next round.
-    struct Walk {
-        sequences: kv_cache::Sequences<64>,
-        shares: scheduler::Shares,
-        groups: u32,
-        group: u32,
-        number: u32,
-        round: u32,
-        last: u32,
-        place: kv_cache::Place,
-    }
-
-    impl Walk {
-        /// From the first round on.
-        fn new(p: &DecodeProblem, lengths: u64) -> Walk {
-            let (groups, group): (u32, u32) = (nctaid.x / p.row_tiles, ctaid.x / p.row_tiles);
-            let (batch, tokens, capacity): (u32, u32, u32) = (p.batch, p.tokens, p.capacity);
-            let sequences =
-                kv_cache::Sequences::<64> { lengths, batch, tokens, capacity, left: p.left, right: p.right };
-            let shares = scheduler::Shares::new(sequences.total(), groups);
-            let (round, last): (u32, u32) = (shares.begin(group), shares.begin(group + 1));
-            let mut place = kv_cache::Place { sequence: 0, first: 0 };
-            if round < last {
-                place = sequences.find(round);
-            }
-            Walk { sequences, shares, groups, group, number: ctaid.x - group * p.row_tiles, round, last, place }
-        }
-
-        /// The work at the next round.
-        fn work(&self, p: &DecodeProblem) -> Work {
-            let extent = self.sequences.extent(self.place.sequence);
-            let until: u32 = (self.last - self.place.first).min(extent.rounds);
-            let packed = kv_cache::Packed {
-                sequence: self.place.sequence,
-                first: self.number * ROWS,
-                count: p.tokens * p.group,
-                group: p.group,
-                head: 0 * self.number,
-            };
-            let (at, end): (u32, u32) = (extent.begin + self.round - self.place.first, extent.begin + until);
-            Work { packed, at, end, len: extent.len, rounds: extent.rounds }
-        }
-
-        /// The block that has the first round of a work's sequence, and the number of blocks that share its rounds.
-        fn owners(&self, work: &Work) -> (u32, u32) {
-            let owner: u32 = self.shares.owner(self.place.first);
-            (owner, self.shares.owner(self.place.first + work.rounds - 1) + 1 - owner)
-        }
-
-        /// Moves on behind a work.
-        fn advance(&mut self, work: &Work) {
-            self.round += work.end - work.at;
-            if self.round == self.place.first + work.rounds {
-                self.place = kv_cache::Place { sequence: self.place.sequence + 1, first: self.round };
-            }
-        }
-    }
-
-    /// A part of a sequence: tiles from number `at` to before `end`, of `rounds` that its rows see.
-    struct Work {
-        packed: kv_cache::Packed,
-        at: u32,
-        end: u32,
-        len: u32,
-        rounds: u32,
-    }
-
     /// The output of a few queries against a cache whose rows are K, and in their first part V. Parameters are those of `decode`.
     #[ptx_kernel(
         block = 384,
@@ -242,7 +176,7 @@ pub(crate) mod kernels {
         grid::overlap();
         let (lengths_at, tables, q_from, cache_from): (u64, u64, u64, u64) = (lengths, table, q, cache);
         let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) = (out, lse, scratch, flags);
-        let mut walk = Walk::new(&p, lengths_at);
+        let mut walk = Walk::<ROWS, KEYS>::new(&p, lengths_at);
         if tid.x < 128 {
             wgmma::fewer_registers::<56>();
             load::<C>(&memory, &mut walk, &p, [q_from, cache_from], tables);

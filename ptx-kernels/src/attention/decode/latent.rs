@@ -2,14 +2,14 @@
 //!
 //! A block has 64 packed rows of Q and walks over tiles of keys, which its eight warps share: two warps have the same sixteen rows. Each
 //! computes the scores of half of the keys, leaves the weights in shared memory, and multiplies all of them by half of the columns of V,
-//! which are those of the same tile. Blocks share the keys of all sequences as in `kernel`.
+//! which are those of the same tile. `walk` divides the keys of all sequences among blocks.
 #![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
 
 use super::problem::DecodeProblem;
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_80", params(DecodeProblem))]
+#[ptx_module(arch = "sm_80", params(DecodeProblem), parts(super::walk::walk))]
 pub(crate) mod kernels {
     use super::DecodeProblem;
 
@@ -288,61 +288,37 @@ pub(crate) mod kernels {
             dim: p.dim_v,
             logged: p.logged,
         };
-        let (groups, group): (u32, u32) = (nctaid.x / p.row_tiles, ctaid.x / p.row_tiles);
-        let number: u32 = ctaid.x - group * p.row_tiles;
-        let (batch, tokens, capacity): (u32, u32, u32) = (p.batch, p.tokens, p.capacity);
-        let sequences = kv_cache::Sequences::<{ C.keys }> {
-            lengths: lengths_at,
-            batch,
-            tokens,
-            capacity,
-            left: p.left,
-            right: p.right,
-        };
-        let shares = scheduler::Shares::new(sequences.total(), groups);
-        let (mut round, last): (u32, u32) = (shares.begin(group), shares.begin(group + 1));
-        if round == last {
-            return;
-        }
-        let mut place: kv_cache::Place = sequences.find(round);
-        while round < last {
-            let extent: kv_cache::Extent = sequences.extent(place.sequence);
-            let packed = kv_cache::Packed {
-                sequence: place.sequence,
-                first: number * C.rows,
-                count: p.tokens * p.group,
-                group: p.group,
-                head: 0 * number,
-            };
+        let mut walk = Walk::<{ C.rows }, { C.keys }>::new(&p, lengths_at);
+        while walk.round < walk.last {
+            let work: Work = walk.work(&p);
+            let packed = work.packed;
             let own = Cache {
                 from: cache_from,
                 strides: [p.k[0], p.k[1]],
-                places: kv_cache::Pages::of_sequence(tables, p.table_pages, place.sequence, p.page_size, p.pages),
-                len: extent.len,
+                places: kv_cache::Pages::of_sequence(tables, p.table_pages, packed.sequence, p.page_size, p.pages),
+                len: work.len,
                 dim: p.dim,
             };
             block::sync();
             packed.copy::<{ C.rows }, { C.head }, { C.threads() }>(base, q_from, p.q, p.dim);
-            let until: u32 = (last - place.first).min(extent.rounds);
-            let (mut at, end): (u32, u32) = (extent.begin + round - place.first, extent.begin + until);
-            let mut tile: u32 = tiles;
+            let (mut at, mut tile): (u32, u32) = (work.at, tiles);
             own.copy::<C>(tile, at * C.keys);
             cp_async::commit();
             let (upper, _upper_head): (u32, u32) = packed.locate(tid.x / 64 * 16 + laneid / 4);
             let (lower, _lower_head): (u32, u32) = packed.locate(tid.x / 64 * 16 + laneid / 4 + 8);
             let scores = kv_cache::Scores {
-                mask: sequences.mask(extent.len),
+                mask: walk.sequences.mask(work.len),
                 queries: [upper, lower],
                 last: p.tokens - 1,
                 factors: [p.scale, p.soft_cap],
                 exponent: p.exponent,
             };
             let mut state = State::<C>::new();
-            while at < end {
+            while at < work.end {
                 let (this, first): (u32, u32) = (tile, at * C.keys);
                 at += 1;
                 tile = tiles + tiles + TILE - tile;
-                if at < end {
+                if at < work.end {
                     own.copy::<C>(tile, at * C.keys);
                 }
                 cp_async::commit();
@@ -354,9 +330,8 @@ pub(crate) mod kernels {
             state.leave(&memory, base, p.exponent);
             block::sync();
 
-            let owner: u32 = shares.owner(place.first);
-            let count: u32 = shares.owner(place.first + extent.rounds - 1) + 1 - owner;
-            let first: u32 = number * groups + owner;
+            let (owner, count): (u32, u32) = walk.owners(&work);
+            let first: u32 = walk.number * walk.groups + owner;
             let parts = kv_cache::Parts::<{ C.rows }, { C.head_v }> { scratch: scratch_to, first, count };
             let mut row: u32 = tid.x / 32;
             while row < C.rows {
@@ -366,17 +341,14 @@ pub(crate) mod kernels {
                     if count == 1 {
                         output.write::<T, { C.head_v }>(&packed, row, &columns, log);
                     } else {
-                        parts.store(group - owner, row, &columns, log);
+                        parts.store(walk.group - owner, row, &columns, log);
                     }
                 }
                 row += C.threads() / 32;
             }
             let slot: u32 = marks + 16 * C.rows;
             parts.reduce::<T, { C.threads() / 32 }>(&output, &packed, flags_to + wide(first) * 4, slot);
-            round = place.first + until;
-            if until == extent.rounds {
-                place = kv_cache::Place { sequence: place.sequence + 1, first: round };
-            }
+            walk.advance(&work);
         }
     }
 }

@@ -86,7 +86,13 @@ pub(crate) mod loads {
     }
 
     /// Copies the queries and the keys of all works.
-    fn load<const C: Config>(memory: &Memory<C>, walk: &mut Walk, p: &DecodeProblem, from: [u64; 2], tables: u64) {
+    fn load<const C: Config>(
+        memory: &Memory<C>,
+        walk: &mut Walk<ROWS, KEYS>,
+        p: &DecodeProblem,
+        from: [u64; 2],
+        tables: u64,
+    ) {
         const BEHIND: u32 = C.head_v / 64;
         const HALF: u32 = BEHIND / 2;
         let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };

@@ -257,7 +257,7 @@ pub(crate) mod weights {
     /// All works: their sums, and the results, by two warp groups.
     fn attend<T, const C: Config>(
         memory: &Memory<C>,
-        walk: &mut Walk,
+        walk: &mut Walk<ROWS, KEYS>,
         p: &DecodeProblem,
         output: &kv_cache::Output,
         scratch: u64,
