@@ -1,9 +1,4 @@
-//! Fast GPU kernels as a library: matrix products, attention, norms, activations, losses. Forward and backward, on CUDA devices
-//! and on the CPU device.
-//!
-//! One module per operation, and inside it one file per architecture. Functions take a stream first, then the tensors that are
-//! read, then those that are written. A tensor is a [`Tile`](ptx_launch::Tile) of a buffer, or a
-//! [`TensorRef`](ptx_launch::TensorRef) with strides.
+#![doc = include_str!("../README.md")]
 
 #[cfg(feature = "activation")]
 pub mod activation;
