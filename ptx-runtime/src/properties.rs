@@ -22,6 +22,13 @@ pub struct Properties {
     pub multiprocessors: u32,
 }
 
+impl Properties {
+    /// Those of a device that need not be here: its compute capability, ten times the major number and the minor one, and its SMs.
+    pub const fn of_chip(capability: u16, multiprocessors: u32) -> Properties {
+        Properties { capability: Some(capability), multiprocessors }
+    }
+}
+
 /// The identity of a stream: equal for all handles of one queue of a device, and for no other queue that is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamId {

@@ -3,10 +3,12 @@
 //! them as [`Records`](ptx_launch::Records), with `--row 10` for launches in a row, and `bench --fit FILE` writes the body of [`SHIPPED`].
 //! [`Trial`] is for that program.
 
+use super::choice::{self, Decision, Setting};
 use super::hopper;
 use super::params::{self, Epilogue, Matrix, Source};
 use super::plan::Way;
 use super::problem::{Product, size};
+use ptx_launch::Properties;
 
 /// The times of one kind of tile.
 #[derive(Clone, Copy, Debug)]
@@ -94,38 +96,12 @@ impl Trial {
     /// many SMs; `None` if the algorithm does not take it.
     pub fn new(
         kind: &str,
-        [m, n, k]: [u32; 3],
+        shape: [u32; 3],
         b_k_major: bool,
         (algorithm, splits): (&str, u32),
         multiprocessors: u32,
     ) -> Option<Trial> {
-        let (kind, output) = match kind {
-            "f16" => (params::F16, params::F16),
-            "bf16" => (params::BF16, params::BF16),
-            "tf32" => (params::TF32, params::F32),
-            "e4m3" => (params::E4M3, params::BF16),
-            "i8" => (params::I8, params::I32),
-            _ => return None,
-        };
-        let (element, row) = (size(kind), u64::from(n) * size(output));
-        let dense = |extent: u32| if extent > 1 { element } else { 0 };
-        let pitch = |extent: u32, others: u32| if others > 1 { u64::from(extent) * element } else { 0 };
-        let a = Source { at: 0, line: pitch(k, m), k: dense(k), batch: 0 };
-        let (line, along) = if b_k_major { (pitch(k, n), dense(k)) } else { (dense(n), pitch(n, k)) };
-        let product = Product {
-            kind,
-            m,
-            n,
-            k,
-            batches: 1,
-            a,
-            b: Source { at: 0, line, k: along, batch: 0 },
-            c: Matrix { at: 0, row: if m > 1 { row } else { 0 }, column: size(output), batch: 0 },
-            residual: Matrix::default(),
-            epilogue: Epilogue { kind: output, ..Epilogue::default() },
-            has_options: false,
-            deterministic: false,
-        };
+        let product = dense(kind, shape, b_k_major)?;
         if algorithm == super::tuned::NAME {
             let _layout = super::tuned::layout(&product)?;
             return Some(Trial { product, way: None, multiprocessors });
@@ -147,6 +123,54 @@ impl Trial {
             None => super::tuned::layout(product)
                 .map_or(f32::INFINITY, |layout| hopper_time(product, *multiprocessors, layout, costs).0),
         }
+    }
+}
+
+/// The product of dense operands of a type, A along K and B along K or else along N.
+fn dense(kind: &str, [m, n, k]: [u32; 3], b_k_major: bool) -> Option<Product> {
+    let (kind, output) = match kind {
+        "f16" => (params::F16, params::F16),
+        "bf16" => (params::BF16, params::BF16),
+        "tf32" => (params::TF32, params::F32),
+        "e4m3" => (params::E4M3, params::BF16),
+        "i8" => (params::I8, params::I32),
+        _ => return None,
+    };
+    let (element, row) = (size(kind), u64::from(n) * size(output));
+    let dense = |extent: u32| if extent > 1 { element } else { 0 };
+    let pitch = |extent: u32, others: u32| if others > 1 { u64::from(extent) * element } else { 0 };
+    let (line, along) = if b_k_major { (pitch(k, n), dense(k)) } else { (dense(n), pitch(n, k)) };
+    Some(Product {
+        kind,
+        m,
+        n,
+        k,
+        batches: 1,
+        a: Source { at: 0, line: pitch(k, m), k: dense(k), batch: 0 },
+        b: Source { at: 0, line, k: along, batch: 0 },
+        c: Matrix { at: 0, row: if m > 1 { row } else { 0 }, column: size(output), batch: 0 },
+        residual: Matrix::default(),
+        epilogue: Epilogue { kind: output, ..Epilogue::default() },
+        has_options: false,
+        deterministic: false,
+    })
+}
+
+/// What [`Gemm::choose`](super::Gemm::choose) says on a Hopper chip with so many SMs, for the product of a [`Trial`] with or without options such as
+/// a bias: the algorithm, and the parts of K. `None` for a type without kernels.
+pub fn choice(
+    kind: &str,
+    shape: [u32; 3],
+    b_k_major: bool,
+    has_options: bool,
+    multiprocessors: u32,
+) -> Option<(&'static str, u32)> {
+    let product = Product { has_options, ..dense(kind, shape, b_k_major)? };
+    let device = Properties::of_chip(90, multiprocessors);
+    let setting = Setting { device, available: usize::MAX / 2, is_plain: !has_options };
+    match choice::choose(&product, &setting).ok()? {
+        Decision::Tuned(_) => Some((super::tuned::NAME, 1)),
+        Decision::Plan(plan) => Some((plan.candidate.name, plan.splits)),
     }
 }
 

@@ -9,6 +9,7 @@
 mod allocation;
 mod assemble;
 mod cases;
+mod choices;
 #[path = "../counting/mod.rs"]
 mod counting;
 mod dense;
