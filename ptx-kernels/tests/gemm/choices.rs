@@ -55,7 +55,8 @@ fn of_large_products() {
         4096 28672 8192 n: hopper/1
         8192 57344 8192 k: hopper/1
         8192 57344 8192 n: hopper/1
-    "#]].assert_eq(&choices("bf16", &shapes));
+    "#]]
+    .assert_eq(&choices("bf16", &shapes));
 }
 
 #[test]
@@ -99,7 +100,8 @@ fn of_few_rows_and_of_small_products() {
         1000 1000 1000 n: tile_bf16_t128x64_1x4_kn/1
         1023 1025 8189 k: wgmma_bf16_few128_kk/1
         1023 1025 8189 n: wgmma_bf16_few96_kn/1
-    "#]].assert_eq(&choices("bf16", &shapes));
+    "#]]
+    .assert_eq(&choices("bf16", &shapes));
 }
 
 #[test]
@@ -131,7 +133,8 @@ fn of_other_types() {
         1024 1024 1024 n: wgmma_i8_few64/1
         4096 4096 4096 k: wgmma_i8_wide/1
         4096 4096 4096 n: wgmma_i8_wide/1
-    "#]].assert_eq(&all);
+    "#]]
+    .assert_eq(&all);
 }
 
 /// Kernels without options are not taken where there are some, whatever the thread has chosen before.
