@@ -319,10 +319,14 @@ pub(crate) fn named(product: &Product, device: Properties, available: usize, nam
         .find(|candidate| candidate.name == name)
         .filter(takes)
         .map(|candidate| candidate.plan(product, &ways[usize::from(candidate.cluster.is_some())], splits));
-    plan.filter(|plan| plan.bytes <= available).ok_or_else(|| {
-        let fitting: Vec<_> = candidates_of(product.kind).filter(takes).map(|candidate| candidate.name).collect();
-        not_possible(name, product, device, &fitting)
-    })
+    match plan {
+        Some(plan) if plan.bytes <= available => Ok(plan),
+        Some(plan) => Err(too_large(&plan, available)),
+        None => {
+            let fitting: Vec<_> = candidates_of(product.kind).filter(takes).map(|candidate| candidate.name).collect();
+            Err(not_possible(name, product, device, &fitting))
+        }
+    }
 }
 
 #[cold]
@@ -334,9 +338,18 @@ pub(crate) fn no_kernel(product: &Product, device: Properties) -> Error {
 #[cold]
 fn not_possible(name: &str, product: &Product, device: Properties, fitting: &[&str]) -> Error {
     let asked = format!("operands of {} are multiplied by `{name}` on {}", problem::name(product.kind), target(device));
+    Error::new(ErrorKind::Unsupported, asked).possible(fitting.join(", "))
+}
+
+#[cold]
+fn too_large(plan: &Plan, available: usize) -> Error {
+    let Plan { candidate, splits, bytes, .. } = *plan;
+    // Too many tiles for the counters have no number of bytes.
+    let bytes = if bytes == usize::MAX { "too many".to_owned() } else { bytes.to_string() };
+    let asked = format!("`{}` takes {bytes} bytes of workspace (parts of K: {splits})", candidate.name);
     Error::new(ErrorKind::Unsupported, asked)
-        .possible(fitting.join(", "))
-        .help("or a larger workspace, for K in several parts")
+        .possible(format!("{available} bytes, as there are"))
+        .help("fewer parts of K, or a larger workspace (`Gemm::workspace`)")
 }
 
 fn target(device: Properties) -> String {

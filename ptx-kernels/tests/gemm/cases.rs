@@ -76,6 +76,12 @@ fn errors_say_what_is_possible() -> Result<()> {
     assert!(wrong.to_string().contains("f32, f16 or bf16"), "{wrong}");
     let wrong = Gemm::new().algorithm("none", 1).run(&device, a, b, c.tile_mut([3, 3])?).unwrap_err();
     assert!(wrong.to_string().contains("simt_i8"), "{wrong}");
+    let (x, mut y) = (device.zeros::<f32>(64)?, device.zeros::<f32>(1)?);
+    let mut workspace = Workspace::new(&device, 4)?;
+    let mut gemm = Gemm::new().workspace(&mut workspace).algorithm("simt_f32_small", 4);
+    let wrong = gemm.run(&device, x.tile([1, 64])?, x.tile([64, 1])?, y.tile_mut([1, 1])?).unwrap_err();
+    assert!(wrong.to_string().contains("bytes of workspace (parts of K: 4)"), "{wrong}");
+    assert!(wrong.to_string().contains("possible: 4 bytes"), "{wrong}");
     let bias = device.upload(&[1.0f32; 4])?;
     let mut c = device.zeros::<f32>(9)?;
     let wrong = Gemm::new().bias_rows(bias.tile([4])?).run(&device, a, b, c.tile_mut([3, 3])?).unwrap_err();
