@@ -21,12 +21,27 @@ const MANY: usize = 1000;
 const LAUNCH: f64 = 4.3e6;
 const LAUNCH_IN_ROW: f64 = 1.5e6;
 
+/// Ways that take this many times the time of the best one, or more, tell nothing: they are never chosen.
+const NEAR: f64 = 2.0;
+
 /// A measured way to make a product.
 struct Measured {
     trial: Trial,
     /// In picoseconds, with that of the launch.
     time: f64,
     launch: f64,
+}
+
+impl Measured {
+    /// The logarithm of the model's time beside the measured one.
+    fn error(&self, model: f64) -> f64 {
+        ((model + self.launch) / self.time).ln()
+    }
+}
+
+/// The least time of the ways to make a product.
+fn best_time(ways: &[Measured]) -> f64 {
+    ways.iter().map(|way| way.time).fold(f64::INFINITY, f64::min)
 }
 
 /// The products, each with all that was measured.
@@ -88,19 +103,19 @@ struct Quality {
 
 impl Quality {
     /// The objective is the mean logarithm of the time that is lost; the square of it, so that no product loses much; and the square of the
-    /// model's error for all that takes less than twice the best time.
+    /// model's error for all ways near the best one.
     fn of(products: &Products, costs: &Costs) -> Quality {
         let (mut lost, mut squares, mut error, mut close, mut least) = (0.0, 0.0, 0.0, 0u32, 1.0f64);
         for ways in products {
-            let best = ways.iter().map(|way| way.time).fold(f64::INFINITY, f64::min);
+            let best = best_time(ways);
             let mut chosen = (f64::INFINITY, best);
-            for Measured { trial, time, launch } in ways {
-                let model = f64::from(trial.time(costs));
+            for way in ways {
+                let model = f64::from(way.trial.time(costs));
                 if model < chosen.0 {
-                    chosen = (model, *time);
+                    chosen = (model, way.time);
                 }
-                if *time < 2.0 * best {
-                    error += ((model + launch) / time).ln().powi(2);
+                if way.time < NEAR * best {
+                    error += way.error(model).powi(2);
                     close += 1;
                 }
             }

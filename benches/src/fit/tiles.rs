@@ -4,7 +4,7 @@
 //! latter. The fit takes what records there are as of the same worth.
 
 use super::random::Random;
-use super::{Measured, Products};
+use super::{Measured, NEAR, Products, best_time};
 use ptx_kernels::gemm::tuning::{Costs, NAMES};
 
 /// Products without which the times of a tile stay.
@@ -18,13 +18,13 @@ const WIDTHS: [f64; 3] = [0.2, 0.05, 0.02];
 /// The largest error that counts.
 const ERROR: f64 = 0.5;
 
-/// A way to make a product, and its weight: those that take much longer than the best one are never chosen.
+/// A way to make a product, and its weight, which is less the longer it takes beside the best one.
 type Weighted<'a> = (&'a Measured, f64);
 
 /// The times that are nearest to those of the products, the same distance below them as all of the times by which the fit begins.
 pub fn fit(products: &Products, from: &Costs) -> Costs {
     let ways: Vec<Weighted<'_>> = products.iter().flat_map(|ways| near_the_best(ways)).collect();
-    let error = |costs: &Costs, way: &Measured| ((f64::from(way.trial.time(costs)) + way.launch) / way.time).ln();
+    let error = |costs: &Costs, way: &Measured| way.error(f64::from(way.trial.time(costs)));
     let weights: f64 = ways.iter().map(|(_, weight)| weight).sum();
     let bias = ways.iter().map(|(way, weight)| weight * error(from, way)).sum::<f64>() / weights.max(1.0);
     let mut random = Random::new();
@@ -54,19 +54,15 @@ pub fn fit(products: &Products, from: &Costs) -> Costs {
     costs
 }
 
-/// The ways to make a product that take less than twice the time of the best one.
+/// The ways to make a product that are near the best one.
 fn near_the_best(ways: &[Measured]) -> impl Iterator<Item = Weighted<'_>> {
-    let best = ways.iter().map(|way| way.time).fold(f64::INFINITY, f64::min);
-    ways.iter().filter(move |way| way.time < 2.0 * best).map(move |way| (way, (best / way.time).powi(3)))
+    let best = best_time(ways);
+    ways.iter().filter(move |way| way.time < NEAR * best).map(move |way| (way, (best / way.time).powi(3)))
 }
 
 /// The same with other times of one kind of tile, by the logarithms of factors.
 fn scaled(costs: &Costs, kind: usize, factors: &[f64; 4]) -> Costs {
-    let mut costs = *costs;
-    let tile = &mut costs.tiles[kind];
-    for (time, factor) in [&mut tile.slice, &mut tile.latency, &mut tile.tile, &mut tile.part].into_iter().zip(factors)
-    {
-        *time *= factor.exp() as f32;
-    }
-    costs
+    let mut values = costs.values();
+    values[4 * kind..].iter_mut().zip(factors).for_each(|(time, factor)| *time *= factor.exp() as f32);
+    costs.with_values(&values)
 }
