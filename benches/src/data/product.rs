@@ -145,13 +145,7 @@ mod kernels {
             sum = warp_sum(sum);
             if laneid == 0 {
                 let at: u64 = c + (wide(row) * n + column as u64) * 2;
-                let value: bf16;
-                let is: f32;
-                ptx! {
-                    ld.global.b16 value, [at];
-                    cvt.f32.bf16 is, value;
-                }
-                add_squares(sums, is as f64, sum);
+                add_squares(sums, element::<bf16>(at), sum);
             }
         }
     }
