@@ -1,5 +1,5 @@
 //! The choice that `Gemm` makes against all of its algorithms, and against cuBLASLt's first choice: random shapes, a cold second-level
-//! cache, or those that `--sizes` lists. `--row` takes the mean of several launches, of which the first one alone finds the cache cold.
+//! cache, or those that `--sizes` lists. `--row` times several launches in a row instead; only the first of them finds the cache cold.
 //! `--records` keeps every time, for `--fit`.
 
 use super::kind::{self, Kind};

@@ -247,12 +247,18 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
         options.check(&views)?;
         let product = options.product::<T>(&views, [a.address(), b.address(), c.address()]);
         let available = workspace::available(self.workspace.as_deref());
-        Ok(match options.decide(stream, &product, available, true)? {
+        options.decide(stream, &product, available, true).map(Choice::from)
+    }
+}
+
+impl From<Decision> for Choice {
+    fn from(decision: Decision) -> Choice {
+        match decision {
             Decision::Tuned(_) => Choice { algorithm: tuned::NAME, splits: 1, workspace: 0 },
             Decision::Plan(plan) => {
                 Choice { algorithm: plan.candidate.name, splits: plan.splits, workspace: plan.bytes }
             }
-        })
+        }
     }
 }
 

@@ -341,7 +341,7 @@ pub(crate) fn fastest(
     // Those that may gain most.
     for _ in 0..DIVIDED {
         let (estimate, known) = (least_of(&divided[..count]), best.map_or(f32::INFINITY, |best| best.time));
-        if estimate * ROUNDED >= known || estimate == f32::INFINITY {
+        if estimate * ROUNDED >= known {
             break;
         }
         let (at, lane) = place_of(&divided, estimate);

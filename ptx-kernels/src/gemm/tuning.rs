@@ -3,7 +3,8 @@
 //! them as [`Records`](ptx_launch::Records), with `--row 10` for launches in a row, and `bench --fit FILE` writes the body of [`SHIPPED`].
 //! [`Trial`] is for that program.
 
-use super::choice::{self, Decision, Setting};
+use super::builder::Choice;
+use super::choice::{self, Setting};
 use super::hopper;
 use super::params::{self, Epilogue, Matrix, Source};
 use super::plan::Way;
@@ -156,22 +157,13 @@ fn dense(kind: &str, [m, n, k]: [u32; 3], b_k_major: bool) -> Option<Product> {
     })
 }
 
-/// What [`Gemm::choose`](super::Gemm::choose) says on a Hopper chip with so many SMs, for the product of a [`Trial`] with or without options such as
-/// a bias: the algorithm, and the parts of K. `None` for a type without kernels.
-pub fn choice(
-    kind: &str,
-    shape: [u32; 3],
-    b_k_major: bool,
-    has_options: bool,
-    multiprocessors: u32,
-) -> Option<(&'static str, u32)> {
+/// The choice that [`Gemm::choose`](super::Gemm::choose) makes on a Hopper chip with so many SMs. The operands are those of [`Trial::new`]; the product
+/// may have options, such as a bias. `None` for a type without kernels.
+pub fn choice(kind: &str, shape: [u32; 3], b_k_major: bool, has_options: bool, multiprocessors: u32) -> Option<Choice> {
     let product = Product { has_options, ..dense(kind, shape, b_k_major)? };
     let device = Properties::of_chip(90, multiprocessors);
     let setting = Setting { device, available: usize::MAX / 2, is_plain: !has_options };
-    match choice::choose(&product, &setting).ok()? {
-        Decision::Tuned(_) => Some((super::tuned::NAME, 1)),
-        Decision::Plan(plan) => Some((plan.candidate.name, plan.splits)),
-    }
+    choice::choose(&product, &setting).ok().map(Choice::from)
 }
 
 /// The time of the kernels of `hopper`, and the one that takes it.
@@ -234,9 +226,9 @@ pub(super) const fn shipped(kind: u32) -> &'static Costs {
 }
 
 /// The times of operands of 16 bits on an H100: fitted to single launches of 2,692 products of `bf16`, then moved by 0.6 of the way to those that
-/// fit 136 products of ten launches in a row (and, in single ones, the kernels chosen for 1,754), all of the way for `M192X192_1X2`, whose
-/// short products had been told a fifth too fast. Those of `hopper` fit its times in a row,
-/// but for `saved`: longer than ten launches, at the limit of the power, it is faster beside the others.
+/// fit 136 products of ten launches in a row (and, in single ones, the kernels chosen for 1,754). Those of `M192X192_1X2` went all of the way, because
+/// they were a fifth too short for products with a short K. The times of `hopper` fit its own launches in a row. `saved` is larger than these say: in
+/// more launches in a row the power limit slows the other kernels down.
 pub const SHIPPED: Costs = Costs {
     tiles: [
         cost(567e3, 2900e3, 503e3, 189e3), // SIMT_LARGE

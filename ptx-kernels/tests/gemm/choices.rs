@@ -1,7 +1,7 @@
-//! What `Gemm` chooses on an H100 or H200. A change of the times in `gemm::tuning` shows here.
+//! The kernels that `Gemm` chooses on an H100 or H200. A change of the times in `gemm::tuning` changes these lists.
 
 use expect_test::expect;
-use ptx_kernels::gemm::tuning;
+use ptx_kernels::gemm::{Choice, tuning};
 
 /// SMs of both.
 const MULTIPROCESSORS: u32 = 132;
@@ -10,9 +10,9 @@ const MULTIPROCESSORS: u32 = 132;
 fn choices(kind: &str, shapes: &[[u32; 3]]) -> String {
     let layouts = shapes.iter().flat_map(|shape| [(shape, true), (shape, false)]);
     let lines = layouts.map(|(shape, b_k_major)| {
-        let (name, splits) = tuning::choice(kind, *shape, b_k_major, false, MULTIPROCESSORS).unwrap();
+        let Choice { algorithm, splits, .. } = tuning::choice(kind, *shape, b_k_major, false, MULTIPROCESSORS).unwrap();
         let [m, n, k] = shape;
-        format!("{m} {n} {k} {}: {name}/{splits}\n", if b_k_major { "k" } else { "n" })
+        format!("{m} {n} {k} {}: {algorithm}/{splits}\n", if b_k_major { "k" } else { "n" })
     });
     lines.collect()
 }
@@ -140,7 +140,7 @@ fn of_other_types() {
 /// Kernels without options are not taken where there are some, whatever the thread has chosen before.
 #[test]
 fn kept_choices_know_of_options() {
-    let name = |has_options| tuning::choice("bf16", [512; 3], true, has_options, MULTIPROCESSORS).unwrap().0;
+    let name = |has_options| tuning::choice("bf16", [512; 3], true, has_options, MULTIPROCESSORS).unwrap().algorithm;
     assert!(name(false).starts_with("tile"));
     assert!(!name(true).starts_with("tile"));
     assert!(name(false).starts_with("tile"));
