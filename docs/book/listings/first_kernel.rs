@@ -1,6 +1,8 @@
 //! The first kernel: `y = alpha * x + y`.
 
+// ANCHOR: use
 use ptx_launch::prelude::*;
+// ANCHOR_END: use
 
 // ANCHOR: kernel
 #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), unsafe(requires(x.len() >= n, y.len() >= n)))]

@@ -1,6 +1,8 @@
 //! Hopper, step 1: one thread asks TMA for a tile, an `mbarrier` tells when it has come.
 
+// ANCHOR: use
 use ptx_launch::prelude::*;
+// ANCHOR_END: use
 
 // ANCHOR: kernel
 #[ptx_kernel(arch = "sm_90a", block = 128, grid = 1, unsafe(requires(M == 64, K == 64, out.len() >= 4096)))]

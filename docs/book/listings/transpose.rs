@@ -1,6 +1,8 @@
 //! Shared memory: a transposition in tiles of 32 × 32.
 
+// ANCHOR: use
 use ptx_launch::prelude::*;
+// ANCHOR_END: use
 
 // ANCHOR: kernel
 #[ptx_kernel(arch = "sm_80", block = (32, 8), grid = (N.div_ceil(32), M.div_ceil(32)), unsafe(requires()))]

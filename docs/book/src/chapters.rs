@@ -4,10 +4,13 @@ use crate::document::Documents;
 use serde_json::Value;
 use std::path::Path;
 
-/// The directive that a chapter holds where a document belongs.
-const DIRECTIVE: (&str, &str) = ("{{document ", "}}");
+/// The line of a chapter that is a document of the repository, before its path and after it.
+const DOCUMENT: (&str, &str) = ("This chapter is [", "](");
 
-/// Replaces the directives of all chapters. The input is mdBook's `[context, book]`; the result is the book.
+/// The folder of the chapters in the repository.
+const FOLDER: &str = "docs/book/text";
+
+/// Puts documents and pictures into all chapters. The input is mdBook's `[context, book]`; the result is the book.
 ///
 /// # Errors
 /// JSON of another shape, and documents that do not exist.
@@ -16,25 +19,25 @@ pub fn preprocess(input: &str, root: &Path) -> Result<String, String> {
     let book = input.get_mut(1).ok_or("mdBook passes `[context, book]`")?;
     let mut documents = Documents::new(root);
     for_each_chapter(book, &mut |path, content| {
-        if let Some(document) = directive(content) {
+        if let Some((_, document)) = document(content) {
             documents.add(document, path);
         }
         Ok(())
     })?;
     for_each_chapter(book, &mut |path, content| {
-        if let Some(document) = directive(content) {
-            let text = documents.text(document, path)?;
-            *content = content.replace(&format!("{}{document}{}", DIRECTIVE.0, DIRECTIVE.1), &text);
-        }
+        *content = match document(content) {
+            Some((title, document)) => format!("{title}{}", documents.text(document, path)?),
+            None => documents.pictures(content, &Path::new(FOLDER).join(path))?,
+        };
         Ok(())
     })?;
     Ok(book.to_string())
 }
 
-/// The document that a chapter includes.
-fn directive(content: &str) -> Option<&str> {
-    let (_, rest) = content.split_once(DIRECTIVE.0)?;
-    rest.split_once(DIRECTIVE.1).map(|(path, _)| path)
+/// The title of a chapter that is a document, if the document has none, and the document's path.
+fn document(content: &str) -> Option<(&str, &str)> {
+    let (title, rest) = content.split_once(DOCUMENT.0)?;
+    rest.split_once(DOCUMENT.1).map(|(path, _)| (title, path))
 }
 
 /// Calls `visit` with the path and the text of each chapter, and of those inside of it.

@@ -43,6 +43,22 @@ impl Documents {
         Ok(out)
     }
 
+    /// A chapter, whose file is at `path` in the repository, with its pictures in it.
+    ///
+    /// # Errors
+    /// A picture that cannot be read.
+    pub fn pictures(&self, chapter: &str, path: &Path) -> Result<String, String> {
+        let mut out = String::with_capacity(chapter.len());
+        for line in chapter.lines() {
+            match next_link(line) {
+                Some(("!", words, target, "")) => out += &self.picture(words, target, path)?,
+                _ => out += line,
+            }
+            out.push('\n');
+        }
+        Ok(out)
+    }
+
     fn read(&self, path: &Path) -> Result<String, String> {
         read_to_string(self.root.join(path)).map_err(|why| format!("{}: {why}", path.display()))
     }

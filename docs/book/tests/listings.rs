@@ -118,3 +118,24 @@ fn the_timelines_are_current() {
         assert!(std::fs::read_to_string(&path).unwrap_or_default() == svg, "UPDATE_EXPECT=1 renews ring_{stages}.svg");
     }
 }
+
+/// The code in the chapters is that of the listings; `UPDATE_EXPECT=1` renews it.
+#[test]
+fn the_chapters_show_their_listings() {
+    let book = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for path in chapters(&book.join("text")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let renewed = ptx_book::listing::renew(&text, book).unwrap();
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::write(&path, &renewed).unwrap();
+        } else {
+            assert!(text == renewed, "UPDATE_EXPECT=1 renews {}", path.display());
+        }
+    }
+}
+
+/// The files of the chapters in a folder and those below it.
+fn chapters(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { chapters(&path) } else { vec![path] }).collect()
+}
