@@ -19,6 +19,7 @@ pub fn preprocess(input: &str, root: &Path) -> Result<String, String> {
     let book = input.get_mut(1).ok_or("mdBook passes `[context, book]`")?;
     let mut documents = Documents::new(root);
     for_each_chapter(book, &mut |path, content| {
+        documents.add(&format!("{FOLDER}/{path}"), path);
         if let Some((_, document)) = document(content) {
             documents.add(document, path);
         }
@@ -27,7 +28,7 @@ pub fn preprocess(input: &str, root: &Path) -> Result<String, String> {
     for_each_chapter(book, &mut |path, content| {
         *content = match document(content) {
             Some((title, document)) => format!("{title}{}", documents.text(document, path)?),
-            None => documents.pictures(content, &Path::new(FOLDER).join(path))?,
+            None => documents.linked(content, &format!("{FOLDER}/{path}"), path)?,
         };
         Ok(())
     })?;

@@ -1,6 +1,7 @@
 //! A document of the repository as a part of a chapter.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fs::read_to_string;
 use std::path::{Component, Path, PathBuf};
 
@@ -28,35 +29,16 @@ impl Documents {
     /// A document or a picture that cannot be read.
     pub fn text(&self, document: &str, chapter: &str) -> Result<String, String> {
         let text = self.read(Path::new(document))?;
-        let titled = text.starts_with("# ");
-        let (mut out, mut code) = (String::with_capacity(text.len()), false);
-        for line in text.lines() {
-            code ^= line.trim_start().starts_with("```");
-            if code {
-                out += line;
-            } else {
-                out += if !titled && line.starts_with('#') { "#" } else { "" };
-                out += &self.links(line, Path::new(document), chapter)?;
-            }
-            out.push('\n');
-        }
-        Ok(out)
+        let linked = self.linked(&text, document, chapter)?;
+        Ok(if text.starts_with("# ") { linked } else { lower_headings(&linked) })
     }
 
-    /// A chapter, whose file is at `path` in the repository, with its pictures in it.
+    /// A text of the file `document` with its pictures in it, and links for the chapter at `chapter`.
     ///
     /// # Errors
     /// A picture that cannot be read.
-    pub fn pictures(&self, chapter: &str, path: &Path) -> Result<String, String> {
-        let mut out = String::with_capacity(chapter.len());
-        for line in chapter.lines() {
-            match next_link(line) {
-                Some(("!", words, target, "")) => out += &self.picture(words, target, path)?,
-                _ => out += line,
-            }
-            out.push('\n');
-        }
-        Ok(out)
+    pub fn linked(&self, text: &str, document: &str, chapter: &str) -> Result<String, String> {
+        by_line(text, |line| self.links(line, Path::new(document), chapter))
     }
 
     fn read(&self, path: &Path) -> Result<String, String> {
@@ -96,6 +78,23 @@ impl Documents {
         let svg: String = svg.lines().map(str::trim).collect();
         Ok(format!("<div class=\"figure\" title=\"{}\">{svg}</div>", words.replace('"', "&quot;")))
     }
+}
+
+/// The text with `change` applied to each line outside of code.
+fn by_line<E>(text: &str, mut change: impl FnMut(&str) -> Result<String, E>) -> Result<String, E> {
+    let (mut out, mut code) = (String::with_capacity(text.len()), false);
+    for line in text.lines() {
+        code ^= line.trim_start().starts_with("```");
+        out += &if code { line.to_owned() } else { change(line)? };
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+fn lower_headings(text: &str) -> String {
+    let lower = |line: &str| Ok(if line.starts_with('#') { format!("#{line}") } else { line.to_owned() });
+    let Ok::<_, Infallible>(lowered) = by_line(text, lower);
+    lowered
 }
 
 /// The text before the next link, its words, its target, and the text behind it. Code between backticks has no links.

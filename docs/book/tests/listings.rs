@@ -22,6 +22,8 @@ pub mod hopper_tma;
 pub mod hopper_wgmma;
 #[path = "../listings/host.rs"]
 pub mod host;
+#[path = "../listings/host_api.rs"]
+pub mod host_api;
 #[path = "../listings/porting.rs"]
 pub mod porting;
 #[path = "../listings/print_ptx.rs"]
@@ -48,6 +50,7 @@ macro_rules! runs {
 
 runs! {
     first_kernel
+    host_api
     print_ptx
     transpose
     block_sum
