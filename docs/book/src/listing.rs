@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn comments_without_a_block_are_errors() {
-        assert!(renew("<!-- a.rs: b -->\ntext\n", Path::new(".")).unwrap_err().contains("no block"));
+        assert!(renew("<!-- a.rs: b -->\ntext\n", Path::new(".")).is_err_and(|why| why.contains("no block")));
         assert_eq!(renew("<!-- a remark -->\ntext\n", Path::new(".")).as_deref(), Ok("<!-- a remark -->\ntext\n"));
     }
 }
