@@ -2,7 +2,7 @@
 
 use crate::output::Outcome;
 use crate::source::Source;
-use crate::{files, json, render};
+use crate::{files, json, kernels, render};
 use clap::{Args, ValueEnum};
 use ptx_core::check::check;
 use ptx_core::isa::{Arch, Version, table};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// PTX files, and folders of them.
+    /// PTX files, folders of them, and Rust source files with kernels.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Format of the findings.
@@ -33,6 +33,8 @@ pub(crate) struct Arguments {
     /// Findings of each file to print as text, errors before warnings; 0 prints all.
     #[arg(long, default_value_t = render::MOST)]
     most: usize,
+    #[command(flatten)]
+    kernels: kernels::Choices,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -44,7 +46,7 @@ enum Format {
 }
 
 /// A target of the table.
-fn target(text: &str) -> Result<Arch, String> {
+pub(crate) fn target(text: &str) -> Result<Arch, String> {
     let arch = text.parse::<Arch>().map_err(|()| "a target such as sm_90a")?;
     let all = || table().targets.iter().map(|target| target.arch).filter(|known| known.suffix == arch.suffix);
     match all().min_by_key(|known| known.number.abs_diff(arch.number)) {
@@ -60,6 +62,10 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let mut sound = true;
     let paths = files::expand(&arguments.paths)?;
     for (at, path) in (1..).zip(&paths) {
+        if kernels::is_source(path) {
+            sound &= kernels::compile(path, &arguments.kernels, arch, out)?.is_some();
+            continue;
+        }
         let source = Source::read(path)?;
         let (tree, earlier) = source.parse();
         let (checked, diagnostics) = check(tree, earlier, &options);

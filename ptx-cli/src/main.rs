@@ -4,12 +4,14 @@
 
 mod check;
 mod diff;
+mod emit;
 mod explain;
 mod files;
 mod fmt;
 mod info;
 mod isa;
 mod json;
+mod kernels;
 mod library;
 mod memory;
 mod output;
@@ -35,10 +37,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Report every error of PTX files, as ptxas would find it and more.
+    /// Report every error of PTX files, as ptxas would find it and more, and of kernels in `.rs` files.
     Check(check::Arguments),
     /// Compare two files, names and layout aside.
     Diff(diff::Arguments),
+    /// Print the PTX of a kernel in a Rust source file.
+    Emit(emit::Arguments),
     /// Explain a diagnostic: what it means, a wrong example, the right one.
     Explain(explain::Arguments),
     /// Lay files out canonically; only blanks and line ends change.
@@ -71,6 +75,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
     match command {
         Command::Check(arguments) => check::run(arguments, out),
         Command::Diff(arguments) => diff::run(arguments, out),
+        Command::Emit(arguments) => emit::run(arguments, out),
         Command::Explain(arguments) => explain::run(arguments, out),
         Command::Fmt(arguments) => fmt::run(arguments, out),
         Command::Info(arguments) => info::run(arguments, out),

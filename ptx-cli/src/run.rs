@@ -6,7 +6,7 @@ mod texture;
 
 use crate::output::{Failure, Outcome};
 use crate::source::Source;
-use crate::{memory, render, write};
+use crate::{kernels, memory, render, write};
 use argument::Argument;
 use clap::ValueEnum;
 use ptx_core::check::{Checked, check};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// A PTX file.
+    /// A PTX file, or a Rust source file with kernels.
     file: PathBuf,
     /// The kernel; may be left out if there is only one.
     #[arg(long)]
@@ -64,6 +64,8 @@ pub(crate) struct Arguments {
     /// The device that runs the kernel.
     #[arg(long, value_enum, default_value_t = Device::Cpu)]
     device: Device,
+    #[command(flatten)]
+    kernels: kernels::Choices,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -113,7 +115,13 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
             return Err(Failure::usage(text));
         }
     }
-    let source = Source::read(&arguments.file)?;
+    let source = match kernels::is_source(&arguments.file) {
+        true => match kernels::as_ptx(&arguments.file, arguments.entry.as_deref(), &arguments.kernels, out)? {
+            Some(source) => source,
+            None => return Ok(false),
+        },
+        false => Source::read(&arguments.file)?,
+    };
     let (tree, earlier) = source.parse();
     let (checked, diagnostics) = check(tree, earlier, &Default::default());
     let Some(checked) = checked else { return refuse(&source, &diagnostics, out) };

@@ -362,3 +362,35 @@ fn run_has_the_block_and_the_cluster_that_the_entry_requires() {
     assert_eq!((code, text.as_str()), (0, ""));
     assert_eq!(std::fs::read(&buffer).unwrap(), 64u32.to_le_bytes());
 }
+
+/// A kernel for any block size, in the language.
+const KERNELS: &str = "use ptx_launch::prelude::*;
+#[ptx_kernel(arch = \"sm_80\", block = BLOCK, grid = n.div_ceil(BLOCK), unsafe(requires(x.len() >= n)))]
+pub fn scale<const BLOCK: u32>(factor: f32, x: &mut [f32], n: u32) {
+    let i: u32 = ctaid.x * ntid.x + tid.x;
+    if i < n {
+        let at = x.at(i);
+        ptx! { st.global.f32 [at], factor; }
+    }
+}
+";
+
+#[test]
+fn kernels_in_rust_need_no_project() {
+    let folder = TempDir::new("ptx-test").unwrap();
+    let path = folder.path().join("k.rs");
+    std::fs::write(&path, KERNELS).unwrap();
+    let name = path.to_str().unwrap();
+    let emitted = ptx(&["emit", name, "--with", "BLOCK=64", "--target", "sm_90"]);
+    let text = String::from_utf8(emitted.stdout).unwrap();
+    assert!(text.contains(".target sm_90\n") && text.contains(".entry scale_64("), "{text}");
+    assert_eq!(ptx(&["check", name, "--with", "BLOCK=64"]).status.code(), Some(0));
+    let missing = ptx(&["check", name]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8(missing.stdout).unwrap().contains("k.rs:3:8\n"));
+    assert_eq!(ptx(&["emit", name, "--entry", "other", "--with", "BLOCK=64"]).status.code(), Some(2));
+    std::fs::write(folder.path().join("x.bin"), [0; 256]).unwrap();
+    let x = format!("@{}", folder.path().join("x.bin").display());
+    let run = ["run", name, "--with", "BLOCK=64", "--block", "64", "--arg", "f32:2", "--arg", &x, "--arg", "u32:64"];
+    assert_eq!(ptx(&run).status.code(), Some(0));
+}

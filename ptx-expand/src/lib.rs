@@ -38,6 +38,7 @@ mod nesting;
 mod param;
 mod part;
 mod prelude;
+pub mod program;
 mod report;
 mod resume;
 mod root;

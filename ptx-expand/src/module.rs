@@ -173,6 +173,11 @@ impl Items {
         self.kept.iter().any(|kept| matches!(kept, syn::Item::Struct(kept) if kept.ident == *name))
     }
 
+    /// What launches are made of.
+    pub fn into_launchables(self) -> (Reader, Vec<Launchable>) {
+        (self.reader, self.launchables)
+    }
+
     /// `root` is seen from the module.
     fn expand(self, item: &syn::ItemMod, compiled: &Compiled, root: Option<&Root>) -> TokenStream {
         let launches = match root {

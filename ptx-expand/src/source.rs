@@ -3,11 +3,7 @@
 #[cfg(test)]
 mod speed;
 
-use crate::kernel::Reader;
-use crate::single::Single;
-use crate::{module, nesting, text_module};
-use proc_macro2::{LexError, Span, TokenStream};
-use syn::spanned::Spanned;
+use crate::program::{Options, Problem, Problems, Program, compile_with};
 
 /// The PTX of one macro call.
 #[derive(Clone, Debug)]
@@ -38,7 +34,7 @@ impl std::error::Error for Failure {}
 /// # Errors
 /// What a build would report.
 pub fn modules(source: &str) -> Result<Vec<Module>, Failure> {
-    of_file(&parsed(source)?, false)
+    compiled(source, false)
 }
 
 /// The same, where the helper library counts as part of the file: a mistake in a helper is reported where it stands, and not
@@ -47,89 +43,18 @@ pub fn modules(source: &str) -> Result<Vec<Module>, Failure> {
 /// # Errors
 /// As above.
 pub fn modules_with_library(source: &str) -> Result<Vec<Module>, Failure> {
-    of_file(&parsed(source)?, true)
+    compiled(source, true)
 }
 
-fn parsed(source: &str) -> Result<syn::File, Failure> {
-    let refused = |error: syn::Error| {
-        let at = error.span().start();
-        Failure { messages: vec![format!("{}:{}: {error}", at.line, at.column + 1)] }
-    };
-    let tokens: TokenStream = source.parse().map_err(|error: LexError| refused(error.into()))?;
-    nesting::check_nesting(&tokens).map_err(|deep| refused(deep.into()))?;
-    syn::parse2(tokens).map_err(refused)
+fn compiled(source: &str, own_library: bool) -> Result<Vec<Module>, Failure> {
+    ptx_of(compile_with(source, &Options::default(), own_library))
 }
 
-/// The same for a file that is read already.
-pub fn of_file(file: &syn::File, own_library: bool) -> Result<Vec<Module>, Failure> {
-    let mut found = Vec::new();
-    for item in &file.items {
-        visit(item, own_library, &mut found)?;
-    }
-    Ok(found)
-}
-
-fn visit(item: &syn::Item, own_library: bool, found: &mut Vec<Module>) -> Result<(), Failure> {
-    match item {
-        syn::Item::Macro(call) if last_is(&call.mac.path, "ptx") => found.push(text(call)?),
-        syn::Item::Fn(function) => {
-            if let Some((options, function)) = taken(function, &function.attrs, |f| &mut f.attrs, "ptx_kernel") {
-                let single = Single::compile(Reader { own_library, ..Reader::default() }, options, &function);
-                let ptx = single.compiled.texts.into_iter().map(|t| t.ptx).collect();
-                found.push(sound(&single.reader, Module { name: function.sig.ident.to_string(), ptx })?);
-            }
-        }
-        syn::Item::Mod(of) => match taken(of, &of.attrs, |m| &mut m.attrs, "ptx_module") {
-            Some((options, of)) => {
-                let (items, compiled) = module::compile(Reader { own_library, ..Reader::default() }, options, &of);
-                let ptx = compiled.texts.into_iter().map(|t| t.ptx).collect();
-                found.push(sound(&items.reader, Module { name: of.ident.to_string(), ptx })?);
-            }
-            None => {
-                of.content.iter().flat_map(|(_, items)| items).try_for_each(|item| visit(item, own_library, found))?
-            }
-        },
-        _ => {}
-    }
-    Ok(())
-}
-
-fn text(call: &syn::ItemMacro) -> Result<Module, Failure> {
-    let group = call.mac.path.span().join(call.mac.delimiter.span().close()).unwrap_or_else(Span::call_site);
-    let (reader, text) = text_module::compile(group, call.mac.tokens.clone());
-    let ptx = text.into_iter().map(|t| t.ptx).collect();
-    sound(&reader, Module { name: String::new(), ptx })
-}
-
-fn sound(reader: &Reader, module: Module) -> Result<Module, Failure> {
-    let errors = reader.diagnostics.iter().filter(|d| d.is_error());
-    let messages: Vec<String> = errors
-        .map(|d| {
-            let place = reader.host.location(d.span).map_or_else(String::new, |l| format!("{}:{}: ", l.line, l.column));
-            format!("{place}[{}] {}", d.code.id, d.message)
-        })
-        .collect();
-    if messages.is_empty() { Ok(module) } else { Err(Failure { messages }) }
-}
-
-/// The options of an attribute and the item without it, if it has it.
-fn taken<T: Clone>(
-    item: &T,
-    attributes: &[syn::Attribute],
-    of: impl Fn(&mut T) -> &mut Vec<syn::Attribute>,
-    name: &str,
-) -> Option<(TokenStream, T)> {
-    let at = attributes.iter().position(|a| last_is(a.path(), name))?;
-    let mut item = item.clone();
-    let options = match of(&mut item).remove(at).meta {
-        syn::Meta::List(list) => list.tokens,
-        _ => TokenStream::new(),
-    };
-    Some((options, item))
-}
-
-fn last_is(path: &syn::Path, name: &str) -> bool {
-    path.segments.last().is_some_and(|segment| segment.ident == name)
+/// The PTX of a program.
+pub(crate) fn ptx_of(program: Result<Program, Problems>) -> Result<Vec<Module>, Failure> {
+    let failure = |problems: Problems| Failure { messages: problems.0.iter().map(Problem::to_line).collect() };
+    let modules = program.map_err(failure)?.modules.into_iter();
+    Ok(modules.map(|of| Module { name: of.name, ptx: of.texts.into_iter().map(|text| text.ptx).collect() }).collect())
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Buffers: memory of a device, typed, and its parts ([`View`], [`ViewMut`]). Nothing here launches.
 
 mod allocate;
+#[cfg(feature = "check")]
+mod any;
 mod cuda;
 mod events;
 mod foreign;
@@ -11,6 +13,8 @@ mod slice;
 mod uses;
 mod view;
 
+#[cfg(feature = "check")]
+pub use any::AnyMemory;
 pub(crate) use cuda::CudaMemory;
 pub(crate) use order::patiently;
 pub(crate) use pinned::Host;

@@ -121,6 +121,12 @@ impl LineMap {
         LineMap { files, places }
     }
 
+    /// Returns true if its places are these.
+    #[cfg(feature = "check")]
+    pub(crate) fn is(&self, places: &str) -> bool {
+        self.places == places
+    }
+
     /// The Rust file and line of a line of the PTX.
     pub fn source(&self, ptx_line: u32) -> Option<(&'static str, u32)> {
         self.place(ptx_line).map(|(file, line, _)| (file, line))

@@ -34,6 +34,8 @@ mod tile;
 mod timing;
 mod tuning;
 
+#[cfg(feature = "check")]
+pub use buffer::AnyMemory;
 pub use buffer::{Bound, ReadSlice, WriteSlice};
 pub use buffer::{Buffer, Element, Pinned, View, ViewMut};
 pub use config::{Config, Dim, IntoDim, Spread};
@@ -49,7 +51,7 @@ pub use properties::{Properties, StreamId};
 #[cfg(feature = "cpu")]
 pub use ptx_interp::Options as CpuOptions;
 #[cfg(feature = "check")]
-pub use runtime::{RuntimeKernel, RuntimeLaunch, RuntimeModule};
+pub use runtime::{CompiledText, RuntimeKernel, RuntimeLaunch, RuntimeModule};
 pub use statics::Static;
 pub use stream::{AsStream, Stream, StreamRef};
 pub use tensor::{TensorMut, TensorRef};

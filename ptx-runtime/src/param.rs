@@ -104,7 +104,7 @@ impl<'a> Arg<'a> {
 
     /// The argument is these bytes.
     #[cfg(feature = "check")]
-    pub(crate) fn bytes(bytes: &'a [u8]) -> Arg<'a> {
+    pub fn bytes(bytes: &'a [u8]) -> Arg<'a> {
         Arg { at: bytes.as_ptr().cast(), borrow: PhantomData }
     }
 }

@@ -3,7 +3,7 @@
 //! Programs whose kernels are known when they are built use the typed launches.
 #![allow(unsafe_code, reason = "a launch trusts its caller about what the kernel does")]
 
-use crate::buffer::{Bound, ReadSlice, WriteSlice};
+use crate::buffer::{AnyMemory, Bound, ReadSlice, WriteSlice};
 use crate::config::Config;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
@@ -12,8 +12,8 @@ use crate::kernel::{Kernel, LineMap, Module, Variant};
 use crate::launch::CpuProgram;
 use crate::launch::launch;
 use crate::param::{Arg, KernelParam, Param, bytes};
-use crate::stream::{AsStream, StreamRef, Submission};
-use ptx_core::check::check;
+use crate::stream::{AsStream, Submission};
+use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
 use ptx_core::diag::near::nearest;
 use ptx_core::ir;
@@ -21,7 +21,6 @@ use ptx_core::lex::lex;
 use ptx_core::lower::Options;
 use ptx_core::parse::parse;
 use std::any::Any;
-use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A module of PTX text, checked and loaded while the program runs.
@@ -44,6 +43,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeModule(&'static Loaded);
+
+/// PTX for one target, and the lines of the source that made it.
+#[derive(Clone, Copy, Debug)]
+pub struct CompiledText<'a> {
+    /// The PTX.
+    pub ptx: &'a str,
+    /// The name of the source file.
+    pub source: &'a str,
+    /// `PTX:0:LINE:COLUMN` for each line of PTX that begins another place of the source, with blanks between them.
+    pub lines: &'a str,
+}
 
 /// An entry of a [`RuntimeModule`].
 ///
@@ -86,13 +96,26 @@ impl RuntimeModule {
     /// [`ErrorKind::Load`] with what is wrong in the text, [`ErrorKind::NoVariant`] or [`ErrorKind::DriverTooOld`] when its
     /// target or version does not fit the device, and what the driver says.
     pub fn load(device: &Device, name: &str, ptx: &str) -> Result<RuntimeModule> {
-        let module = RuntimeModule(find_or_make(name, ptx)?);
-        module.0.kernels.first().map_or(Ok(()), |kernel| kernel.load(device))?;
+        RuntimeModule(find_or_make(name, &[CompiledText { ptx, source: "", lines: "" }])?).ready(device)
+    }
+
+    /// The same for texts that were made for several targets from a source file, as the kernel language makes them: a launch takes the one that fits its
+    /// device best, and errors name the lines of the source. `name` stands in errors, too.
+    ///
+    /// # Errors
+    /// As [`load`](RuntimeModule::load).
+    pub fn load_compiled(device: &Device, name: &str, texts: &[CompiledText<'_>]) -> Result<RuntimeModule> {
+        let module = RuntimeModule(find_or_make(name, texts)?);
+        module.ready(device)
+    }
+
+    fn ready(self, device: &Device) -> Result<RuntimeModule> {
+        self.0.kernels.first().map_or(Ok(()), |kernel| kernel.load(device))?;
         #[cfg(feature = "cpu")]
         if !device.is_cuda() {
-            CpuProgram::of(module.0.module, None)?;
+            CpuProgram::of(self.0.module, None)?;
         }
-        Ok(module)
+        Ok(self)
     }
 
     /// Unloads it from every device, and frees its text: first the devices end the work that was submitted to them. A later
@@ -165,27 +188,7 @@ pub struct RuntimeLaunch<'a> {
 
 enum Argument<'a> {
     Plain(Vec<u8>),
-    Memory(Box<dyn Memory + 'a>),
-}
-
-/// Device memory that a kernel reads or writes.
-trait Memory {
-    fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>>;
-}
-
-struct Read<T, M>(M, PhantomData<T>);
-struct Written<T, M>(M, PhantomData<T>);
-
-impl<T, M: ReadSlice<T>> Memory for Read<T, M> {
-    fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        self.0.bind(stream)
-    }
-}
-
-impl<T, M: WriteSlice<T>> Memory for Written<T, M> {
-    fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        self.0.bind(stream)
-    }
+    Memory(AnyMemory<'a>),
 }
 
 impl<'a> RuntimeLaunch<'a> {
@@ -194,7 +197,7 @@ impl<'a> RuntimeLaunch<'a> {
     /// # Errors
     /// [`ErrorKind::BadOption`] if there is no such parameter, or it is no address.
     pub fn read<T: 'a>(self, memory: impl ReadSlice<T> + 'a) -> Result<Self> {
-        self.push(size_of::<u64>(), || Argument::Memory(Box::new(Read(memory, PhantomData))))
+        self.push(size_of::<u64>(), || Argument::Memory(AnyMemory::read(memory)))
     }
 
     /// The next argument is the address of memory that the kernel writes.
@@ -202,7 +205,7 @@ impl<'a> RuntimeLaunch<'a> {
     /// # Errors
     /// As [`read`](RuntimeLaunch::read).
     pub fn write<T: 'a>(self, memory: impl WriteSlice<T> + 'a) -> Result<Self> {
-        self.push(size_of::<u64>(), || Argument::Memory(Box::new(Written(memory, PhantomData))))
+        self.push(size_of::<u64>(), || Argument::Memory(AnyMemory::write(memory)))
     }
 
     /// The next argument is this value.
@@ -294,13 +297,16 @@ fn other_count(kernel: &Kernel, count: usize) -> Error {
         .possible(format!("one for each of its {} parameters: {}", params.len(), names.join(", ")))
 }
 
-fn find_or_make(name: &str, ptx: &str) -> Result<&'static Loaded> {
+fn find_or_make(name: &str, texts: &[CompiledText<'_>]) -> Result<&'static Loaded> {
     let is = |loaded: &&Arc<Loaded>| {
-        loaded.module.name == name && loaded.module.variants.first().is_some_and(|variant| variant.ptx == ptx)
+        let variants = loaded.module.variants;
+        let same =
+            |(variant, text): (&Variant, &CompiledText<'_>)| variant.ptx == text.ptx && variant.lines.is(text.lines);
+        loaded.module.name == name && variants.len() == texts.len() && variants.iter().zip(texts).all(same)
     };
     let mut all = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     if all.iter().find(is).is_none() {
-        all.push(Arc::new(make(name, ptx)?));
+        all.push(Arc::new(make(name, texts)?));
     }
     let Some(loaded) = all.iter().rfind(is) else { return Err(Error::other("a module that was loaded is gone")) };
     // SAFETY: the list keeps it until `unload`, whose caller vouches that nothing uses it then.
@@ -308,34 +314,53 @@ fn find_or_make(name: &str, ptx: &str) -> Result<&'static Loaded> {
 }
 
 /// The data that the macros write as `static`s.
-fn make(name: &str, ptx: &str) -> Result<Loaded> {
+fn make(name: &str, texts: &[CompiledText<'_>]) -> Result<Loaded> {
+    let (mut kept, mut variants, mut entries) = (Kept::default(), Vec::new(), Vec::new());
+    for text in texts {
+        let checked = checked(name, text.ptx)?;
+        let ir = checked.module();
+        let [arch, ptx, source, lines] =
+            [ir.arch.to_string(), text.ptx.to_owned(), text.source.to_owned(), text.lines.to_owned()]
+                .map(|text| kept.keep(text).as_str());
+        let files: &[&str] = if lines.is_empty() { &[] } else { kept.keep(vec![source]) };
+        variants.push(Variant::new(arch, ptx, LineMap::new(files, lines)));
+        // The entries and their parameters are those of every text.
+        if entries.is_empty() {
+            entries = ir
+                .functions
+                .iter()
+                .filter(|function| function.entry && function.defined)
+                .map(|entry| (entry.name.clone(), params(ir, entry)))
+                .collect();
+        }
+    }
+    let (name, variants) = (kept.keep(name.to_owned()), kept.keep(variants));
+    let module = kept.keep(Module::new(name, variants));
+    let kernel = |(entry, params): (String, Vec<(String, usize, usize)>)| {
+        let params: Vec<Param> =
+            params.into_iter().map(|(name, size, align)| Param { name: kept.keep(name), size, align }).collect();
+        Kernel::new(module, kept.keep(entry), kept.keep(params))
+    };
+    let kernels = entries.into_iter().map(kernel).collect();
+    Ok(Loaded { module, kernels, _kept: kept })
+}
+
+fn checked(name: &str, ptx: &str) -> Result<Checked> {
     let (source, mut diagnostics) = lex(ptx.as_bytes());
     let (tree, parsed) = parse(source);
     diagnostics.extend(parsed);
     let (checked, diagnostics) = check(tree, diagnostics, &Options::default());
-    let Some(checked) = checked else { return Err(wrong(name, ptx, &diagnostics)) };
-    let (ir, mut kept) = (checked.module(), Kept::default());
-    let [arch, text, name] =
-        [ir.arch.to_string(), ptx.to_owned(), name.to_owned()].map(|text| kept.keep(text).as_str());
-    let variants = kept.keep(vec![Variant::new(arch, text, LineMap::default())]);
-    let module = kept.keep(Module::new(name, variants));
-    let entries = ir.functions.iter().filter(|function| function.entry && function.defined);
-    let kernel = |entry: &ir::Function| {
-        let params = entry.params.iter().filter_map(|param| match param {
-            ir::Param::Var(id) => ir.variables.get(id.index()),
-            ir::Param::Reg(_) => None,
-        });
-        let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let mut param = |v: &ir::Variable| Param {
-            name: kept.keep(v.name.clone()),
-            size: number(v.size),
-            align: number(v.align.max(1)),
-        };
-        let params: Vec<Param> = params.map(&mut param).collect();
-        Kernel::new(module, kept.keep(entry.name.clone()), kept.keep(params))
-    };
-    let kernels = entries.map(kernel).collect();
-    Ok(Loaded { module, kernels, _kept: kept })
+    checked.ok_or_else(|| wrong(name, ptx, &diagnostics))
+}
+
+/// Name, bytes and alignment of an entry's parameters.
+fn params(ir: &ir::Module, entry: &ir::Function) -> Vec<(String, usize, usize)> {
+    let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let params = entry.params.iter().filter_map(|param| match param {
+        ir::Param::Var(id) => ir.variables.get(id.index()),
+        ir::Param::Reg(_) => None,
+    });
+    params.map(|v| (v.name.clone(), number(v.size), number(v.align.max(1)))).collect()
 }
 
 #[cold]

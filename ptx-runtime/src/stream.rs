@@ -165,6 +165,11 @@ impl<'a> StreamRef<'a> {
         StreamRef { kind: StreamKind::Cpu(device), submission: None }
     }
 
+    /// Returns true on the CPU device.
+    pub fn is_cpu(self) -> bool {
+        matches!(self.kind, StreamKind::Cpu(_))
+    }
+
     /// The CPU device, if it is a stream of one.
     pub(crate) fn as_cpu(self) -> Option<&'a CpuDevice> {
         match self.kind {

@@ -139,9 +139,12 @@ fn kernels_are_right_without_places() {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let tokens: TokenStream = text.parse().unwrap();
-                let placed = crate::source::of_file(&syn::parse2(tokens.clone()).unwrap(), false);
-                let Ok(placed) = placed else { continue };
-                let found = crate::source::of_file(&syn::parse2(nowhere(tokens)).unwrap(), false);
+                let compile = |tokens| {
+                    let file = syn::parse2(tokens).unwrap();
+                    crate::source::ptx_of(crate::program::of_file(file, &Default::default(), false))
+                };
+                let Ok(placed) = compile(tokens.clone()) else { continue };
+                let found = compile(nowhere(tokens));
                 let found = found.unwrap_or_else(|failure| panic!("{}: {failure}", path.display()));
                 kernels += found.len();
                 for (placed, found) in placed.iter().zip(&found) {

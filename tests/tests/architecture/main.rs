@@ -24,11 +24,12 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ptx-macros", &["ptx_expand"]),
     ("ptx-runtime", &["ptx_core", "ptx_interp", "ptx_target"]),
     ("ptx-launch", &["ptx_macros", "ptx_runtime"]),
+    ("ptx-jit", &["ptx_expand", "ptx_runtime"]),
     ("ptx-kernels", &["ptx_launch"]),
     ("ptx-ffi-macros", &[]),
     ("ptx-ffi", &["ptx_ffi_macros", "ptx_launch"]),
     ("benches", &["ptx_kernels", "ptx_launch"]),
-    ("ptx-cli", &["ptx_core", "ptx_expand", "ptx_interp", "ptx_language", "ptx_runtime", "ptx_transpile"]),
+    ("ptx-cli", &["ptx_core", "ptx_expand", "ptx_interp", "ptx_jit", "ptx_language", "ptx_runtime", "ptx_transpile"]),
 ];
 
 /// A set of rooms that use each other, and the reason.

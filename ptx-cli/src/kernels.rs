@@ -1,0 +1,81 @@
+//! Files of the kernel language: Rust source whose kernels are compiled without a Cargo project.
+
+use crate::output::Failure;
+use crate::source::Source;
+use clap::Args;
+use ptx_core::isa::Arch;
+use ptx_jit::Program;
+use ptx_jit::describe::Module;
+use std::io::Write;
+use std::path::Path;
+
+/// Choices for a file of the kernel language.
+#[derive(Args)]
+pub(crate) struct Choices {
+    /// The argument of a generic parameter, for a `.rs` file: BLOCK_M=128, T=bf16. May be given several times.
+    #[arg(long = "with", value_name = "NAME=ARGUMENT", value_parser = choice)]
+    with: Vec<(String, String)>,
+}
+
+fn choice(text: &str) -> Result<(String, String), String> {
+    let (name, argument) = text.split_once('=').ok_or("a generic parameter and its argument, such as BLOCK_M=128")?;
+    Ok((name.trim().to_owned(), argument.trim().to_owned()))
+}
+
+/// Returns true if a file has the kernel language and not PTX.
+pub(crate) fn is_source(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "rs")
+}
+
+/// Compiles a file, for a target in place of those of its attributes; `None` if it has errors, which are printed.
+pub(crate) fn compile(
+    path: &Path,
+    choices: &Choices,
+    target: Option<Arch>,
+    out: &mut dyn Write,
+) -> Result<Option<Program>, Failure> {
+    let source = ptx_jit::Source::file(path).map_err(|error| Failure::usage(error.to_string()))?;
+    let source = choices.with.iter().fold(source, |source, (name, argument)| source.with(name, argument));
+    let source = match target {
+        Some(target) => source.target(target.to_string()),
+        None => source,
+    };
+    match source.compile() {
+        Ok(program) => Ok(Some(program)),
+        Err(error) => {
+            writeln!(out, "{error}")?;
+            Ok(None)
+        }
+    }
+}
+
+/// The module that has an entry: a kernel's name in the source, or in the PTX. Without a name, the only module.
+pub(crate) fn module<'a>(program: &'a Program, entry: Option<&str>) -> Result<&'a Module, Failure> {
+    let modules = program.modules();
+    let has = |module: &&Module| {
+        entry.is_none_or(|entry| module.kernels.iter().any(|kernel| kernel.name == entry || kernel.entry == entry))
+    };
+    let mut found = modules.iter().filter(has);
+    match (found.next(), found.next()) {
+        (Some(module), None) => Ok(module),
+        (Some(_), Some(_)) => Err(Failure::usage(format!("choose one with `--entry`: {}", names(program)))),
+        (None, _) if modules.is_empty() => Err(Failure::usage("there is no `#[ptx_kernel]` in this file")),
+        (None, _) => Err(Failure::usage(format!("there is no such kernel; the file has {}", names(program)))),
+    }
+}
+
+fn names(program: &Program) -> String {
+    program.kernels().map(|kernel| format!("`{}`", kernel.entry)).collect::<Vec<_>>().join(", ")
+}
+
+/// The PTX of a file, as a file of PTX; `None` if it has errors, which are printed.
+pub(crate) fn as_ptx(
+    path: &Path,
+    entry: Option<&str>,
+    choices: &Choices,
+    out: &mut dyn Write,
+) -> Result<Option<Source>, Failure> {
+    let Some(program) = compile(path, choices, None, out)? else { return Ok(None) };
+    let text = module(&program, entry)?.texts.first().map(|text| text.ptx.clone()).unwrap_or_default();
+    Ok(Some(Source::new(path.display().to_string(), text.into_bytes())))
+}

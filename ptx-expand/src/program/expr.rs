@@ -1,0 +1,225 @@
+//! Host expressions of an attribute as small trees: over integers without bounds, lengths, and constants that are computed already.
+
+use super::value::{Scope, Value};
+use super::{Problem, problem};
+use crate::tokens::{ends, names, source_text};
+use ptx_core::hash::Set;
+use quote::ToTokens;
+use syn::{BinOp, UnOp};
+
+/// An expression over the arguments of a launch. Every integer is one without a type, as `ptx_launch`'s `Int`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// A number.
+    Int(i64),
+    /// A truth value.
+    Bool(bool),
+    /// A floating-point number.
+    Float(f64),
+    /// The argument with this number, a scalar.
+    Argument(usize),
+    /// The elements of the slice that is the argument with this number.
+    Len(usize),
+    /// The dimension with this number.
+    Dim(usize),
+    /// `-a`, `!a`
+    Unary(Operator, Box<Expr>),
+    /// `a op b` or `a.op(b)`, and its text: an error of the launch shows it where there is no result.
+    Binary(Operator, Box<[Expr; 2]>, String),
+    /// Extents: `(a, b)`, `[a, b]`.
+    List(Vec<Expr>),
+}
+
+/// An operator or a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are Rust's")]
+pub enum Operator {
+    Neg,
+    Not,
+    IsPowerOfTwo,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Shl,
+    Shr,
+    And,
+    Or,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Min,
+    Max,
+    DivCeil,
+    NextMultipleOf,
+    Pow,
+    IsMultipleOf,
+}
+
+/// Methods with an argument, and those without.
+const METHODS: [(&str, Operator); 6] = [
+    ("min", Operator::Min),
+    ("max", Operator::Max),
+    ("div_ceil", Operator::DivCeil),
+    ("next_multiple_of", Operator::NextMultipleOf),
+    ("pow", Operator::Pow),
+    ("is_multiple_of", Operator::IsMultipleOf),
+];
+
+/// The names in a host expression.
+pub struct Names<'a> {
+    /// Constants.
+    pub scope: &'a Scope,
+    /// The arguments of the instance.
+    pub generics: Vec<(String, Value)>,
+    /// Slices and scalars, by their numbers.
+    pub params: Vec<(String, Named)>,
+    /// Dimensions.
+    pub dims: &'a [String],
+}
+
+/// A parameter in a host expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// Memory, which has a length.
+    Slice(usize),
+    /// A number.
+    Scalar(usize),
+    /// Anything else.
+    Other,
+}
+
+impl Names<'_> {
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// What is no part of a host expression, or calls a function of Rust with arguments of the launch.
+    pub fn compile(&self, expr: &syn::Expr) -> Result<Expr, Problem> {
+        let constant = if self.is_constant(expr) { self.scope.value(expr, &self.generics) } else { None };
+        if let Some(value) = constant {
+            return literal(value).ok_or_else(|| refused(expr));
+        }
+        match expr {
+            syn::Expr::Paren(inner) => self.compile(&inner.expr),
+            syn::Expr::Group(inner) => self.compile(&inner.expr),
+            // As in the macros: integers have no type here.
+            syn::Expr::Cast(cast) => self.compile(&cast.expr),
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Float(number), .. }) => {
+                number.base10_parse().map(Expr::Float).map_err(|_| refused(expr))
+            }
+            syn::Expr::Path(path) => {
+                path.path.get_ident().and_then(|name| self.named(&name.to_string())).ok_or_else(|| refused(expr))
+            }
+            syn::Expr::Unary(unary) => {
+                let operator = match unary.op {
+                    UnOp::Neg(_) => Operator::Neg,
+                    UnOp::Not(_) => Operator::Not,
+                    _ => return Err(refused(expr)),
+                };
+                Ok(Expr::Unary(operator, Box::new(self.compile(&unary.expr)?)))
+            }
+            syn::Expr::Binary(binary) => {
+                let operator = operator(&binary.op).ok_or_else(|| refused(expr))?;
+                self.binary(operator, [&binary.left, &binary.right], expr)
+            }
+            syn::Expr::MethodCall(call) => self.method(call, expr),
+            syn::Expr::Tuple(tuple) => self.list(&tuple.elems),
+            syn::Expr::Array(array) => self.list(&array.elems),
+            _ => Err(refused(expr)),
+        }
+    }
+
+    fn list<'e>(&self, elements: impl IntoIterator<Item = &'e syn::Expr>) -> Result<Expr, Problem> {
+        elements.into_iter().map(|element| self.compile(element)).collect::<Result<_, _>>().map(Expr::List)
+    }
+
+    fn binary(&self, operator: Operator, [left, right]: [&syn::Expr; 2], whole: &syn::Expr) -> Result<Expr, Problem> {
+        let both = [self.compile(left)?, self.compile(right)?];
+        Ok(Expr::Binary(operator, Box::new(both), source_text(whole)))
+    }
+
+    fn method(&self, call: &syn::ExprMethodCall, whole: &syn::Expr) -> Result<Expr, Problem> {
+        let name = call.method.to_string();
+        if let (Some(Named::Slice(at)), true) = (self.param(&call.receiver), call.args.is_empty()) {
+            let len = Expr::Len(at);
+            return match name.as_str() {
+                "len" => Ok(len),
+                "is_empty" => Ok(Expr::Binary(Operator::Eq, Box::new([len, Expr::Int(0)]), source_text(whole))),
+                _ => Err(refused(whole)),
+            };
+        }
+        let found = METHODS.iter().find(|(known, _)| *known == name).map(|(_, operator)| *operator);
+        match (found, call.args.first()) {
+            (Some(operator), Some(argument)) if call.args.len() == 1 => {
+                self.binary(operator, [&call.receiver, argument], whole)
+            }
+            (None, None) if name == "is_power_of_two" => {
+                Ok(Expr::Unary(Operator::IsPowerOfTwo, Box::new(self.compile(&call.receiver)?)))
+            }
+            _ => Err(refused(whole)),
+        }
+    }
+
+    /// The parameter that an expression is.
+    fn param(&self, expr: &syn::Expr) -> Option<Named> {
+        let syn::Expr::Path(path) = expr else { return None };
+        let name = path.path.get_ident()?;
+        self.params.iter().find(|(param, _)| name == param).map(|(_, named)| *named)
+    }
+
+    fn named(&self, name: &str) -> Option<Expr> {
+        if let Some((_, Named::Scalar(at))) = self.params.iter().find(|(param, _)| param == name) {
+            return Some(Expr::Argument(*at));
+        }
+        self.dims.iter().position(|dim| dim == name).map(Expr::Dim)
+    }
+
+    /// Returns true if an expression names nothing of the launch.
+    fn is_constant(&self, expr: &syn::Expr) -> bool {
+        let mut found = Set::default();
+        names(expr.to_token_stream(), &mut found);
+        !self.params.iter().map(|(name, _)| name).chain(self.dims).any(|name| found.contains(name))
+    }
+}
+
+fn literal(value: Value) -> Option<Expr> {
+    match value {
+        Value::Int(number) => Some(Expr::Int(number)),
+        Value::Bool(truth) => Some(Expr::Bool(truth)),
+        Value::List(values) => values.into_iter().map(literal).collect::<Option<_>>().map(Expr::List),
+        Value::Struct(..) => None,
+    }
+}
+
+fn operator(op: &BinOp) -> Option<Operator> {
+    Some(match op {
+        BinOp::Add(_) => Operator::Add,
+        BinOp::Sub(_) => Operator::Sub,
+        BinOp::Mul(_) => Operator::Mul,
+        BinOp::Div(_) => Operator::Div,
+        BinOp::Rem(_) => Operator::Rem,
+        BinOp::Shl(_) => Operator::Shl,
+        BinOp::Shr(_) => Operator::Shr,
+        BinOp::And(_) | BinOp::BitAnd(_) => Operator::And,
+        BinOp::Or(_) | BinOp::BitOr(_) => Operator::Or,
+        BinOp::Eq(_) => Operator::Eq,
+        BinOp::Ne(_) => Operator::Ne,
+        BinOp::Lt(_) => Operator::Lt,
+        BinOp::Le(_) => Operator::Le,
+        BinOp::Gt(_) => Operator::Gt,
+        BinOp::Ge(_) => Operator::Ge,
+        _ => return None,
+    })
+}
+
+/// The error of an expression that only a compiler of Rust can evaluate.
+fn refused(expr: &syn::Expr) -> Problem {
+    let (first, last) = ends(expr);
+    let message = format!("`{}` cannot be evaluated without a compiler of Rust", source_text(expr));
+    let help = "write operators, `min`, `max`, `div_ceil`, `next_multiple_of`, `pow`, lengths, dimensions, integers, and constants";
+    Problem { help: vec![help.to_owned()], ..problem("", message, first, last) }
+}

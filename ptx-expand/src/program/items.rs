@@ -1,0 +1,201 @@
+//! The kernels of a source text, and the attributes with the arguments and the target that its reader chose.
+
+use super::{Options, Problem, problem};
+use proc_macro2::{Delimiter, Ident, Punct, Spacing, TokenStream, TokenTree};
+use quote::quote;
+use std::collections::BTreeMap;
+use syn::spanned::Spanned;
+
+/// What is compiled: the attribute's tokens, and the item without it.
+#[allow(clippy::large_enum_variant, reason = "a handful of them live at a time")]
+pub enum Item<'a> {
+    /// `#[ptx_kernel]` on a function.
+    Kernel(TokenStream, syn::ItemFn),
+    /// `#[ptx_module]` on a module.
+    Module(TokenStream, syn::ItemMod),
+    /// `ptx! { … }`, a module of PTX as it is.
+    Text(&'a syn::ItemMacro),
+}
+
+/// The items of each `#[ptx_part]`, by its name.
+pub type Parts = BTreeMap<String, Vec<syn::Item>>;
+
+/// Takes the parts out of a list of items, those in plain modules too.
+pub fn take_parts(items: &mut Vec<syn::Item>) -> Parts {
+    let mut parts = Parts::new();
+    items.retain_mut(|item| {
+        let syn::Item::Mod(module) = item else { return true };
+        let Some((_, content)) = &mut module.content else { return true };
+        if module.attrs.iter().any(|attribute| is_named(attribute, "ptx_part")) {
+            parts.insert(module.ident.to_string(), std::mem::take(content));
+            return false;
+        }
+        parts.append(&mut take_parts(content));
+        true
+    });
+    parts
+}
+
+/// The kernels and kernel modules among items, in order.
+pub fn kernels(items: &[syn::Item]) -> Vec<Item<'_>> {
+    let mut found = Vec::new();
+    for item in items {
+        match item {
+            syn::Item::Fn(function) => found.extend(options(&function.attrs, "ptx_kernel").map(|tokens| {
+                let attrs = others(&function.attrs, "ptx_kernel");
+                Item::Kernel(tokens, syn::ItemFn { attrs, ..function.clone() })
+            })),
+            syn::Item::Mod(module) => match options(&module.attrs, "ptx_module") {
+                Some(tokens) => {
+                    let attrs = others(&module.attrs, "ptx_module");
+                    found.push(Item::Module(tokens, syn::ItemMod { attrs, ..module.clone() }));
+                }
+                None => found.extend(module.content.iter().flat_map(|(_, items)| kernels(items))),
+            },
+            syn::Item::Macro(call) if call.mac.path.segments.last().is_some_and(|last| last.ident == "ptx") => {
+                found.push(Item::Text(call));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The tokens of an attribute, if it is there.
+fn options(attributes: &[syn::Attribute], name: &str) -> Option<TokenStream> {
+    attributes.iter().find(|attribute| is_named(attribute, name)).map(tokens)
+}
+
+/// The other attributes.
+fn others(attributes: &[syn::Attribute], name: &str) -> Vec<syn::Attribute> {
+    attributes.iter().filter(|attribute| !is_named(attribute, name)).cloned().collect()
+}
+
+fn tokens(attribute: &syn::Attribute) -> TokenStream {
+    match &attribute.meta {
+        syn::Meta::List(list) => list.tokens.clone(),
+        _ => TokenStream::new(),
+    }
+}
+
+fn is_named(attribute: &syn::Attribute, name: &str) -> bool {
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == name)
+}
+
+/// The options of a kernel, with the instance and the target that were chosen.
+pub fn chosen(attribute: TokenStream, generics: &syn::Generics, options: &Options) -> Result<TokenStream, Problem> {
+    instantiated(targeted(attribute, options), generics, options)
+}
+
+/// The same for a module: its options, and its items with those of its parts, whose kernels have the chosen instance.
+pub fn chosen_module(
+    attribute: TokenStream,
+    mut module: syn::ItemMod,
+    parts: &Parts,
+    options: &Options,
+) -> Result<(TokenStream, syn::ItemMod), Problem> {
+    let (attribute, named) = without(targeted(attribute, options), "parts");
+    let Some((_, items)) = &mut module.content else { return Ok((attribute, module)) };
+    for path in split(named.into_iter().flatten().collect()) {
+        // The last name of a path is the part's.
+        let Some(name) = path.last() else { continue };
+        match parts.get(&name.to_string()) {
+            Some(part) => items.extend(part.iter().cloned()),
+            None => {
+                let message = format!("the part `{name}` is not in this text");
+                return Err(problem("", message, name.span(), name.span()));
+            }
+        }
+    }
+    for item in items.iter_mut() {
+        let syn::Item::Fn(function) = item else { continue };
+        let Some(own) = function.attrs.iter_mut().find(|attribute| is_named(attribute, "ptx_kernel")) else { continue };
+        let chosen = instantiated(tokens(own), &function.sig.generics, options)?;
+        *own = syn::parse_quote!(#[ptx_kernel(#chosen)]);
+    }
+    Ok((attribute, module))
+}
+
+/// With the target that was chosen.
+fn targeted(attribute: TokenStream, options: &Options) -> TokenStream {
+    match &options.target {
+        Some(target) => with(without(attribute, "arch").0, quote!(arch = #target)),
+        None => attribute,
+    }
+}
+
+/// With the one instance of the chosen arguments, if there is one for each generic parameter.
+fn instantiated(attribute: TokenStream, generics: &syn::Generics, options: &Options) -> Result<TokenStream, Problem> {
+    let names = generics.params.iter().filter_map(|generic| match generic {
+        syn::GenericParam::Type(generic) => Some(&generic.ident),
+        syn::GenericParam::Const(generic) => Some(&generic.ident),
+        syn::GenericParam::Lifetime(_) => None,
+    });
+    let names: Vec<&Ident> = names.collect();
+    let given = |name: &&Ident| options.with.iter().find(|(given, _)| *name == given);
+    let missing: Vec<String> = names.iter().filter(|name| given(name).is_none()).map(ToString::to_string).collect();
+    if missing.len() == names.len() {
+        return Ok(attribute);
+    }
+    if !missing.is_empty() {
+        let message = format!("the generic parameters {} have no argument", missing.join(", "));
+        return Err(problem("", message, generics.span(), generics.span()));
+    }
+    let mut list = Vec::new();
+    for (name, text) in names.iter().filter_map(given) {
+        let value: syn::Expr = syn::parse_str(text).map_err(|_| {
+            problem("", format!("`{text}` is no argument for `{name}`"), generics.span(), generics.span())
+        })?;
+        list.push(value);
+    }
+    // A struct among the arguments needs a name for the instance.
+    let is_plain = |value: &syn::Expr| matches!(value, syn::Expr::Lit(_) | syn::Expr::Path(_) | syn::Expr::Unary(_));
+    let name = (!list.iter().all(is_plain)).then(|| quote!(chosen =));
+    Ok(with(without(attribute, "instances").0, quote!(instances = [#name (#(#list,)*)])))
+}
+
+/// The options with one more.
+fn with(options: TokenStream, option: TokenStream) -> TokenStream {
+    let comma = (!options.is_empty()).then(|| TokenTree::from(Punct::new(',', Spacing::Alone)));
+    options.into_iter().chain(comma).chain(option).collect()
+}
+
+/// The options without one of them, and the tokens in its list or behind its `=`.
+fn without(options: TokenStream, name: &str) -> (TokenStream, Option<Vec<TokenTree>>) {
+    let (mut kept, mut taken) = (Vec::new(), None);
+    for option in split(options) {
+        match option.first() {
+            Some(TokenTree::Ident(first)) if first == name => taken = Some(value(&option)),
+            _ => {
+                if !kept.is_empty() {
+                    kept.push(TokenTree::from(Punct::new(',', Spacing::Alone)));
+                }
+                kept.extend(option);
+            }
+        }
+    }
+    (kept.into_iter().collect(), taken)
+}
+
+/// The options between the commas.
+fn split(options: TokenStream) -> Vec<Vec<TokenTree>> {
+    let mut all = vec![Vec::new()];
+    for token in options {
+        match &token {
+            TokenTree::Punct(comma) if comma.as_char() == ',' => all.push(Vec::new()),
+            _ => all.last_mut().into_iter().for_each(|option| option.push(token.clone())),
+        }
+    }
+    all.retain(|option| !option.is_empty());
+    all
+}
+
+/// The tokens of an option behind its name.
+fn value(option: &[TokenTree]) -> Vec<TokenTree> {
+    match option.get(1) {
+        Some(TokenTree::Group(list)) if list.delimiter() == Delimiter::Parenthesis => {
+            list.stream().into_iter().collect()
+        }
+        _ => option.get(2..).unwrap_or_default().to_vec(),
+    }
+}

@@ -1,0 +1,229 @@
+//! A compiled kernel as data.
+
+use super::expr::{Expr, Named, Names};
+use super::value::{Scope, Value};
+use super::{Condition, Dim, From, Kernel, Kind, Launch, Param, Problem, Taken, TensorMap, problem};
+use crate::argument::{Argument, MapOption, Passing, Tile};
+use crate::compile::Compiled;
+use crate::launchable::Launchable;
+use crate::tokens::{contains_ident, ends, source_text};
+use ptx_language::{Entry, EntryParam};
+use quote::ToTokens;
+use syn::ext::IdentExt;
+
+/// The kernel with this number: once, or once for each instance.
+pub fn describe(index: usize, kernel: &Launchable, compiled: &Compiled, scope: &Scope) -> Vec<Kernel> {
+    let entries = compiled.entries.iter().filter(|entry| entry.kernel == index);
+    entries.map(|entry| Instance::new(kernel, entry, scope).describe(compiled)).collect()
+}
+
+/// A kernel with the arguments of one of its instances.
+struct Instance<'a> {
+    kernel: &'a Launchable,
+    entry: &'a Entry,
+    scope: &'a Scope,
+    /// The constants among the arguments.
+    constants: Vec<(String, Value)>,
+    /// The types among them.
+    types: Vec<(String, String)>,
+    dims: Vec<String>,
+}
+
+impl<'a> Instance<'a> {
+    fn new(kernel: &'a Launchable, entry: &'a Entry, scope: &'a Scope) -> Instance<'a> {
+        let arguments = entry.instance.and_then(|at| kernel.instances.get(at)).into_iter().flatten();
+        let (mut constants, mut types) = (Vec::new(), Vec::new());
+        for (generic, argument) in kernel.generics.iter().zip(arguments) {
+            match generic {
+                syn::GenericParam::Const(generic) => {
+                    let value = scope.value(argument, &Vec::new());
+                    constants.extend(value.map(|value| (generic.ident.to_string(), value)));
+                }
+                syn::GenericParam::Type(generic) => types.push((generic.ident.to_string(), source_text(argument))),
+                syn::GenericParam::Lifetime(_) => {}
+            }
+        }
+        let dims = entry.params.iter().filter_map(|param| match param {
+            EntryParam::Dim(name) => Some(name.clone()),
+            EntryParam::Value(_) | EntryParam::Map(_) => None,
+        });
+        Instance { kernel, entry, scope, constants, types, dims: dims.collect() }
+    }
+
+    fn describe(&self, compiled: &Compiled) -> Kernel {
+        let docs = self.kernel.attributes.iter().filter_map(|attribute| match &attribute.meta {
+            syn::Meta::NameValue(doc) if doc.path.is_ident("doc") => match &doc.value {
+                syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
+                _ => None,
+            },
+            _ => None,
+        });
+        Kernel {
+            name: self.kernel.name.unraw().to_string(),
+            entry: self.entry.name.clone(),
+            doc: docs.collect::<Vec<_>>().join("\n"),
+            params: self.kernel.params.iter().map(|argument| self.param(argument)).collect(),
+            dims: self.dims.clone(),
+            taken: self.taken(compiled),
+            maps: self.kernel.maps.iter().map(|map| self.map(map)).collect(),
+            launch: self.launch(),
+        }
+    }
+
+    fn param(&self, argument: &Argument) -> Param {
+        let (read, written) = (false, true);
+        let kind = match (argument.passing(), Tile::from_type(&argument.ty)) {
+            (Passing::Read(element) | Passing::Write(element), Some(tile)) => Kind::Tile {
+                element: self.type_name(&element),
+                dims: tile.dims.iter().map(|dim| self.dim(&dim.to_string())).collect(),
+                written: tile.mutable,
+            },
+            (Passing::Read(element), None) => Kind::Slice { element: self.type_name(&element), written: read },
+            (Passing::Write(element), None) => Kind::Slice { element: self.type_name(&element), written },
+            (Passing::Map, _) => Kind::Map,
+            (Passing::Texture, _) => Kind::Object("texture"),
+            (Passing::Surface, _) => Kind::Object("surface"),
+            (Passing::Value(ty), _) => Kind::Value(self.type_name(&ty)),
+        };
+        Param { name: argument.name.unraw().to_string(), kind }
+    }
+
+    /// The name of a type, with the instance's in place of a parameter.
+    fn type_name(&self, ty: &syn::Type) -> String {
+        let name = source_text(ty);
+        self.types.iter().find(|(parameter, _)| *parameter == name).map_or(name, |(_, argument)| argument.clone())
+    }
+
+    fn dim(&self, name: &str) -> Dim {
+        match self.dims.iter().position(|dim| dim == name) {
+            Some(at) => Dim::Named(at),
+            None => Dim::Constant(name.to_owned(), self.constant(name).unwrap_or(0)),
+        }
+    }
+
+    fn constant(&self, name: &str) -> Option<u32> {
+        let path = syn::parse_str::<syn::Expr>(name).ok()?;
+        match self.scope.value(&path, &self.constants)? {
+            Value::Int(number) => u32::try_from(number).ok(),
+            _ => None,
+        }
+    }
+
+    fn taken(&self, compiled: &Compiled) -> Vec<Taken> {
+        let layouts = compiled.params.iter().find(|(name, _)| *name == self.entry.name);
+        let layouts = layouts.map(|(_, layouts)| layouts.as_slice()).unwrap_or_default();
+        let params = self.kernel.params.len();
+        let mut dims = 0..;
+        let taken = |(param, (size, align)): (&EntryParam, &(u64, u64))| {
+            let (name, from) = match param {
+                EntryParam::Dim(name) => (name.clone(), From::Dim(dims.next()?)),
+                EntryParam::Value(at) if *at < params => {
+                    (self.kernel.params.get(*at)?.name.unraw().to_string(), From::Param(*at))
+                }
+                EntryParam::Value(at) => (self.kernel.maps.get(at - params)?.name.clone(), From::Map(at - params)),
+                EntryParam::Map(of) => {
+                    let at = self.kernel.maps.iter().position(|map| map.of == *of)?;
+                    (self.kernel.maps.get(at)?.name.clone(), From::Map(at))
+                }
+            };
+            Some(Taken { name, size: *size, align: *align, from })
+        };
+        self.entry.params.iter().zip(layouts).filter_map(taken).collect()
+    }
+
+    fn map(&self, map: &crate::argument::Map) -> TensorMap {
+        let mut described = TensorMap { of: map.of, name: map.name.clone(), tile: Vec::new(), words: Vec::new() };
+        for option in &map.options {
+            match option {
+                MapOption::Box(extents) => {
+                    let extent = |expr: &syn::Expr| match self.scope.value(expr, &self.constants) {
+                        Some(Value::Int(extent)) => usize::try_from(extent).unwrap_or(0),
+                        _ => 0,
+                    };
+                    described.tile = extents.iter().map(extent).collect();
+                }
+                MapOption::Word { method, ty, variant } => {
+                    described.words.push([method, ty, variant].map(ToString::to_string));
+                }
+            }
+        }
+        described
+    }
+
+    fn launch(&self) -> Result<Launch, Problem> {
+        let (names, launch) = (self.names(), &self.kernel.launch);
+        let expr = |expr: &Option<syn::Expr>| expr.as_ref().map(|expr| names.compile(expr)).transpose();
+        if let Some(unknown) = self.unknown() {
+            return Err(unknown);
+        }
+        Ok(Launch {
+            requires: launch
+                .requires
+                .iter()
+                .map(|condition| self.condition(&names, condition))
+                .collect::<Result<_, _>>()?,
+            grid: expr(&launch.grid)?,
+            block: expr(&launch.block)?,
+            cluster: expr(&launch.cluster)?,
+            shared: expr(&launch.shared)?,
+            dynamic: self.entry.dynamic.filter(|_| launch.sized_shared),
+            vouched: launch.vouched.is_some(),
+            cooperative: launch.cooperative,
+            pdl: launch.pdl,
+        })
+    }
+
+    /// An error for a constant extent that has no value here.
+    fn unknown(&self) -> Option<Problem> {
+        let tiles = self.kernel.params.iter().filter_map(|argument| Tile::from_type(&argument.ty));
+        let constants = tiles.flat_map(|tile| tile.dims).filter(|dim| !self.dims.contains(&dim.to_string()));
+        let unknown = |name: &syn::Ident| self.constant(&name.to_string()).is_none();
+        let boxes = self.kernel.maps.iter().flat_map(|map| &map.options).filter_map(|option| match option {
+            MapOption::Box(extents) => Some(extents),
+            MapOption::Word { .. } => None,
+        });
+        let extents = boxes.flatten().filter(|extent| self.scope.value(extent, &self.constants).is_none());
+        let refused = |tokens: &dyn Fn() -> (String, proc_macro2::Span, proc_macro2::Span)| {
+            let (text, first, last) = tokens();
+            problem("", format!("the value of `{text}` is unknown without a compiler of Rust"), first, last)
+        };
+        let name = constants.into_iter().find(unknown);
+        name.map(|name| refused(&|| (name.to_string(), name.span(), name.span()))).or_else(|| {
+            extents
+                .map(|extent| {
+                    refused(&|| {
+                        let (first, last) = ends(extent);
+                        (source_text(extent), first, last)
+                    })
+                })
+                .next()
+        })
+    }
+
+    fn names(&self) -> Names<'_> {
+        let params = self.kernel.params.iter().enumerate().map(|(at, argument)| {
+            let named = match argument.passing() {
+                Passing::Read(_) | Passing::Write(_) => Named::Slice(at),
+                Passing::Value(_) if argument.known_size().is_some() => Named::Scalar(at),
+                _ => Named::Other,
+            };
+            (argument.name.unraw().to_string(), named)
+        });
+        Names { scope: self.scope, generics: self.constants.clone(), params: params.collect(), dims: &self.dims }
+    }
+
+    fn condition(&self, names: &Names<'_>, condition: &syn::Expr) -> Result<Condition, Problem> {
+        let tokens = condition.to_token_stream();
+        let is_named =
+            |name: &str| syn::parse_str::<syn::Ident>(name).is_ok_and(|name| contains_ident(tokens.clone(), &name));
+        let params = names.params.iter().filter(|(name, _)| is_named(name)).filter_map(|(name, named)| match named {
+            Named::Slice(at) => Some((format!("{name}.len()"), Expr::Len(*at))),
+            Named::Scalar(at) => Some((name.clone(), Expr::Argument(*at))),
+            Named::Other => None,
+        });
+        let dims = self.dims.iter().enumerate().filter(|(_, name)| is_named(name));
+        let dims = dims.map(|(at, name)| (name.clone(), Expr::Dim(at)));
+        let shown = params.chain(dims).collect();
+        Ok(Condition { holds: names.compile(condition)?, text: source_text(condition), shown })
+    }
+}

@@ -1,0 +1,190 @@
+//! Host expressions of a launch: the values of `grid`, `block` and the conditions, with the arithmetic of the macros.
+
+use crate::scalar::Number;
+use ptx_expand::program::{Condition, Expr, Launch, Operator};
+use ptx_runtime::expansion::{Arithmetic, Int, IntegerArithmetic, defined, int, unmet};
+use ptx_runtime::{Config, Dim, Error, ErrorKind, IntoDim, Kernel, Result};
+
+/// The arguments of a launch, as host expressions see them.
+pub(crate) struct Arguments<'a> {
+    /// The kernel, for errors.
+    pub(crate) kernel: &'a Kernel,
+    /// For each parameter its number, if it is one.
+    pub(crate) numbers: &'a [Option<Number>],
+    /// For each parameter the elements of its memory.
+    pub(crate) lens: &'a [usize],
+    /// The dimensions of tiles.
+    pub(crate) dims: &'a [u32],
+}
+
+/// The value of an expression.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Int(Int),
+    Float(f64),
+    Bool(bool),
+    List(Vec<Int>),
+}
+
+impl Arguments<'_> {
+    /// The configuration of the launch, after the conditions were checked.
+    ///
+    /// # Errors
+    /// A condition that does not hold, and an expression without a value.
+    pub(crate) fn config(&self, launch: &Launch) -> Result<Config> {
+        launch.requires.iter().try_for_each(|condition| self.require(condition))?;
+        let mut config = match &launch.grid {
+            Some(grid) => Config::grid(self.extents(grid)?),
+            None => Config::new(),
+        };
+        if let Some(block) = &launch.block {
+            config = config.block(self.extents(block)?);
+        }
+        if let Some(cluster) = &launch.cluster {
+            config = config.cluster(self.extents(cluster)?);
+        }
+        match (&launch.shared, launch.dynamic) {
+            (Some(shared), _) => config = config.shared(self.integer(shared)?),
+            (None, Some(bytes)) => config = config.shared(int(bytes)),
+            (None, None) => {}
+        }
+        Ok(config.cooperative(launch.cooperative).pdl(launch.pdl))
+    }
+
+    fn require(&self, condition: &Condition) -> Result<()> {
+        if self.value(&condition.holds)? == Value::Bool(true) {
+            return Ok(());
+        }
+        let shown = condition.shown.iter().filter_map(|(name, value)| match self.value(value) {
+            Ok(Value::Int(value)) => Some((name.as_str(), value)),
+            _ => None,
+        });
+        Err(unmet(self.kernel, &condition.text, &shown.collect::<Vec<_>>()))
+    }
+
+    fn extents(&self, expr: &Expr) -> Result<Dim> {
+        match self.value(expr)? {
+            Value::Int(extent) => Ok(extent.into_dim()),
+            Value::List(extents) => match extents[..] {
+                [x, y] => Ok((x, y).into_dim()),
+                [x, y, z] => Ok((x, y, z).into_dim()),
+                _ => Err(self.no_number()),
+            },
+            _ => Err(self.no_number()),
+        }
+    }
+
+    fn integer(&self, expr: &Expr) -> Result<Int> {
+        match self.value(expr)? {
+            Value::Int(value) => Ok(value),
+            _ => Err(self.no_number()),
+        }
+    }
+
+    fn value(&self, expr: &Expr) -> Result<Value> {
+        Ok(match expr {
+            Expr::Int(number) => Value::Int(int(*number)),
+            Expr::Bool(truth) => Value::Bool(*truth),
+            Expr::Float(number) => Value::Float(*number),
+            Expr::Argument(at) => match self.numbers.get(*at).copied().flatten() {
+                Some(Number::Int(number)) => Value::Int(number),
+                Some(Number::Float(number)) => Value::Float(number),
+                None => return Err(self.no_number()),
+            },
+            Expr::Len(at) => Value::Int(int(self.lens.get(*at).copied().unwrap_or(0))),
+            Expr::Dim(at) => Value::Int(int(self.dims.get(*at).copied().unwrap_or(0))),
+            Expr::Unary(operator, of) => self.unary(*operator, self.value(of)?)?,
+            Expr::Binary(operator, both, text) => self.binary(*operator, both, text)?,
+            Expr::List(parts) => Value::List(parts.iter().map(|part| self.integer(part)).collect::<Result<_>>()?),
+        })
+    }
+
+    fn unary(&self, operator: Operator, value: Value) -> Result<Value> {
+        match (operator, value) {
+            (Operator::Neg, Value::Int(number)) => Ok(Value::Int(-number)),
+            (Operator::Neg, Value::Float(number)) => Ok(Value::Float(-number)),
+            (Operator::Not, Value::Bool(truth)) => Ok(Value::Bool(!truth)),
+            (Operator::IsPowerOfTwo, Value::Int(number)) => Ok(Value::Bool(number.is_power_of_two())),
+            _ => Err(self.no_number()),
+        }
+    }
+
+    fn binary(&self, operator: Operator, both: &[Expr; 2], text: &str) -> Result<Value> {
+        let left = self.value(&both[0])?;
+        // The right side of `a && b` may have no value where `a` is false.
+        match (operator, &left) {
+            (Operator::And, Value::Bool(false)) | (Operator::Or, Value::Bool(true)) => return Ok(left),
+            _ => {}
+        }
+        match (left, self.value(&both[1])?) {
+            (Value::Bool(a), Value::Bool(b)) => truths(operator, a, b).map(Value::Bool),
+            (Value::Float(a), Value::Float(b)) => floats(operator, a, b),
+            (Value::Int(a), Value::Int(b)) => match integers(operator, a, b) {
+                Some(number) => Some(Value::Int(defined(number, self.kernel, text)?)),
+                None => compared(operator, &a, &b).or_else(|| multiple(operator, a, b)).map(Value::Bool),
+            },
+            _ => None,
+        }
+        .ok_or_else(|| self.no_number())
+    }
+
+    #[cold]
+    fn no_number(&self) -> Error {
+        let asked = format!("`{}` has an expression in its attribute whose types do not fit", self.kernel.entry);
+        Error::new(ErrorKind::Condition, asked)
+            .help("compare integers with integers, and numbers with a point with such numbers")
+    }
+}
+
+/// The result of arithmetic: `None` for another operator, `Some(None)` if there is no result.
+fn integers(operator: Operator, a: Int, b: Int) -> Option<Option<Int>> {
+    Some(match operator {
+        Operator::Add => Arithmetic::add(a, b),
+        Operator::Sub => Arithmetic::sub(a, b),
+        Operator::Mul => Arithmetic::mul(a, b),
+        Operator::Div => Arithmetic::div(a, b),
+        Operator::Rem => Arithmetic::rem(a, b),
+        Operator::Shl => IntegerArithmetic::shl(a, b),
+        Operator::Shr => IntegerArithmetic::shr(a, b),
+        Operator::DivCeil => IntegerArithmetic::div_ceil(a, b),
+        Operator::NextMultipleOf => IntegerArithmetic::next_multiple_of(a, b),
+        Operator::Pow => IntegerArithmetic::pow(a, b),
+        Operator::Min => Some(a.min(b)),
+        Operator::Max => Some(a.max(b)),
+        _ => return None,
+    })
+}
+
+fn multiple(operator: Operator, a: Int, b: Int) -> Option<bool> {
+    (operator == Operator::IsMultipleOf).then(|| a.is_multiple_of(b))
+}
+
+fn floats(operator: Operator, a: f64, b: f64) -> Option<Value> {
+    Some(Value::Float(match operator {
+        Operator::Add => a + b,
+        Operator::Sub => a - b,
+        Operator::Mul => a * b,
+        Operator::Div => a / b,
+        _ => return compared(operator, &a, &b).map(Value::Bool),
+    }))
+}
+
+fn compared<T: PartialOrd>(operator: Operator, a: &T, b: &T) -> Option<bool> {
+    Some(match operator {
+        Operator::Eq => a == b,
+        Operator::Ne => a != b,
+        Operator::Lt => a < b,
+        Operator::Le => a <= b,
+        Operator::Gt => a > b,
+        Operator::Ge => a >= b,
+        _ => return None,
+    })
+}
+
+fn truths(operator: Operator, a: bool, b: bool) -> Option<bool> {
+    match operator {
+        Operator::And => Some(a && b),
+        Operator::Or => Some(a || b),
+        _ => compared(operator, &a, &b),
+    }
+}

@@ -1,0 +1,312 @@
+//! A launch in the making: each argument is compared with its parameter, and the whole with the kernel's conditions.
+#![allow(unsafe_code, reason = "a launch trusts its caller about what the kernel does")]
+
+mod maps;
+
+use crate::host::Arguments;
+use crate::kernel::JitKernel;
+use crate::scalar::{Number, Scalar};
+use ptx_expand::program::{Dim, From, Kernel, Kind};
+use ptx_runtime::expansion::{Submission, dim, launch};
+use ptx_runtime::{
+    AnyMemory, Arg, AsStream, Bound, Config, Error, ErrorKind, ReadSlice, ReadTile, Result, WriteSlice, WriteTile,
+};
+
+/// A launch of a [`JitKernel`]: the arguments so far.
+#[must_use]
+pub struct JitLaunch<'a> {
+    kernel: &'a JitKernel,
+    config: Option<Config>,
+    arguments: Vec<Argument<'a>>,
+}
+
+struct Argument<'a> {
+    content: Content<'a>,
+    number: Option<Number>,
+    len: usize,
+    shape: Vec<usize>,
+}
+
+enum Content<'a> {
+    Bytes(Vec<u8>),
+    Memory(AnyMemory<'a>),
+}
+
+/// An argument that is tied to a stream.
+enum Ready<'s> {
+    Bytes(&'s [u8]),
+    Memory(Bound<'s>),
+}
+
+impl Ready<'_> {
+    fn arg(&self) -> Arg<'_> {
+        match self {
+            Ready::Bytes(bytes) => Arg::bytes(bytes),
+            Ready::Memory(bound) => bound.arg(),
+        }
+    }
+}
+
+impl JitKernel {
+    /// Starts a launch. The arguments follow in the order of the parameters.
+    pub fn launch(&self) -> JitLaunch<'_> {
+        JitLaunch { kernel: self, config: None, arguments: Vec::with_capacity(self.described.params.len()) }
+    }
+}
+
+impl<'a> JitLaunch<'a> {
+    /// What the attribute leaves open: `grid` and `block`.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// The next argument is memory that the kernel reads, for `&[T]`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadOption`] if the next parameter is another one.
+    pub fn read<T: Scalar>(self, memory: impl ReadSlice<T> + 'a) -> Result<Self> {
+        self.expect(
+            |kind| matches!(kind, Kind::Slice { element, written: false } if is::<T>(element)),
+            &format!("&[{}]", name::<T>()),
+        )?;
+        let len = memory.len();
+        Ok(self.push(Argument { len, ..Argument::memory(AnyMemory::read(memory)) }))
+    }
+
+    /// The next argument is memory that the kernel writes, for `&mut [T]`.
+    ///
+    /// # Errors
+    /// As [`read`](JitLaunch::read).
+    pub fn write<T: Scalar>(self, memory: impl WriteSlice<T> + 'a) -> Result<Self> {
+        self.expect(
+            |kind| matches!(kind, Kind::Slice { element, written: true } if is::<T>(element)),
+            &format!("&mut [{}]", name::<T>()),
+        )?;
+        let len = memory.len();
+        Ok(self.push(Argument { len, ..Argument::memory(AnyMemory::write(memory)) }))
+    }
+
+    /// The next argument is memory with a shape that the kernel reads, for `Tile<T, …>`.
+    ///
+    /// # Errors
+    /// As [`read`](JitLaunch::read).
+    pub fn read_tile<T: Scalar, const R: usize>(self, tile: impl ReadTile<T, R> + 'a) -> Result<Self> {
+        self.expect(
+            |kind| matches!(kind, Kind::Tile { element, dims, written: false } if is::<T>(element) && dims.len() == R),
+            &format!("Tile<{}, …> of {R} dimensions", name::<T>()),
+        )?;
+        let (len, shape) = (tile.len(), tile.shape().to_vec());
+        Ok(self.push(Argument { len, shape, ..Argument::memory(AnyMemory::read(tile)) }))
+    }
+
+    /// The next argument is memory with a shape that the kernel writes, for `TileMut<T, …>`.
+    ///
+    /// # Errors
+    /// As [`read`](JitLaunch::read).
+    pub fn write_tile<T: Scalar, const R: usize>(self, tile: impl WriteTile<T, R> + 'a) -> Result<Self> {
+        self.expect(
+            |kind| matches!(kind, Kind::Tile { element, dims, written: true } if is::<T>(element) && dims.len() == R),
+            &format!("TileMut<{}, …> of {R} dimensions", name::<T>()),
+        )?;
+        let (len, shape) = (tile.len(), tile.shape().to_vec());
+        Ok(self.push(Argument { len, shape, ..Argument::memory(AnyMemory::write(tile)) }))
+    }
+
+    /// The next argument is this number.
+    ///
+    /// # Errors
+    /// As [`read`](JitLaunch::read).
+    pub fn value<T: Scalar>(self, value: T) -> Result<Self> {
+        self.expect(|kind| matches!(kind, Kind::Value(ty) if is::<T>(ty)), name::<T>())?;
+        // SAFETY: a parameter's every byte is initialized, and it lives during this expression.
+        let bytes = unsafe { std::slice::from_raw_parts((&raw const value).cast::<u8>(), size_of::<T>()) }.to_vec();
+        let number = Some(value.number());
+        Ok(self.push(Argument { content: Content::Bytes(bytes), number, len: 0, shape: Vec::new() }))
+    }
+
+    /// The next argument is a struct, of these bytes.
+    ///
+    /// # Errors
+    /// As [`read`](JitLaunch::read), and if the struct has another size.
+    pub fn bytes(self, bytes: &[u8]) -> Result<Self> {
+        let at = self.arguments.len();
+        let size =
+            self.kernel.described.taken.iter().find(|taken| taken.from == From::Param(at)).map(|taken| taken.size);
+        self.expect(
+            |kind| matches!(kind, Kind::Value(_)) && size == Some(bytes.len() as u64),
+            &format!("{} bytes", bytes.len()),
+        )?;
+        Ok(self.push(Argument { content: Content::Bytes(bytes.to_vec()), number: None, len: 0, shape: Vec::new() }))
+    }
+
+    fn push(mut self, argument: Argument<'a>) -> Self {
+        self.arguments.push(argument);
+        self
+    }
+
+    /// Compares the next parameter with an argument.
+    fn expect(&self, fits: impl FnOnce(&Kind) -> bool, found: &str) -> Result<()> {
+        let kernel = &self.kernel.described;
+        match kernel.params.get(self.arguments.len()) {
+            Some(param) if fits(&param.kind) => Ok(()),
+            Some(param) => Err(wrong_kind(kernel, &param.name, &param.kind, found)),
+            None => Err(wrong_count(kernel, self.arguments.len() + 1)),
+        }
+    }
+
+    /// Submits it.
+    ///
+    /// # Errors
+    /// Missing arguments, a condition of the kernel that does not hold, and those of a typed launch. On a GPU [`ErrorKind::Unsupported`] if
+    /// nobody vouches for the kernel: it has no `unsafe(requires(…))`, or its source is not [`trusted`](crate::Source::trusted).
+    pub fn run(self, stream: impl AsStream) -> Result<()> {
+        let is_checked = stream.as_stream().is_cpu();
+        let is_vouched = self.kernel.described.launch.as_ref().is_ok_and(|launch| launch.vouched);
+        if !(is_checked || is_vouched && self.kernel.is_trusted) {
+            return Err(nobody_vouches(&self.kernel.described));
+        }
+        // SAFETY: the CPU device checks every access, or the author and the caller of `trusted` vouch for the kernel.
+        unsafe { self.submit(stream) }
+    }
+
+    /// Submits it. On a CUDA device it returns before the kernel has ended.
+    ///
+    /// # Errors
+    /// Missing arguments, a condition of the kernel that does not hold, and those of a typed launch.
+    ///
+    /// # Safety
+    /// The kernel uses its arguments soundly: it stays inside of its memory, and writes only what it got to be written.
+    pub unsafe fn submit(mut self, stream: impl AsStream) -> Result<()> {
+        let (kernel, loaded) = (&*self.kernel.described, self.kernel.runtime.kernel());
+        if self.arguments.len() != kernel.params.len() {
+            return Err(wrong_count(kernel, self.arguments.len()));
+        }
+        let dims = self.dims()?;
+        let config = self.configured(&dims)?;
+        let submission = Submission::on(stream.as_stream());
+        let stream = submission.stream();
+        let shapes: Vec<Vec<usize>> = self.arguments.iter().map(|argument| argument.shape.clone()).collect();
+        let mut ready = Vec::with_capacity(self.arguments.len());
+        for argument in &mut self.arguments {
+            ready.push(match &mut argument.content {
+                Content::Bytes(bytes) => Ready::Bytes(bytes),
+                Content::Memory(memory) => Ready::Memory(memory.bind(stream)?),
+            });
+        }
+        let addresses: Vec<u64> = ready
+            .iter()
+            .map(|ready| match ready {
+                Ready::Memory(bound) => bound.address(),
+                Ready::Bytes(_) => 0,
+            })
+            .collect();
+        let maps = maps::all(kernel, stream, &addresses, &shapes)?;
+        let args = kernel.taken.iter().filter_map(|taken| match taken.from {
+            From::Param(at) => ready.get(at).map(Ready::arg),
+            From::Dim(at) => dims.get(at).map(Arg::new),
+            From::Map(at) => maps.get(at).map(Arg::new),
+        });
+        let args: Vec<Arg<'_>> = args.collect();
+        if args.len() != loaded.params.len() {
+            return Err(wrong_count(kernel, args.len()));
+        }
+        // SAFETY: there is one argument for each parameter, of its size; the caller vouches for the rest.
+        unsafe { launch(loaded, stream, &config, &args) }
+    }
+
+    /// The dimensions that tiles name, which agree with each other and with the constants.
+    fn dims(&self) -> Result<Vec<u32>> {
+        let (kernel, loaded) = (&self.kernel.described, self.kernel.runtime.kernel());
+        let mut places: Vec<Vec<(&str, usize)>> = vec![Vec::new(); kernel.dims.len()];
+        for (param, argument) in kernel.params.iter().zip(&self.arguments) {
+            let Kind::Tile { dims, .. } = &param.kind else { continue };
+            for (named, extent) in dims.iter().zip(&argument.shape) {
+                match named {
+                    Dim::Named(at) => places.get_mut(*at).into_iter().for_each(|of| of.push((&param.name, *extent))),
+                    Dim::Constant(name, value) => {
+                        dim(loaded, name, &[(name, *value as usize), (&param.name, *extent)])?;
+                    }
+                }
+            }
+        }
+        kernel.dims.iter().zip(places).map(|(name, places)| dim(loaded, name, &places)).collect()
+    }
+
+    fn configured(&self, dims: &[u32]) -> Result<Config> {
+        let kernel = &self.kernel.described;
+        let launch = kernel.launch.as_ref().map_err(|problem| {
+            Error::new(ErrorKind::Unsupported, format!("`{}` is launched, and {}", kernel.entry, problem.message))
+                .help(problem.help.join("; "))
+        })?;
+        let numbers: Vec<_> = self.arguments.iter().map(|argument| argument.number).collect();
+        let lens: Vec<_> = self.arguments.iter().map(|argument| argument.len).collect();
+        let arguments = Arguments { kernel: self.kernel.runtime.kernel(), numbers: &numbers, lens: &lens, dims };
+        let attribute = arguments.config(launch)?;
+        match self.config {
+            Some(config) if launch.vouched => config.safely_over(attribute),
+            Some(config) => config.over(attribute),
+            None => Ok(attribute),
+        }
+    }
+}
+
+impl<'a> Argument<'a> {
+    fn memory(memory: AnyMemory<'a>) -> Argument<'a> {
+        Argument { content: Content::Memory(memory), number: None, len: 0, shape: Vec::new() }
+    }
+}
+
+impl std::fmt::Debug for JitLaunch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "JitLaunch({}, {} arguments)", self.kernel.described.entry, self.arguments.len())
+    }
+}
+
+fn is<T: Scalar>(name: &str) -> bool {
+    T::NAMES.contains(&name)
+}
+
+fn name<T: Scalar>() -> &'static str {
+    T::NAMES.first().copied().unwrap_or_default()
+}
+
+/// A parameter's type as its author wrote it.
+fn written(kernel: &Kernel, kind: &Kind) -> String {
+    let extent = |dim: &Dim| match dim {
+        Dim::Named(at) => kernel.dims.get(*at).cloned().unwrap_or_default(),
+        Dim::Constant(name, _) => name.clone(),
+    };
+    match kind {
+        Kind::Slice { element, written } => format!("&{}[{element}]", if *written { "mut " } else { "" }),
+        Kind::Tile { element, dims, written } => {
+            let dims: Vec<String> = dims.iter().map(extent).collect();
+            format!("Tile{}<{element}, ({})>", if *written { "Mut" } else { "" }, dims.join(", "))
+        }
+        Kind::Value(ty) => ty.clone(),
+        Kind::Map => "TensorMap".to_owned(),
+        Kind::Object(name) => (*name).to_owned(),
+    }
+}
+
+#[cold]
+fn wrong_kind(kernel: &Kernel, param: &str, kind: &Kind, found: &str) -> Error {
+    Error::new(ErrorKind::BadOption, format!("`{}` gets {found} for its parameter `{param}`", kernel.entry))
+        .possible(format!("`{param}: {}`", written(kernel, kind)))
+}
+
+#[cold]
+fn wrong_count(kernel: &Kernel, count: usize) -> Error {
+    let plural = if count == 1 { "" } else { "s" };
+    let params: Vec<_> =
+        kernel.params.iter().map(|param| format!("`{}: {}`", param.name, written(kernel, &param.kind))).collect();
+    Error::new(ErrorKind::BadOption, format!("`{}` is launched with {count} argument{plural}", kernel.entry))
+        .possible(format!("one for each of its {} parameters: {}", kernel.params.len(), params.join(", ")))
+}
+
+#[cold]
+fn nobody_vouches(kernel: &Kernel) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("`{}` is run on a GPU, and nobody vouches for it", kernel.entry))
+        .possible("kernels with `unsafe(requires(…))` of a trusted source")
+        .help("call `Source::trusted`, or launch it with `submit`, in `unsafe`; on the CPU device every access is checked")
+}

@@ -1,0 +1,82 @@
+//! The tensor maps of `#[tma]`, made for each launch.
+
+use ptx_expand::program::{Kernel, Kind, TensorMap as Described};
+use ptx_runtime::{
+    ElementType, Error, ErrorKind, Fill, Interleave, Promotion, Result, StreamRef, Swizzle, TensorMap, TensorMapBuilder,
+};
+
+/// All maps of a kernel; `addresses` and `shapes` are those of its arguments.
+pub(super) fn all(
+    kernel: &Kernel,
+    stream: StreamRef<'_>,
+    addresses: &[u64],
+    shapes: &[Vec<usize>],
+) -> Result<Vec<TensorMap>> {
+    kernel.maps.iter().map(|map| one(kernel, map, stream, addresses, shapes)).collect()
+}
+
+fn one(
+    kernel: &Kernel,
+    map: &Described,
+    stream: StreamRef<'_>,
+    addresses: &[u64],
+    shapes: &[Vec<usize>],
+) -> Result<TensorMap> {
+    let unknown =
+        || Error::new(ErrorKind::TensorMap, format!("the tensor map `{}` has an option that is not known", map.name));
+    let element = match kernel.params.get(map.of).map(|param| &param.kind) {
+        Some(Kind::Tile { element, .. }) => element_type(element),
+        _ => None,
+    };
+    let address = addresses.get(map.of).copied().unwrap_or(0);
+    let shape = shapes.get(map.of).map(Vec::as_slice).unwrap_or_default();
+    // A tile has at least as many elements as its shape says.
+    let start = TensorMap::of_address(stream, element.ok_or_else(unknown)?, address, shape).tile(&map.tile);
+    let built = map.words.iter().try_fold(start, with_word).ok_or_else(unknown)?;
+    built.build()
+}
+
+fn with_word(builder: TensorMapBuilder, [method, _, variant]: &[String; 3]) -> Option<TensorMapBuilder> {
+    let variant = variant.as_str();
+    Some(match method.as_str() {
+        "swizzle" => builder.swizzle(named(&SWIZZLES, variant)?),
+        "element" => builder.element(named(&ELEMENTS, variant)?),
+        "interleave" => builder.interleave(named(&[Interleave::None, Interleave::B16, Interleave::B32], variant)?),
+        "promotion" => builder.promotion(named(&PROMOTIONS, variant)?),
+        "fill" => builder.fill(named(&[Fill::Zero, Fill::Nan], variant)?),
+        _ => return None,
+    })
+}
+
+const SWIZZLES: [Swizzle; 7] = [
+    Swizzle::None,
+    Swizzle::B32,
+    Swizzle::B64,
+    Swizzle::B128,
+    Swizzle::B128Atom32,
+    Swizzle::B128Atom32Flip8,
+    Swizzle::B128Atom64,
+];
+const PROMOTIONS: [Promotion; 4] = [Promotion::None, Promotion::B64, Promotion::B128, Promotion::B256];
+const ELEMENTS: [ElementType; 3] = [ElementType::Tf32, ElementType::Tf32Ftz, ElementType::F32Ftz];
+
+/// The variant of this name.
+fn named<T: Copy + std::fmt::Debug>(all: &[T], name: &str) -> Option<T> {
+    all.iter().copied().find(|variant| format!("{variant:?}") == name)
+}
+
+fn element_type(element: &str) -> Option<ElementType> {
+    Some(match element {
+        "u8" | "i8" | "e4m3" => ElementType::U8,
+        "u16" | "i16" => ElementType::U16,
+        "u32" => ElementType::U32,
+        "i32" => ElementType::I32,
+        "u64" => ElementType::U64,
+        "i64" => ElementType::I64,
+        "f16" => ElementType::F16,
+        "bf16" => ElementType::Bf16,
+        "f32" => ElementType::F32,
+        "f64" => ElementType::F64,
+        _ => return None,
+    })
+}

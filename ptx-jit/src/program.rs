@@ -1,0 +1,159 @@
+//! Source texts and what they are compiled to, without a device.
+
+use crate::render;
+use ptx_expand::program::{self, Kernel, Options, Problem, Problems};
+use ptx_runtime::{Error, ErrorKind, Result};
+use std::fmt;
+use std::path::Path;
+
+/// The text of kernels, with the choices of whoever compiles it.
+#[derive(Clone, Debug)]
+pub struct Source {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    options: Options,
+    pub(crate) is_trusted: bool,
+}
+
+impl Source {
+    /// A text. `name` is its file in messages.
+    pub fn text(name: impl Into<String>, text: impl Into<String>) -> Source {
+        Source { name: name.into(), text: text.into(), options: Options::default(), is_trusted: false }
+    }
+
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Other`] if it cannot be read.
+    pub fn file(path: impl AsRef<Path>) -> Result<Source> {
+        let name = path.as_ref().display().to_string();
+        match std::fs::read_to_string(path.as_ref()) {
+            Ok(text) => Ok(Source::text(name, text)),
+            Err(why) => Err(Error::other(format!("`{name}` cannot be read: {why}"))),
+        }
+    }
+
+    /// The argument of a generic parameter, as Rust text: `with("BLOCK", 256)`, `with("T", "bf16")`. Kernels whose parameters all have arguments
+    /// have this one instance, whatever their `instances` are.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, argument: impl fmt::Display) -> Source {
+        self.options.with.push((name.into(), argument.to_string()));
+        self
+    }
+
+    /// The target, in place of those in the attributes: `"sm_90a"`.
+    #[must_use]
+    pub fn target(mut self, target: impl Into<String>) -> Source {
+        self.options.target = Some(target.into());
+        self
+    }
+
+    /// Lets [`run`](crate::JitLaunch::run) launch its kernels on GPUs.
+    ///
+    /// # Safety
+    /// Every `unsafe(requires(…))` of the text is right: whenever the conditions hold, the kernel uses its arguments soundly.
+    #[must_use]
+    pub unsafe fn trusted(mut self) -> Source {
+        self.is_trusted = true;
+        self
+    }
+
+    /// Compiles it.
+    ///
+    /// # Errors
+    /// What a build would report, all of it.
+    pub fn compile(&self) -> Result<Program, CompileError> {
+        let wrong =
+            |problems: Vec<Problem>| CompileError { name: self.name.clone(), text: self.text.clone(), problems };
+        // On a thread of its own: the parser is recursive, and keeps the text of every source that its thread has read.
+        let compiled = std::thread::scope(|scope| {
+            let work = || program::compile(&self.text, &self.options);
+            let thread =
+                std::thread::Builder::new().name("ptx-jit".to_owned()).stack_size(STACK).spawn_scoped(scope, work);
+            thread.map(std::thread::ScopedJoinHandle::join)
+        });
+        match compiled {
+            Ok(Ok(Ok(program))) => Ok(Program { program }),
+            Ok(Ok(Err(Problems(problems)))) => Err(wrong(problems)),
+            Ok(Err(_)) => Err(wrong(vec![elsewhere("the compiler of kernels failed; this is a bug of `ptx`")])),
+            Err(why) => Err(wrong(vec![elsewhere(&format!("no thread can be created: {why}"))])),
+        }
+    }
+}
+
+/// Room for the deepest text that the checks of nesting let through.
+const STACK: usize = 32 << 20;
+
+/// A problem that is not in the text.
+fn elsewhere(message: &str) -> Problem {
+    Problem {
+        is_warning: false,
+        code: "",
+        message: message.to_owned(),
+        start: (0, 0),
+        end: (0, 0),
+        help: Vec::new(),
+        section: None,
+    }
+}
+
+/// A compiled source.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(crate) program: program::Program,
+}
+
+impl Program {
+    /// Its modules of PTX, and their kernels.
+    pub fn modules(&self) -> &[program::Module] {
+        &self.program.modules
+    }
+
+    /// Every kernel, or instance of one.
+    pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        self.program.modules.iter().flat_map(|module| &module.kernels)
+    }
+
+    /// Remarks that are no errors.
+    pub fn warnings(&self) -> &[Problem] {
+        &self.program.warnings
+    }
+
+    /// The PTX of a kernel's module, for the first of its targets. `kernel` is the kernel's name in the source, or in the PTX.
+    pub fn ptx(&self, kernel: &str) -> Option<&str> {
+        let has = |module: &&program::Module| module.kernels.iter().any(|k| k.name == kernel || k.entry == kernel);
+        let module = self.program.modules.iter().find(has)?;
+        module.texts.first().map(|text| text.ptx.as_str())
+    }
+}
+
+/// Everything that is wrong in a source. Its text has the lines, the marks and the help.
+#[derive(Clone, Debug)]
+pub struct CompileError {
+    name: String,
+    text: String,
+    problems: Vec<Problem>,
+}
+
+impl CompileError {
+    /// The problems, in the order of the text.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<_> =
+            self.problems.iter().map(|problem| render::problem(&self.name, &self.text, problem)).collect();
+        f.write_str(&texts.join("\n\n"))
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+impl From<CompileError> for Error {
+    fn from(error: CompileError) -> Error {
+        Error::new(ErrorKind::Load, format!("`{}` is not right\n\n{error}", error.name))
+    }
+}

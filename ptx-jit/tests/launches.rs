@@ -1,0 +1,137 @@
+//! Launches of kernels from text: instances, conditions, wrong arguments, and what is wrong with a text.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use ptx_jit::{JitModule, Source};
+use ptx_runtime::{Config, Device, ErrorKind, Result};
+
+const SOURCE: &str = r#"
+#[ptx_module(arch = "sm_80")]
+mod kernels {
+    const EACH: u32 = 2;
+
+    struct Shape { threads: u32, blocks: u32 }
+
+    impl Shape {
+        const fn work(&self) -> u32 {
+            let threads = self.threads * self.blocks;
+            if threads > 64 { threads * EACH } else { threads }
+        }
+    }
+
+    /// Adds a number.
+    #[ptx_kernel(
+        block = S.threads,
+        grid = S.blocks,
+        unsafe(requires(x.len() >= S.work(), N > 0 || x.is_empty(), N * 3 / N == 3, N.div_ceil(4) <= 1 << 20))
+    )]
+    fn add<T, const S: Shape>(x: &mut [T], y: Tile<T, (N,)>, by: T) {
+        let i: u32 = ctaid.x * ntid.x + tid.x;
+        if i < N {
+            let (to, from) = (x.at(i), y.at(i));
+            let mut value: T;
+            ptx! { ld.global.{T} value, [from]; }
+            value += by;
+            ptx! { st.global.{T} [to], value; }
+        }
+    }
+}
+"#;
+
+fn source() -> Source {
+    Source::text("add.rs", SOURCE).with("T", "u32").with("S", "Shape { threads: 32, blocks: 2 }")
+}
+
+fn add(device: &Device, len: usize, tile: usize, by: u32) -> Result<Vec<u32>> {
+    let module = JitModule::load(device, &source())?;
+    let (mut x, y) = (device.zeros::<u32>(len)?, device.upload(&vec![5u32; tile])?);
+    module.kernel("add")?.launch().write(&mut x)?.read_tile(y.tile([tile])?)?.value(by)?.run(device)?;
+    x.download()
+}
+
+#[test]
+fn any_instance_runs() {
+    let device = Device::cpu();
+    assert_eq!(add(&device, 64, 60, 3).unwrap(), [vec![8; 60], vec![0; 4]].concat());
+    let other = Source::text("add.rs", SOURCE).with("T", "f32").with("S", "Shape { threads: 64, blocks: 1 }");
+    let module = JitModule::load(&device, &other).unwrap();
+    assert!(module.kernel("add").unwrap().description().entry.starts_with("add_"));
+    assert_eq!(module.kernel("add").unwrap().description().doc, "Adds a number.");
+}
+
+#[test]
+fn conditions_are_checked_with_their_values() {
+    let device = Device::cpu();
+    let error = add(&device, 63, 1, 0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Condition);
+    assert!(error.to_string().contains("x.len() = 63") && error.to_string().contains("x.len() >= S.work()"), "{error}");
+    let divided = add(&device, 64, 0, 0).unwrap_err().to_string();
+    assert!(divided.contains("N = 0"), "{divided}");
+}
+
+#[test]
+fn arguments_must_fit() {
+    let device = Device::cpu();
+    let module = JitModule::load(&device, &source()).unwrap();
+    let kernel = module.kernel("add").unwrap();
+    let (mut x, mut f) = (device.zeros::<u32>(64).unwrap(), device.zeros::<f32>(64).unwrap());
+    let message = |result: Result<_>| result.err().map_or(String::new(), |error| error.to_string());
+    let wrong = message(kernel.launch().write(&mut f).map(drop));
+    assert!(wrong.contains("&mut [f32] for its parameter `x`") && wrong.contains("`x: &mut [u32]`"), "{wrong}");
+    assert!(message(kernel.launch().read(&x).map(drop)).contains("&[u32]"));
+    assert!(message(kernel.launch().value(3u32).map(drop)).contains("`x: &mut [u32]`"));
+    let square = x.tile([8, 8]).unwrap();
+    assert!(message(kernel.launch().read_tile(square).map(drop)).contains("of 2 dimensions"));
+    let few = message(kernel.launch().write(&mut x).unwrap().run(&device));
+    assert!(few.contains("1 argument") && few.contains("`y: Tile<u32, (N)>`"), "{few}");
+}
+
+#[test]
+fn mistakes_have_a_place_and_a_mark() {
+    let wrong = SOURCE.replace("value += by;", "value += bi;");
+    let error = Source::text("add.rs", wrong).with("T", "u32").with("S", "Shape { threads: 1, blocks: 1 }").compile();
+    let text = error.unwrap_err().to_string();
+    assert!(
+        text.contains("add.rs:27:22") && text.contains("|             value += bi;\n") && text.contains("^^"),
+        "{text}"
+    );
+    for broken in ["fn", "#[ptx_kernel(arch = \"sm_80\")] fn k() { let x: u32 = ; }", "#[ptx_kernel] fn k() {}"] {
+        let text = Source::text("k.rs", broken).compile().unwrap_err().to_string();
+        assert!(text.contains("--> k.rs:1:"), "{text}");
+    }
+    let missing = Source::text("add.rs", SOURCE).with("T", "u32").compile().unwrap_err().to_string();
+    assert!(missing.contains("the generic parameters S have no argument"), "{missing}");
+}
+
+#[test]
+fn what_needs_a_compiler_of_rust_is_an_error_of_the_launch() {
+    let text = "#[ptx_kernel(arch = \"sm_80\", block = 32, grid = blocks(n), requires())] fn k(n: u32) { let i: u32 = tid.x; }";
+    let device = Device::cpu();
+    let module = JitModule::load(&device, &Source::text("k.rs", text)).unwrap();
+    let error = module.kernel("k").unwrap().launch().value(1u32).unwrap().run(&device).unwrap_err().to_string();
+    assert!(error.contains("`blocks(n)` cannot be evaluated without a compiler of Rust"), "{error}");
+}
+
+#[test]
+fn a_launch_says_what_the_attribute_leaves_open() {
+    let text = "#[ptx_kernel(arch = \"sm_80\")] fn k(x: &mut [u32]) { ptx! { st.global.u32 [x], 7; } }";
+    let device = Device::cpu();
+    let module = JitModule::load(&device, &Source::text("k.rs", text)).unwrap();
+    let mut x = device.zeros::<u32>(1).unwrap();
+    let launch = module.kernel("k").unwrap().launch().write(&mut x).unwrap();
+    launch.config(Config::grid(1).block(1)).run(&device).unwrap();
+    assert_eq!(x.download().unwrap(), [7]);
+}
+
+#[test]
+fn threads_compile_and_launch_at_the_same_time() {
+    std::thread::scope(|scope| {
+        for thread in 0..8u32 {
+            scope.spawn(move || {
+                let device = Device::cpu();
+                for turn in 0..4 {
+                    assert_eq!(add(&device, 64, 1, thread + turn).unwrap()[0], 5 + thread + turn);
+                }
+            });
+        }
+    });
+}
