@@ -127,6 +127,11 @@ pub(crate) mod kernels {
             }
         }
 
+        /// Waits for all threads of the block, whose roles come here from different places: no block barrier, which they would reach at one.
+        fn sync(&self) {
+            barrier::sync::<384>(2);
+        }
+
         /// Gives a part of a tile back.
         fn release(&self, stage: u32, part: u32) {
             self.signal(self.empty + 8 * (stage * PARTS + part));

@@ -118,7 +118,7 @@ pub(crate) mod loads {
             }
             walk.advance(&work);
             // The sums take the place of the tiles.
-            block::sync();
+            memory.sync();
         }
     }
 }

@@ -153,15 +153,19 @@ pub(crate) mod weights {
 
         /// The weights of a tile whose scores are there; meanwhile the product with V of the tile before, in stage `before`, ends, unless this is the
         /// `FIRST` one.
-        fn weigh<const FIRST: u32>(&mut self, memory: &Memory<C>, seen: &Seen, tile: u32, p: &DecodeProblem) {
+        fn weigh<const FIRST: u32>(&mut self, memory: &Memory<C>, seen: &Seen, tile: u32, end: u32, p: &DecodeProblem) {
             memory.release(self.at.stage, 0);
             self.change(seen, tile, p);
-            if self.softmax.update(&mut self.s, self.exponent) {
+            let grown: pred = self.softmax.update(&mut self.s, self.exponent);
+            // True for all warps, as `wgmma` requires; the branch keeps ptxas from waiting before the exponentials.
+            if tile < end {
                 wgmma::wait::<0>();
-                self.softmax.shrink(&mut self.o);
+                if grown {
+                    self.softmax.shrink(&mut self.o);
+                }
+            } else {
+                wgmma::wait::<0>();
             }
-            // Behind a branch, so that ptxas does not wait before the exponentials.
-            wgmma::wait::<0>();
             if FIRST == 0 {
                 memory.release(self.at.stage ^ 1, 2);
             }
@@ -178,7 +182,7 @@ pub(crate) mod weights {
             self.multiply_keys(memory);
             wgmma::wait::<0>();
             let mut tile: u32 = work.at;
-            self.weigh::<1>(memory, &seen, tile, p);
+            self.weigh::<1>(memory, &seen, tile, work.end, p);
             tile += 1;
             while tile < work.end {
                 let stage: u32 = self.at.stage;
@@ -186,7 +190,7 @@ pub(crate) mod weights {
                 self.multiply_keys(memory);
                 self.multiply_values(stage);
                 wgmma::wait::<1>();
-                self.weigh::<0>(memory, &seen, tile, p);
+                self.weigh::<0>(memory, &seen, tile, work.end, p);
                 tile += 1;
             }
             let stage: u32 = self.at.stage;
@@ -296,7 +300,7 @@ pub(crate) mod weights {
                 }
                 row += 8;
             }
-            block::sync();
+            memory.sync();
             let steps: [u64; 2] = [flags + wide(first) * 4, flags + wide(nctaid.x + first) * 4];
             parts.reduce_in_steps::<T, 8>(walk.group - owner, output, &work.packed, steps, memory.slot);
             walk.advance(&work);

@@ -195,11 +195,7 @@ pub(crate) mod consumer {
                 if C.hiding() == 0 {
                     self.release(memory, at.stage, block);
                     self.mask(begin, block, p);
-                    self.weigh_exactly(memory, v_stage);
-                } else if (self.streak & GROWS) != 0 {
-                    self.mask(begin, block, p);
-                    self.weigh_exactly(memory, v_stage);
-                    self.release(memory, at.stage, block);
+                    self.weigh_exactly(memory, v_stage, [block, work.blocks]);
                 } else {
                     self.mask(begin, block, p);
                     let mut sums: [f32; 2] = [0.0, 0.0];

@@ -14,35 +14,50 @@ pub(crate) mod weights {
             scores::Large::new(blocks - 1 - (C.causal | C.masked) - block, blocks)
         }
 
-        /// P of tile `tile[0]` of `tile[1]`, from the last one to the first, relative to scores of earlier ones, and its sums; meanwhile the product with
-        /// V of the tile before ends. Returns true if a sum exceeds its limit.
-        fn weigh(&mut self, memory: &Memory<C>, v_stage: u32, tile: [u32; 2], sums: &mut [f32; 2]) -> pred {
-            let limits: [f32; 2] = self.softmax.limits(&Self::large(tile[0], tile[1]));
-            let mut wrong: pred =
-                self.softmax.guess::<0, { C.hiding() }>(&mut self.s, self.exponent, sums, [16384.0, 16384.0]);
-            // Behind a branch, so that ptxas does not wait before the exponentials.
-            if !wrong {
+        /// Exponentials of tile `tile[0]` of `tile[1]` relative to the largest scores of all tiles so far, and P; meanwhile the product with V of the tile
+        /// before ends.
+        fn weigh_exactly(&mut self, memory: &Memory<C>, v_stage: u32, tile: [u32; 2]) {
+            let grown: pred = self.softmax.update(&mut self.s, self.exponent);
+            // True for all warps, as `wgmma` requires; the branch keeps ptxas from waiting before the exponentials.
+            if tile[0] < tile[1] {
                 wgmma::wait::<0>();
-                memory.v.release(v_stage);
-                wrong = self.softmax.guess::<{ C.hiding() }, { C.keys / 8 }>(&mut self.s, self.exponent, sums, limits);
-                scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+                if grown {
+                    self.softmax.shrink(&mut self.o);
+                }
             } else {
                 wgmma::wait::<0>();
-                memory.v.release(v_stage);
             }
-            wrong
+            memory.v.release(v_stage);
+            scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
         }
 
-        /// P of a tile and earlier sums, relative to the largest scores of all tiles so far.
-        fn weigh_exactly(&mut self, memory: &Memory<C>, v_stage: u32) {
-            if self.softmax.update(&mut self.s, self.exponent) {
-                wgmma::wait::<0>();
-                self.softmax.shrink(&mut self.o);
+        /// Exponentials of tile `tile[0]` of `tile[1]`, from the last one to the first, and P: relative to scores of earlier tiles, unless this warp's
+        /// scores grow. Meanwhile the product with V of the tile before ends. Warps decide for themselves, and all wait at the same place, as `wgmma`
+        /// requires. Returns true if a sum exceeds its limit.
+        fn weigh(&mut self, memory: &Memory<C>, v_stage: u32, tile: [u32; 2], sums: &mut [f32; 2]) -> pred {
+            let grows: pred = (self.streak & GROWS) != 0;
+            let mut limits: [f32; 2] = [0.0, 0.0];
+            let mut wrong: pred = false;
+            if grows {
+                wrong = self.softmax.update(&mut self.s, self.exponent);
+            } else {
+                limits = self.softmax.limits(&Self::large(tile[0], tile[1]));
+                wrong = self.softmax.guess::<0, { C.hiding() }>(&mut self.s, self.exponent, sums, [16384.0, 16384.0]);
             }
             // Behind a branch, so that ptxas does not wait before the exponentials.
             wgmma::wait::<0>();
             memory.v.release(v_stage);
-            scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+            if grows {
+                if wrong {
+                    self.softmax.shrink(&mut self.o);
+                }
+                scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+                wrong = false;
+            } else if !wrong {
+                wrong = self.softmax.guess::<{ C.hiding() }, { C.keys / 8 }>(&mut self.s, self.exponent, sums, limits);
+                scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+            }
+            wrong
         }
 
         /// P of tile `tile[0]` of `tile[1]` with a sum that exceeds its limit, but fits 16 bits: where a key is large, exponentials are relative to

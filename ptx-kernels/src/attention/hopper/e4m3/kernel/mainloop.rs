@@ -116,12 +116,16 @@ pub(crate) mod consumer {
                 wgmma::wait::<1>();
                 self.release(memory, at.stage, block);
                 self.mask_dense(block, keys);
-                if self.softmax.update(&mut self.s, self.exponent) {
+                let grown: pred = self.softmax.update(&mut self.s, self.exponent);
+                // True for all warps, as `wgmma` requires; the branch keeps ptxas from waiting before the exponentials.
+                if block < work.blocks {
                     wgmma::wait::<0>();
-                    self.softmax.shrink(&mut self.o);
+                    if grown {
+                        self.softmax.shrink(&mut self.o);
+                    }
+                } else {
+                    wgmma::wait::<0>();
                 }
-                // Behind a branch, so that ptxas does not wait before the exponentials.
-                wgmma::wait::<0>();
                 memory.turned.release(v_stage);
                 flash8::pack::<{ C.keys / 2 }>(&mut self.p, &self.s);
             }
