@@ -183,6 +183,11 @@ impl Bench {
         if self.options.rehearse || !self.device.is_cuda() { small } else { listed }
     }
 
+    /// Returns true if times are those of a GPU's memory. Otherwise one set of buffers does: a tool that follows each launch takes long for many.
+    pub fn measures_memory(&self) -> bool {
+        self.device.is_cuda() && !self.options.check_only && !self.options.rehearse
+    }
+
     /// Returns true if a size is selected. After the time limit, the size is recorded as skipped.
     pub fn wants(&mut self, kernel: &str, size: &str) -> bool {
         let Options { sizes, promised, rehearse, .. } = &self.options;

@@ -150,7 +150,7 @@ fn one<T: Value + Number>(
     let Matrix { task, rows, columns } = matrix;
     let matrices = 1 + task.inputs.iter().filter(|whole| **whole).count();
     let bytes = matrices * rows as usize * columns as usize * size_of::<T>();
-    let round = if bench.device.is_cuda() { ROUND } else { 1 };
+    let round = if bench.measures_memory() { ROUND } else { 1 };
     let sets: Vec<Set<T>> = (0..round.div_ceil(bytes)).map(|_| Set::new(bench, matrix)).collect::<Result<_>>()?;
     let last = Cell::new(0);
     let mut case = Case {
