@@ -159,4 +159,62 @@ mod tests {
         let modules = super::modules(&source).unwrap();
         assert_eq!(modules[0].ptx[0].matches(".entry").count(), INSTANCES);
     }
+
+    /// What could take for ever is either computed once, or refused: a constant for each kind of growth.
+    #[test]
+    fn unlucky_modules_end() {
+        let kernel = |body: &str| format!("#[ptx_kernel] pub fn k(out: &mut [u32], n: u32) {{ {body} }}");
+        let chain = |first: &str, each: &dyn Fn(usize) -> String, last: usize| {
+            (1..last).map(each).fold(first.to_owned(), |text, item| text + &item)
+        };
+        let doubled = |i: usize| format!("const C{i}: u64 = C{} / 2 + C{} / 2;", i - 1, i - 1);
+        let in_struct = |i: usize| format!("const C{i}: u64 = S::<N>::C{} / 2 + S::<N>::C{} / 2;", i - 1, i - 1);
+        let structs =
+            chain("struct S0 { a: u32, b: u32 }", &|i| format!("struct S{i} {{ a: S{}, b: S{} }}", i - 1, i - 1), 40);
+        let cases = [
+            (chain("const C0: u64 = 1;", &doubled, 60) + &kernel("let a: u64 = C59;"), None),
+            (chain("const C0: u32 = 1;", &|i| format!("const C{i}: u32 = C{};", i - 1), 2000) + &kernel(""), None),
+            (
+                chain("", &|i| format!("const C{i}: u32 = C{};", i + 1), 2000) + "const C2000: u32 = 1;" + &kernel(""),
+                Some("P0810"),
+            ),
+            (
+                "fn f(n: u32) -> u32 { if n < 2 { 1 } else { f(n - 1) + f(n - 2) } } const A: u32 = f(40);".to_owned()
+                    + &kernel(""),
+                Some("P0818"),
+            ),
+            (
+                format!(
+                    "struct S<const N: u32> {{ x: u32 }} impl<const N: u32> S<N> {{ {} }}",
+                    chain("const C0: u64 = 1;", &in_struct, 60)
+                ) + &kernel("let a: u64 = S::<3>::C59;"),
+                None,
+            ),
+            (structs.clone() + &kernel("let s: S39;"), Some("P0807")),
+            (structs.clone() + &kernel("").replace("n: u32", "n: S39"), Some("P0817")),
+            (structs + &kernel("#[shared] let s: S39;"), Some("P0")),
+            (
+                chain("const C0: [u32; 2] = [1, 2];", &|i| format!("const C{i}: [u32; 2] = [C0[0], C0[1]];"), 9)
+                    + &kernel("let a: [[u32; 65536]; 65536] = [[0; 65536]; 65536];"),
+                Some("P08"),
+            ),
+            (kernel("for i in 0..65536 { for j in 0..65536 { } }"), Some("P0818")),
+            (
+                kernel(
+                    "for i in 0..3 { let pred: pred = n < 4; let f32: f32 = 1.0; let b32: b32 = 3; let u64: u64 = 2; }",
+                ),
+                None,
+            ),
+            (kernel("{ let u32: u32 = 1; } { let u32: u32 = 2; } let u32: [u32; 4] = [1; 4];"), None),
+        ];
+        for (items, expected) in cases {
+            let result = super::modules(&format!("#[ptx_module(arch = \"sm_80\")] mod m {{ {items} }}"));
+            let start = items.get(..90).unwrap_or(&items);
+            match (result, expected) {
+                (Ok(_), None) => {}
+                (Err(failure), Some(code)) => assert!(failure.messages[0].contains(code), "{start}: {failure}"),
+                (result, _) => panic!("{start}: {:?}", result.err().map(|failure| failure.messages.len())),
+            }
+        }
+    }
 }

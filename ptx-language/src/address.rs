@@ -84,7 +84,7 @@ impl Address {
         let Ty::Struct(of) = &self.ty.element else { return None };
         let at = of.field(name)?;
         let (_, element) = of.fields.get(at)?;
-        let offset = super::layout::offset_of(of, at)?;
+        let (_, offset) = *of.memory.as_ref()?.own.get(at)?;
         let ty = AddressTy { element: element.clone(), ..(*self.ty).clone() };
         self.clone().of(ty).plus(i128::from(offset))
     }

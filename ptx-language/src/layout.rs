@@ -1,6 +1,6 @@
 //! The layout of `#[repr(C)]` structs: what the host asserts, and where a kernel finds the fields.
 
-use super::types::{StructTy, Ty};
+use super::types::Ty;
 
 /// Layout of a struct.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,8 +24,8 @@ impl Layout {
     /// Makes room for a field and gives its offset.
     pub(crate) fn place(&mut self, name: &str, size: u64, align: u64) -> u64 {
         let align = align.max(1);
-        let offset = self.size.next_multiple_of(align);
-        self.size = offset + size;
+        let offset = self.size.checked_next_multiple_of(align).unwrap_or(u64::MAX);
+        self.size = offset.saturating_add(size);
         self.align = self.align.max(align);
         self.own.push((name.to_owned(), offset));
         offset
@@ -33,7 +33,7 @@ impl Layout {
 
     /// Adds what follows the last field.
     pub(crate) fn finish(mut self) -> Layout {
-        self.size = self.size.next_multiple_of(self.align);
+        self.size = self.size.checked_next_multiple_of(self.align).unwrap_or(u64::MAX);
         self
     }
 }
@@ -46,7 +46,7 @@ pub(crate) fn size_of(ty: &Ty) -> Option<u64> {
     let size = match ty {
         Ty::Scalar(_) | Ty::Address(_) => ty.register().map(|ty| ty.bytes()),
         Ty::Array(element, len) => size_of(element)?.checked_mul(*len),
-        Ty::Struct(of) => Some(layout_of(of)?.size),
+        Ty::Struct(of) => Some(of.memory.as_ref()?.size),
         Ty::Tuple(_) => None,
     };
     size.filter(|size| *size <= MOST_BYTES)
@@ -57,23 +57,17 @@ pub(crate) fn align_of(ty: &Ty) -> Option<u64> {
     match ty {
         Ty::Scalar(_) | Ty::Address(_) => ty.register().map(|ty| ty.bytes().max(1)),
         Ty::Array(element, _) => align_of(element),
-        Ty::Struct(of) => Some(layout_of(of)?.align),
+        Ty::Struct(of) => Some(of.memory.as_ref()?.align),
         Ty::Tuple(_) => None,
     }
 }
 
-/// The bytes in front of a field.
-pub(crate) fn offset_of(of: &StructTy, field: usize) -> Option<u64> {
-    layout_of(of)?.own.get(field).map(|(_, offset)| *offset)
-}
-
-/// A struct in memory, by the rules of `#[repr(C)]` and its `#[align]`.
-fn layout_of(of: &StructTy) -> Option<Layout> {
-    let (fields, whole) = &of.aligns;
+/// A struct in memory, by the rules of `#[repr(C)]` and its `#[align]`: the least alignment of each field, and of the whole.
+pub(crate) fn of_fields(fields: &[(String, Ty)], (least, whole): &(Vec<u64>, u64)) -> Option<Layout> {
     let mut layout = Layout { align: (*whole).max(1), ..Layout::new() };
-    for (at, (name, ty)) in of.fields.iter().enumerate() {
-        let least = fields.get(at).copied().unwrap_or(1);
+    for (at, (name, ty)) in fields.iter().enumerate() {
+        let least = least.get(at).copied().unwrap_or(1);
         layout.place(name, size_of(ty)?, align_of(ty)?.max(least));
     }
-    Some(layout.finish())
+    Some(layout.finish()).filter(|layout| layout.size <= MOST_BYTES)
 }

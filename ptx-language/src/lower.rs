@@ -43,8 +43,10 @@ use super::types::{self, Const, Ty};
 use super::value::{Array, Reg, Value};
 use super::{Lowered, Variant, tree};
 use ptx_core::diag::{Code, Diagnostic, codes};
+use ptx_core::hash::Map;
 use ptx_core::isa::Type;
 use ptx_core::span::Span;
+use std::rc::Rc;
 
 /// Text and where it comes from.
 pub(crate) type Pieces = Vec<(String, Span)>;
@@ -61,6 +63,14 @@ pub(crate) struct Lowerer<'a> {
     /// Helpers that are being expanded, and constants that are being evaluated, by address: a second time is recursion.
     expanding: Vec<usize>,
     evaluating: Vec<usize>,
+    /// The evaluations of constants and functions since the outermost one began.
+    evaluations: usize,
+    /// An evaluation was refused because it goes too deep: the others, which lead to the same place, say nothing.
+    is_too_deep: bool,
+    /// The values of constants of modules and structs, by address: one for each list of the struct's arguments.
+    constants: Map<usize, Vec<(Vec<types::Argument>, Const)>>,
+    /// The struct types that exist, by the address of their declaration.
+    structs: Map<usize, Vec<Rc<types::StructTy>>>,
 }
 
 impl<'a> Lowerer<'a> {
@@ -234,6 +244,10 @@ pub fn lower(module: &tree::Module, variant: &Variant<'_>) -> (Lowered, Vec<Diag
         f: Body::default(),
         expanding: Vec::new(),
         evaluating: Vec::new(),
+        evaluations: 0,
+        is_too_deep: false,
+        constants: Map::default(),
+        structs: Map::default(),
     };
     lowerer.module();
     lowerer.finish()

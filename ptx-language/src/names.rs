@@ -59,14 +59,23 @@ impl Names {
         !overlaps && self.outer.as_ref().is_none_or(|outer| outer.is_free_array(name, len))
     }
 
+    fn is_array(&self, name: &str) -> bool {
+        self.arrays.contains_key(name) || self.outer.as_ref().is_some_and(|outer| outer.is_array(name))
+    }
+
     fn first(&mut self, base: &str, len: u64, free: impl Fn(&Names, &str) -> bool) -> String {
         if free(self, base) {
             return base.to_owned();
         }
+        // Numbers behind the base of an array are its registers, of which there may be any number.
+        let mut stem = format!("{base}_");
+        while self.is_array(&stem) {
+            stem.push('_');
+        }
         let key = (base.to_owned(), len);
         let mut number = self.last.get(&key).copied().unwrap_or(0) + 1;
         loop {
-            let name = format!("{base}_{number}");
+            let name = format!("{stem}{number}");
             if free(self, &name) {
                 self.last.insert(key, number);
                 return name;
@@ -105,6 +114,20 @@ mod tests {
         assert_eq!(names.unique_array("%acc", 4), "%acc_1_");
         assert_eq!(names.unique_array("%i", 2), "%i");
     }
+
+    /// The registers without a name are arrays without an end: `%pred_` has every `%pred_1`.
+    #[test]
+    fn names_of_endless_arrays_are_found_too() {
+        let mut outer = Names::default();
+        assert_eq!(outer.unique_array("%u32_", u64::MAX), "%u32_");
+        let mut names = Names::within(&Rc::new(outer));
+        assert_eq!(names.unique_array("%pred_", u64::MAX), "%pred_");
+        for base in ["%pred", "%u32"] {
+            let found = [(); 3].map(|()| names.unique(base));
+            assert_eq!(found, [base.to_owned(), format!("{base}__1"), format!("{base}__2")]);
+        }
+    }
+
     #[test]
     fn names_outside_are_taken() {
         let mut outer = Names::default();

@@ -5,6 +5,8 @@ mod constant;
 mod space;
 
 pub(crate) use constant::Const;
+
+use crate::layout::{self, Layout};
 pub(crate) use space::{AddressTy, Space};
 
 use ptx_core::isa::{Class, Type};
@@ -38,8 +40,10 @@ pub(crate) struct StructTy {
     pub(crate) args: Vec<Argument>,
     /// Names and types of its fields, in order.
     pub(crate) fields: Vec<(String, Ty)>,
-    /// The least alignment of each field in memory, in bytes, and of the whole.
-    pub(crate) aligns: (Vec<u64>, u64),
+    /// The registers of a value.
+    pub(crate) registers: u64,
+    /// Its layout in memory; `None` for what memory does not hold.
+    pub(crate) memory: Option<Layout>,
 }
 
 /// A generic argument of a struct.
@@ -58,6 +62,20 @@ impl PartialEq for StructTy {
 }
 
 impl StructTy {
+    /// The struct with these fields. `aligns` has the least alignment of each in memory, in bytes, and of the whole.
+    pub(crate) fn new(
+        item: usize,
+        scope: usize,
+        name: String,
+        args: Vec<Argument>,
+        fields: Vec<(String, Ty)>,
+        aligns: (Vec<u64>, u64),
+    ) -> StructTy {
+        let registers = fields.iter().fold(0u64, |sum, (_, part)| sum.saturating_add(part.registers()));
+        let memory = layout::of_fields(&fields, &aligns);
+        StructTy { item, scope, name, args, fields, registers, memory }
+    }
+
     /// The index of a field.
     pub(crate) fn field(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|(field, _)| field == name)
@@ -94,7 +112,7 @@ impl Ty {
             Ty::Scalar(_) | Ty::Address(_) => 1,
             Ty::Array(element, count) => element.registers().saturating_mul(*count),
             Ty::Tuple(parts) => parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.registers())),
-            Ty::Struct(of) => of.fields.iter().fold(0u64, |sum, (_, part)| sum.saturating_add(part.registers())),
+            Ty::Struct(of) => of.registers,
         }
     }
 

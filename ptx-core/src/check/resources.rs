@@ -16,7 +16,8 @@ pub(super) fn check_resources(_: &Tree, module: &Module, out: &mut Vec<Diagnosti
         shared(function, module, out);
         parameters(function, module, out);
     }
-    let constant: u64 = module.variables.iter().filter(|v| v.space == Space::Const).map(|v| v.size).sum();
+    let constant: u64 =
+        module.variables.iter().filter(|v| v.space == Space::Const).fold(0, |sum: u64, v| sum.saturating_add(v.size));
     if let Some(last) = module.variables.iter().rfind(|v| v.space == Space::Const && constant > CONSTANT) {
         let text = format!("the module has {constant} bytes of constants; {CONSTANT} is the most");
         out.push(Diagnostic::error(&codes::P0611, last.span, text).section("5.1.3"));
@@ -71,7 +72,8 @@ fn parameters(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
     for param in &function.params {
         let Param::Var(id) = param else { continue };
         let Some(v) = module.variables.get(id.index()) else { continue };
-        bytes = bytes.next_multiple_of(v.align.max(1)).saturating_add(v.size);
+        bytes =
+            bytes.checked_next_multiple_of(v.align.max(1)).and_then(|at| at.checked_add(v.size)).unwrap_or(u64::MAX);
     }
     if bytes > most {
         let text = format!("`{}` has {bytes} bytes of parameters; {most} is the most", function.name);

@@ -8,7 +8,7 @@ use super::Lowerer;
 use super::structs::Literal;
 use crate::scope::Binding;
 use crate::tree::{self, BinaryOp, Block, Expr, ExprKind, Path, Pattern, StmtKind, TypeKind};
-use crate::types::{self, Const, Ty};
+use crate::types::{self, Argument, Const, Ty};
 use crate::value::Value;
 use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::isa::{Arch, Type};
@@ -22,6 +22,15 @@ pub(super) enum Fail {
     /// It is wrong, and that is reported.
     Reported,
 }
+
+/// Constants and calls inside of each other.
+const DEEPEST: usize = 256;
+
+/// Scalars in a constant.
+const MOST_ELEMENTS: usize = 1 << 20;
+
+/// Evaluations for one constant expression.
+const MOST_EVALUATIONS: usize = 1 << 16;
 
 type Evaluated = Result<Const, Fail>;
 
@@ -176,18 +185,18 @@ impl<'a> Lowerer<'a> {
             return match found.binding {
                 _ if found.access.is_reference() => not_constant(span, format!("`{}` is a reference", path_text(path))),
                 Binding::Value(Value::Const(value)) => Ok(value),
-                Binding::Const(item) => self.const_item(item, found.scope),
+                Binding::Const(item) => self.module_const(item, found.scope),
                 Binding::Error | Binding::Value(Value::Error) => Err(Fail::Reported),
                 _ => not_constant(span, format!("`{}` is a register or has an address", path_text(path))),
             };
         }
-        if let Some((item, home, bound)) = self.associated_const(path, span) {
+        if let Some((item, of, bound)) = self.associated_const(path, span) {
             let current = self.scopes.current;
-            let inner = self.scopes.open(Some(home), true);
+            let inner = self.scopes.open(Some(of.scope), true);
             for (name, binding) in bound {
                 self.scopes.bind(&name, binding);
             }
-            let value = self.const_item(item, inner);
+            let value = self.const_item(item, inner, Some(&of.args));
             self.scopes.close(inner, current);
             return value;
         }
@@ -205,23 +214,62 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Evaluates a `const` item where it stands.
-    fn const_item(&mut self, item: &'a tree::Const, scope: usize) -> Evaluated {
+    /// The value of a `const` item of a module or a body.
+    pub(super) fn module_const(&mut self, item: &'a tree::Const, scope: usize) -> Evaluated {
+        // That of a body may have another value where the body is expanded again.
+        let is_kept = self.constants.contains_key(&(std::ptr::from_ref(item) as usize));
+        self.const_item(item, scope, is_kept.then_some(&[]))
+    }
+
+    /// Evaluates a `const` item where it stands, once for these arguments of its struct.
+    fn const_item(&mut self, item: &'a tree::Const, scope: usize, args: Option<&[Argument]>) -> Evaluated {
         let address = std::ptr::from_ref(item) as usize;
+        let values = args.and_then(|args| Some((args, self.constants.get(&address)?)));
+        if let Some((_, known)) = values.and_then(|(args, values)| values.iter().find(|(of, _)| of == args)) {
+            return Ok(known.clone());
+        }
         if self.evaluating.contains(&address) {
             let message = format!("`{}` needs its own value", item.name.name);
             self.fail(&codes::P0810, item.name.span, message, "give it a value that does not name it");
             return Err(Fail::Reported);
         }
-        self.evaluating.push(address);
+        self.begin_evaluation(address, &item.name.name, item.name.span)?;
         let current = std::mem::replace(&mut self.scopes.current, scope);
         let value = match self.require_constant(&item.value) {
+            Some(value) if value.elements() > MOST_ELEMENTS => self.too_long(item.value.span),
             Some(value) => self.of_type(value, &item.ty, item.value.span),
             None => Err(Fail::Reported),
         };
         self.scopes.current = current;
         self.evaluating.pop();
+        if let (Ok(value), Some(args)) = (&value, args) {
+            self.constants.entry(address).or_default().push((args.to_vec(), value.clone()));
+        }
         value
+    }
+
+    /// Begins to evaluate a constant or a call. It ends with `evaluating.pop()`.
+    ///
+    /// An expansion happens while somebody types, so that no evaluation may go deeper than the stack, or on for ever.
+    pub(super) fn begin_evaluation(&mut self, address: usize, name: &str, span: Span) -> Result<(), Fail> {
+        if self.evaluating.is_empty() {
+            self.evaluations = 0;
+        }
+        self.evaluations += 1;
+        if self.evaluating.len() >= DEEPEST {
+            if !std::mem::replace(&mut self.is_too_deep, true) {
+                let message = format!("`{name}` is the last of {DEEPEST} constants or calls that need each other");
+                self.fail(&codes::P0810, span, message, "end a recursion with an `if`, or a chain with a number");
+            }
+            return Err(Fail::Reported);
+        }
+        if self.evaluations > MOST_EVALUATIONS {
+            let message = format!("`{name}` needs more than {MOST_EVALUATIONS} evaluations of constants and calls");
+            self.fail(&codes::P0818, span, message, "declare a constant for a value that is needed several times");
+            return Err(Fail::Reported);
+        }
+        self.evaluating.push(address);
+        Ok(())
     }
 
     /// A constant as a value of the type that its declaration names.
@@ -306,17 +354,14 @@ impl<'a> Lowerer<'a> {
         let value = self.constant(item)?;
         let len = self.count(len).ok_or(Fail::Reported)?;
         match usize::try_from(len) {
-            Ok(len) if len <= 1 << 20 => Ok(Const::Array(vec![value; len])),
-            _ => {
-                self.fail(
-                    &codes::P0806,
-                    item.span,
-                    "this constant has over a million elements",
-                    "write a shorter array",
-                );
-                Err(Fail::Reported)
-            }
+            Ok(len) if len.saturating_mul(value.elements()) <= MOST_ELEMENTS => Ok(Const::Array(vec![value; len])),
+            _ => self.too_long(item.span),
         }
+    }
+
+    fn too_long(&mut self, span: Span) -> Evaluated {
+        self.fail(&codes::P0806, span, "this constant has over a million elements", "write a shorter array");
+        Err(Fail::Reported)
     }
 
     fn constant_binary(&mut self, op: BinaryOp, a: &Expr, b: &Expr, span: Span) -> Evaluated {

@@ -18,7 +18,7 @@ use std::rc::Rc;
 const DEEPEST: usize = 32;
 
 /// A field larger than this fits into no kernel's parameters.
-const MOST_BYTES: u64 = 1 << 20;
+const MOST_BYTES: u64 = 1 << 15;
 
 impl<'a> Lowerer<'a> {
     /// `#[shared] let t: [bf16; N];`
@@ -233,19 +233,26 @@ impl<'a> Lowerer<'a> {
                 let offset = layout.place(&name.name, inner.size, inner.align);
                 let path = |(field, at, ty): (String, u64, Ty)| (format!("{}.{field}", name.name), offset + at, ty);
                 layout.fields.extend(inner.fields.into_iter().map(path));
+                self.fits_parameters(&layout, name)?;
                 continue;
             }
             let ty = self.field_type(ty)?;
             let align = ty.innermost().scalar().map_or(1, |ty| ty.bytes());
-            let Some(size) = layout::size_of(&ty).filter(|size| *size <= MOST_BYTES) else {
-                let message = format!("`{}` is larger than all parameters of a kernel can be", name.name);
-                self.fail(&codes::P0817, name.span, message, "pass a pointer, `u64`, instead");
-                return None;
-            };
-            let offset = layout.place(&name.name, size, align);
+            let offset = layout.place(&name.name, layout::size_of(&ty).unwrap_or(u64::MAX), align);
             layout.fields.push((name.name.clone(), offset, ty));
+            self.fits_parameters(&layout, name)?;
         }
         Some(layout.finish())
+    }
+
+    /// Reports a struct that is too large up to this field.
+    fn fits_parameters(&mut self, layout: &Layout, field: &Ident) -> Option<()> {
+        if layout.size <= MOST_BYTES {
+            return Some(());
+        }
+        let message = format!("`{}` is larger than all parameters of a kernel can be", field.name);
+        self.fail(&codes::P0817, field.span, message, "pass a pointer, `u64`, instead");
+        None
     }
 
     fn field_type(&mut self, ty: &'a tree::Type) -> Option<Ty> {

@@ -2,8 +2,7 @@
 
 use super::{Lowerer, Pieces};
 use crate::scope::Binding;
-use crate::tree::{Const, Module, Ptx, Struct};
-use crate::value::Value;
+use crate::tree::{Module, Ptx, Struct};
 use crate::{Lowered, StructLayout, Uses};
 use ptx_core::diag::Diagnostic;
 use ptx_core::parse::parse;
@@ -62,6 +61,7 @@ impl<'a> Lowerer<'a> {
     fn declare_items(&mut self, module: &'a Module) {
         for item in &module.consts {
             self.scopes.bind(&item.name.name, Binding::Const(item));
+            self.constants.entry(std::ptr::from_ref(item) as usize).or_default();
         }
         for item in &module.functions {
             self.scopes.bind(&item.name.name, Binding::Function(item));
@@ -77,14 +77,9 @@ impl<'a> Lowerer<'a> {
             self.scopes.bind(&item.name.name, Binding::Value(value));
         }
         for item in &module.consts {
-            let _: Option<Value> = self.require_constant_item(item);
+            // Although nothing may name it: what is wrong in it is reported.
+            drop(self.module_const(item, self.scopes.current));
         }
-    }
-
-    /// Evaluates a constant although nothing may name it: what is wrong in it is reported.
-    fn require_constant_item(&mut self, item: &'a Const) -> Option<Value> {
-        let value = self.require_constant(&item.value)?;
-        self.of_type(value, &item.ty, item.value.span).ok().map(Value::Const)
     }
 
     fn struct_layout(&mut self, item: &'a Struct) -> StructLayout {

@@ -12,6 +12,9 @@ use ptx_core::diag::{codes, plural};
 use ptx_core::span::Span;
 use std::rc::Rc;
 
+/// The most registers of a struct that memory does not hold either.
+const MOST_REGISTERS: u64 = 1 << 16;
+
 /// A literal, as written.
 #[derive(Clone, Copy)]
 pub(super) struct Literal<'e> {
@@ -52,10 +55,14 @@ impl<'a> Lowerer<'a> {
             self.fail(&codes::P0817, item.name.span, message, "hold an address, `u64`, instead");
             return None;
         }
-        self.evaluating.push(address);
+        let arguments: Vec<Argument> = args.iter().filter_map(argument).collect();
+        let same = |ty: &&Rc<StructTy>| ty.scope == home && ty.args == arguments && arguments.len() == args.len();
+        if let Some(known) = self.structs.get(&address).and_then(|types| types.iter().find(same)) {
+            return Some(Rc::clone(known));
+        }
+        self.begin_evaluation(address, &item.name.name, item.name.span).ok()?;
         let current = self.scopes.current;
         let inner = self.scopes.open(Some(home), true);
-        let arguments: Vec<Argument> = args.iter().filter_map(argument).collect();
         for (generic, binding) in item.generics.iter().zip(args) {
             self.scopes.bind(&generic.name.name, binding);
         }
@@ -71,7 +78,17 @@ impl<'a> Lowerer<'a> {
         let args = if written.is_empty() { String::new() } else { format!("<{}>", written.join(", ")) };
         let name = format!("{}{args}", item.name.name);
         let whole = fields.len() == item.fields.len();
-        whole.then(|| Rc::new(StructTy { item: address, scope: home, name, args: arguments, fields, aligns }))
+        if !whole {
+            return None;
+        }
+        let ty = Rc::new(StructTy::new(address, home, name, arguments, fields, aligns));
+        if ty.registers > MOST_REGISTERS && ty.memory.is_none() {
+            let message = format!("`{}` has {} fields, those of its fields included", ty.name, ty.registers);
+            self.fail(&codes::P0817, item.name.span, message, format!("write at most {MOST_REGISTERS}, or an array"));
+            return None;
+        }
+        self.structs.entry(address).or_default().push(Rc::clone(&ty));
+        Some(ty)
     }
 
     /// The type of a field. The host says `bool` for what is a `pred` here.

@@ -44,6 +44,16 @@ impl Const {
         }
     }
 
+    /// The scalars in it.
+    pub(crate) fn elements(&self) -> usize {
+        match self {
+            Const::Array(items) | Const::Tuple(items) | Const::Struct(_, items) => {
+                items.iter().fold(0, |sum, item| item.elements().saturating_add(sum))
+            }
+            _ => 1,
+        }
+    }
+
     /// Its scalar type, if it has one.
     pub(crate) fn scalar(&self) -> Option<Type> {
         match self {

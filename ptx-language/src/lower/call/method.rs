@@ -251,19 +251,19 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The associated constant that `Ring::<4>::BYTES` names, and the scope in which it is evaluated: the caller closes it.
+    /// The associated constant that `Ring::<4>::BYTES` names, its struct, and the names that it is evaluated with.
     pub(in crate::lower) fn associated_const(
         &mut self,
         path: &Path,
         span: Span,
-    ) -> Option<(&'a tree::Const, usize, Bound<'a>)> {
+    ) -> Option<(&'a tree::Const, Rc<StructTy>, Bound<'a>)> {
         let name = path.segments.last()?.name.clone();
         let Owner::Whole(ty) = self.owner(path, span)? else { return None };
         for of in self.scopes.impls(ty.scope, ty.item) {
             if let Some(item) = of.consts.iter().find(|item| item.name.name == name)
                 && let Some(bound) = self.impl_arguments(of, ty.scope, &Ty::Struct(Rc::clone(&ty)))
             {
-                return Some((item, ty.scope, bound));
+                return Some((item, ty, bound));
             }
         }
         None

@@ -11,9 +11,6 @@ use crate::{rounding, types};
 use ptx_core::diag::codes;
 use ptx_core::span::Span;
 
-/// Maximum nesting of constant calls: a recursive one ends at its `if`, or here.
-const DEEPEST: usize = 256;
-
 fn method_of_int(name: &str, a: i128, b: Option<i128>) -> Option<Option<i128>> {
     let exponent = b.and_then(|b| u32::try_from(b).ok());
     let up = |b: i128| a.checked_add(b.checked_sub(1)?)?.checked_div_euclid(b);
@@ -174,16 +171,11 @@ impl<'a> Lowerer<'a> {
         if args.len() != function.params.len() || function.result.is_none() {
             return not_constant(span, format!("`{}` gives no constant", function.name.name));
         }
-        if self.evaluating.len() >= DEEPEST {
-            let message = format!("`{}` calls itself without end", function.name.name);
-            self.fail(&codes::P0810, span, message, "end the recursion with an `if`");
-            return Err(Fail::Reported);
-        }
         let Some(generics) = self.generic_arguments(&callee, written, args, span) else { return Err(Fail::Reported) };
         if !function.external {
             self.out.helpers.insert(function.span);
         }
-        self.evaluating.push(0);
+        self.begin_evaluation(0, &function.name.name, span)?;
         let current = self.scopes.current;
         let inner = self.scopes.open(Some(callee.home), true);
         for (name, binding) in callee.bound.into_iter().chain(generics) {

@@ -12,8 +12,8 @@ use crate::value::{Value, parts};
 use ptx_core::diag::codes;
 use ptx_core::span::Span;
 
-/// All loops of a kernel together.
-const MOST_IN_ALL: u32 = 1 << 20;
+/// All loops of a kernel together: a turn costs time, even if it writes nothing.
+const MOST_IN_ALL: u32 = 1 << 17;
 
 impl<'a> Lowerer<'a> {
     pub(super) fn unroll(
@@ -36,8 +36,10 @@ impl<'a> Lowerer<'a> {
         let end = self.f.code.label(&format!("{base}_end"));
         for (turn, item) in items.into_iter().enumerate() {
             self.f.turns += 1;
-            if self.f.turns > MOST_IN_ALL {
-                self.overflow(span);
+            if self.f.turns > MOST_IN_ALL && !self.f.code.full {
+                self.f.code.full = true;
+                let message = format!("the loops of this kernel unroll into more than {MOST_IN_ALL} turns");
+                self.fail(&codes::P0818, span, message, "write the outer `for` as `while`");
             }
             if self.f.code.full {
                 break;
