@@ -58,7 +58,7 @@ pub(crate) fn ptx_of(program: Result<Program, Problems>) -> Result<Vec<Module>, 
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests")]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests {
     #[test]
     fn finds_every_module_with_its_bytes() {
