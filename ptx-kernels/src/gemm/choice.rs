@@ -5,6 +5,7 @@
 use super::access::Access;
 use super::hopper::Pick;
 use super::model::{self, Extents};
+use super::params::{Epilogue, Matrix, Source};
 use super::plan::{self, Candidate, Plan};
 use super::problem::Product;
 use super::tuned;
@@ -33,8 +34,8 @@ pub(crate) struct Setting {
     pub(crate) is_plain: bool,
 }
 
-/// All that a choice depends on: shape, strides, types, the low bits of addresses, and the setting.
-type Key = [u64; 13];
+/// All that a choice may depend on: an [`asked`] product and the setting, word by word.
+type Key = [u64; 14];
 
 /// Choices that a thread keeps.
 const KEPT: usize = 128;
@@ -47,13 +48,28 @@ thread_local! {
     static RECENT: RefCell<[Slot; KEPT]> = const { RefCell::new([None; KEPT]) };
 }
 
-/// The key of a product.
+/// The product as a choice sees it. What is not here is in no key, and so must not decide: of addresses the alignment is left, of the epilogue the
+/// type of C.
 #[inline]
-fn key_of(product: &Product, setting: &Setting) -> Key {
-    let Product { kind, m, n, k, batches, a, b, c, ref epilogue, has_options, deterministic, .. } = *product;
+fn asked(product: &Product) -> Product {
+    let Product { a, b, c, epilogue, .. } = *product;
+    Product {
+        a: Source { at: a.at & 15, ..a },
+        b: Source { at: b.at & 15, ..b },
+        c: Matrix { at: c.at & 15, ..c },
+        residual: Matrix::default(),
+        epilogue: Epilogue { kind: epilogue.kind, ..Epilogue::default() },
+        ..*product
+    }
+}
+
+/// The key of an asked product: every field of it.
+#[inline]
+fn key_of(asked: &Product, setting: &Setting) -> Key {
+    let Product { kind, m, n, k, batches, a, b, c, residual: _, epilogue, has_options, deterministic } = *asked;
     let Setting { device, available, is_plain } = *setting;
     let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-    let aligned = (a.at & 15 | (b.at & 15) << 4 | (c.at & 15) << 8) as u32;
+    let aligned = (a.at | b.at << 4 | c.at << 8) as u32;
     let flags = u32::from(deterministic) | u32::from(is_plain) << 1 | u32::from(has_options) << 30;
     let options = flags | epilogue.kind << 2 | kind << 10 | aligned << 18;
     let capability = u32::from(device.capability.unwrap_or(0));
@@ -71,6 +87,7 @@ fn key_of(product: &Product, setting: &Setting) -> Key {
         b.batch,
         c.row,
         c.column,
+        c.batch,
     ]
 }
 
@@ -88,6 +105,7 @@ fn slot_of(key: &Key) -> usize {
 /// # Errors
 /// [`ErrorKind::Unsupported`](ptx_launch::ErrorKind::Unsupported) if no kernel multiplies such operands on the device.
 pub(crate) fn choose(product: &Product, setting: &Setting) -> Result<Decision> {
+    let product = &asked(product);
     let key = key_of(product, setting);
     RECENT.with_borrow_mut(|recent| {
         let slot = &mut recent[slot_of(&key)];

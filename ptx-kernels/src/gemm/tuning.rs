@@ -166,6 +166,31 @@ pub fn choice(kind: &str, shape: [u32; 3], b_k_major: bool, has_options: bool, m
     choice::choose(&product, &setting).ok().map(Choice::from)
 }
 
+/// The same for batches, whose operands may lie anywhere: `padding` has for A, B and C the bytes that are added to the address, to the stride of
+/// batches and to that of lines. For tests of what a kept choice depends on.
+#[doc(hidden)]
+pub fn choice_of_batches(
+    (kind, shape, b_k_major): (&str, [u32; 3], bool),
+    batches: usize,
+    padding: [[u64; 3]; 3],
+    deterministic: bool,
+) -> Option<Choice> {
+    let mut product = Product { batches, deterministic, ..dense(kind, shape, b_k_major)? };
+    let [m, n, k] = shape.map(u64::from);
+    let element = size(product.kind);
+    for (of, lines, [at, batch, line]) in
+        [(&mut product.a, m * k * element, padding[0]), (&mut product.b, n * k * element, padding[1])]
+    {
+        let pitch = if of.k == element { &mut of.line } else { &mut of.k };
+        (*pitch, of.at, of.batch) = (*pitch + line, at, lines + batch);
+    }
+    let [at, batch, line] = padding[2];
+    let c = &mut product.c;
+    (c.at, c.row, c.batch) = (at, c.row + line, m * c.row + batch);
+    let setting = Setting { device: Properties::of_chip(90, 132), available: usize::MAX / 2, is_plain: true };
+    choice::choose(&product, &setting).ok().map(Choice::from)
+}
+
 /// The time of the kernels of `hopper`, and the one that takes it.
 pub(super) fn hopper_time(
     product: &Product,

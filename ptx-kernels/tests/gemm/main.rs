@@ -14,6 +14,7 @@ mod choices;
 mod counting;
 mod dense;
 mod grouped;
+mod kept;
 mod random;
 mod reference;
 mod speed;
