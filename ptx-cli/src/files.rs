@@ -1,6 +1,10 @@
 //! Paths of the command line: a file is itself, a folder all the `.ptx` files in it.
+//!
+//! Nobody chose the files of a folder one by one. So only files are read there, no pipes and devices, and nothing is reached through a link: it may
+//! lead back, or to a file of somebody else that a command would rewrite.
 
 use crate::output::Failure;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The files that `paths` name, at least one; those of a folder in the order of their names.
@@ -18,11 +22,16 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let mut paths = entries.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
     paths.sort();
     for path in paths {
-        // A link to a folder may lead back here.
-        if path.is_dir() && !path.is_symlink() {
-            walk(&path, files)?;
-        } else if path.extension().is_some_and(|e| e == "ptx") {
-            files.push(path);
+        let named = path.extension().is_some_and(|e| e == "ptx");
+        match std::fs::symlink_metadata(&path).map(|found| found.file_type()) {
+            Ok(kind) if kind.is_dir() => walk(&path, files)?,
+            Ok(kind) if kind.is_file() && named => files.push(path),
+            Ok(kind) if named => {
+                let what = if kind.is_symlink() { "a link" } else { "no file" };
+                // Without standard error there is nobody to tell.
+                let _ = writeln!(std::io::stderr(), "note: {} is {what}, and is left out", path.display());
+            }
+            _ => {}
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use crate::files;
 use crate::output::Outcome;
 use crate::source::Source;
 use crate::{render, write};
+use ptx_core::diag::Diagnostic;
 use ptx_core::emit::fmt::format;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -23,7 +24,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let mut sound = true;
     for path in files::expand(&arguments.paths)? {
         let source = Source::read(&path)?;
-        let (tree, errors) = source.parse();
+        let (tree, mut errors) = source.parse();
+        // `ptx check` has the warnings.
+        errors.retain(Diagnostic::is_error);
         render::all(out, &source, &errors, render::MOST, std::io::stdout().is_terminal())?;
         sound &= errors.is_empty();
         let formatted = format(&tree);

@@ -5,6 +5,7 @@ use ptx_core::diag::Diagnostic;
 use ptx_core::span::Span;
 use ptx_core::syntax::Tree;
 use std::cell::OnceCell;
+use std::io::Read;
 use std::path::Path;
 
 /// A file that was read.
@@ -26,6 +27,9 @@ const OTHERS: &[(&[u8], &str)] = &[
     (b"\xff\xfe", "text in UTF-16; save it as UTF-8"),
 ];
 
+/// The most bytes of a file.
+const MOST_BYTES: u64 = 1 << 30;
+
 /// A column is found by counting at most so many bytes, however long the line is.
 const PIECE: usize = 1024;
 
@@ -38,7 +42,14 @@ pub(crate) struct Position {
 
 impl Source {
     pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
-        let bytes = std::fs::read(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+        let named = |e: &dyn std::fmt::Display| Failure::usage(format!("{}: {e}", path.display()));
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(|e| named(&e))?;
+        // A device may have no end.
+        file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| named(&e))?;
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err(named(&"this has more than 1 GiB, which no PTX has"));
+        }
         if let Some((_, what)) = OTHERS.iter().find(|(start, _)| bytes.starts_with(start)) {
             return Err(Failure::usage(format!("{}: {what}", path.display())));
         }

@@ -394,3 +394,39 @@ fn kernels_in_rust_need_no_project() {
     let run = ["run", name, "--with", "BLOCK=64", "--block", "64", "--arg", "f32:2", "--arg", &x, "--arg", "u32:64"];
     assert_eq!(ptx(&run).status.code(), Some(0));
 }
+
+/// A link in a folder leads to a file that nobody named, a pipe has no end, and `ptx fmt` takes what `ptx check` takes.
+#[test]
+#[cfg(unix)]
+fn folders_have_files_and_nothing_else() {
+    let folder = TempDir::new("ptx-test").unwrap();
+    let (inside, outside) = (folder.path().join("in"), folder.path().join("outside.txt"));
+    std::fs::create_dir(&inside).unwrap();
+    let untidy = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry   k() {ret;}\n";
+    for path in [&outside, &inside.join("own.ptx")] {
+        std::fs::write(path, untidy).unwrap();
+    }
+    for (name, to) in [("link.ptx", outside.to_str().unwrap()), ("zero.ptx", "/dev/zero"), ("loop.ptx", ".")] {
+        std::os::unix::fs::symlink(to, inside.join(name)).unwrap();
+    }
+    assert!(Command::new("mkfifo").arg(inside.join("pipe.ptx")).status().unwrap().success());
+    let name = inside.to_str().unwrap();
+    let checked = ptx(&["check", name]);
+    assert_eq!(checked.status.code(), Some(0));
+    assert_eq!(String::from_utf8(checked.stderr).unwrap().matches("is left out").count(), 4);
+    assert_eq!(ptx(&["fmt", name]).status.code(), Some(0));
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), untidy);
+    assert_ne!(std::fs::read_to_string(inside.join("own.ptx")).unwrap(), untidy);
+    let endless = ptx(&["check", "/dev/zero"]);
+    assert_eq!(endless.status.code(), Some(2));
+}
+
+#[test]
+fn fmt_takes_what_check_takes() {
+    let warned =
+        ".version 2.3\n.target sm_20\n.address_size 64\n.func f (.param .u32 a)\n.func f (.param .u32 a) { ret; }\n";
+    let file = file(warned);
+    assert_eq!(ptx(&["check", file.name()]).status.code(), Some(0));
+    assert_eq!(ptx(&["fmt", file.name()]).status.code(), Some(0));
+    assert_eq!(ptx(&["check", file.name()]).status.code(), Some(0));
+}

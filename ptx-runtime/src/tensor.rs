@@ -88,6 +88,22 @@ impl<const R: usize> Layout<R> {
         steps.into_iter().try_fold(1usize, |reach, step| reach.checked_add(step?))
     }
 
+    /// The layout in memory of `len` elements: no stride leads out of it. That of a dimension with one element, or of a tensor without elements, means
+    /// nothing, and may be any number; whoever multiplies it by the size of an element would overflow.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if an element lies behind the end of the memory.
+    fn within(self, len: usize) -> Result<Self> {
+        self.check_reach(len)?;
+        let (dense, is_empty) = (Layout::contiguous(self.shape), self.shape.contains(&0));
+        let strides = std::array::from_fn(|at| match self.shape[at] {
+            _ if is_empty => 0,
+            1 => dense.strides[at].min(len),
+            _ => self.strides[at],
+        });
+        Ok(Layout { strides, ..self })
+    }
+
     fn check_reach(&self, len: usize) -> Result<()> {
         match self.reach() {
             Some(reach) if reach <= len => Ok(()),
@@ -140,8 +156,8 @@ impl<'a, T, const R: usize> TensorRef<'a, T, R> {
     /// # Errors
     /// [`ErrorKind::Condition`] if an element lies behind the end of the memory.
     pub fn strided(memory: impl Into<Source<'a, T>>, shape: [usize; R], strides: [usize; R]) -> Result<Self> {
-        let (memory, layout) = (memory.into(), Layout { shape, strides });
-        layout.check_reach(memory.len())?;
+        let memory = memory.into();
+        let layout = Layout { shape, strides }.within(memory.len())?;
         Ok(TensorRef { memory, layout })
     }
 
@@ -178,8 +194,8 @@ impl<'a, T, const R: usize> TensorMut<'a, T, R> {
     /// [`ErrorKind::Condition`] if an element lies behind the end of the memory, or unless each dimension steps over all
     /// elements of the dimensions with smaller strides, so that no two elements share memory.
     pub fn strided(memory: impl Into<Target<'a, T>>, shape: [usize; R], strides: [usize; R]) -> Result<Self> {
-        let (memory, layout) = (memory.into(), Layout { shape, strides });
-        layout.check_reach(memory.len())?;
+        let memory = memory.into();
+        let layout = Layout { shape, strides }.within(memory.len())?;
         layout.check_distinct()?;
         Ok(TensorMut { memory, layout })
     }
@@ -217,7 +233,7 @@ macro_rules! tensors {
                 self.layout.shape
             }
 
-            /// Its strides in elements.
+            /// Its strides in elements. That of a dimension with one element is what it would be without gaps.
             pub fn strides(&self) -> [usize; R] {
                 self.layout.strides
             }
@@ -471,6 +487,15 @@ mod tests {
         for strides in [[3, 1], [0, 1], [1, 1], [1, 3]] {
             assert!(layout([4, 4], strides).check_distinct().is_err(), "{strides:?}");
         }
+    }
+
+    #[test]
+    fn strides_that_mean_nothing_stay_in_the_memory() {
+        let most = usize::MAX;
+        assert_eq!(layout([1, 3, 1], [most, 2, most]).within(8).unwrap().strides, [3, 2, 1]);
+        assert_eq!(layout([1, most, 3], [most, 0, 1]).within(8).unwrap().strides, [8, 0, 1]);
+        assert_eq!(layout([2, 0, most], [most, most, most]).within(0).unwrap().strides, [0; 3]);
+        assert!(layout([2, 3], [most, 1]).within(8).is_err());
     }
 
     #[test]
