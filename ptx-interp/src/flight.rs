@@ -10,6 +10,10 @@ use std::sync::Arc;
 /// The warps of a warpgroup.
 pub(super) const WARPS: u32 = 4;
 
+/// The fix for warps that are apart.
+pub(super) const APART: &str = "all four warps of a warpgroup must execute the same instruction: move it out of the branch, or \
+    branch on a value that is the same in the whole warpgroup";
+
 /// A warp's products that were issued and not waited for.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
@@ -22,6 +26,8 @@ pub(super) struct Flight {
     fences: u32,
     /// Number issued since the start of the warp.
     pub issued: u64,
+    /// Number of instructions since then that the whole warpgroup must execute together.
+    pub steps: u64,
 }
 
 /// The registers of a group (absolute numbers): accumulators, which nothing may touch, and fragments of A, which nothing may
@@ -133,7 +139,26 @@ fn product_of(registers: &[Register], register: u32) -> Option<u32> {
 /// Shared reads of a block's warpgroups: the first warp that issues a product reads shared memory for all four, since
 /// it is one read of one instruction.
 #[derive(Debug, Default)]
-pub(super) struct Together(Vec<Read>);
+pub(super) struct Together {
+    reads: Vec<Read>,
+    /// By warpgroup.
+    steps: Vec<Steps>,
+}
+
+/// Instructions of a warpgroup that all of its warps must execute, in order: those that some warp has not come to.
+#[derive(Debug, Default)]
+struct Steps {
+    /// Number of those that all have executed.
+    done: u64,
+    open: VecDeque<Step>,
+}
+
+/// An instruction that some warps of a warpgroup have executed, a bit for each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub pc: u32,
+    pub warps: u32,
+}
 
 /// The matrices of one product.
 #[derive(Debug)]
@@ -155,12 +180,12 @@ impl Together {
         descriptors: [u64; 2],
     ) -> Result<Option<[Arc<Lines>; 2]>, ()> {
         let same = |read: &Read| read.warpgroup == warpgroup && read.number == number;
-        let Some(at) = self.0.iter().position(same) else { return Ok(None) };
-        let Some(read) = self.0.get_mut(at).filter(|read| read.descriptors == descriptors) else { return Err(()) };
+        let Some(at) = self.reads.iter().position(same) else { return Ok(None) };
+        let Some(read) = self.reads.get_mut(at).filter(|read| read.descriptors == descriptors) else { return Err(()) };
         read.missing -= 1;
         let matrices = read.matrices.clone();
         if read.missing == 0 {
-            self.0.swap_remove(at);
+            self.reads.swap_remove(at);
         }
         Ok(Some(matrices))
     }
@@ -169,11 +194,38 @@ impl Together {
     /// none ends before all four warps have come, so that no warp gets ahead of the others by more than it has in
     /// flight.
     pub(super) fn lacks(&self, warpgroup: u32, due: u64) -> bool {
-        self.0.iter().any(|read| read.warpgroup == warpgroup && read.number < due)
+        self.reads.iter().any(|read| read.warpgroup == warpgroup && read.number < due)
     }
 
     /// Keeps what the first warp read for the other three.
     pub(super) fn keep(&mut self, warpgroup: u32, number: u64, descriptors: [u64; 2], matrices: [Arc<Lines>; 2]) {
-        self.0.push(Read { warpgroup, number, descriptors, matrices, missing: WARPS - 1 });
+        self.reads.push(Read { warpgroup, number, descriptors, matrices, missing: WARPS - 1 });
+    }
+
+    /// Warp `warp` of a block of `warps` executes its instruction `number` of those that its warpgroup must execute together. `Err`: another
+    /// warp executed another one instead.
+    pub(super) fn step(&mut self, (warp, warps): (u32, u32), number: u64, pc: u32) -> Result<(), Step> {
+        let (group, own) = ((warp / WARPS) as usize, 1 << (warp % WARPS));
+        let all = (1 << (warps - warp / WARPS * WARPS).min(WARPS)) - 1;
+        if self.steps.len() <= group {
+            self.steps.resize_with(group + 1, Steps::default);
+        }
+        let Steps { done, open } = &mut self.steps[group];
+        let at = number.saturating_sub(*done) as usize;
+        match open.get_mut(at) {
+            Some(step) if step.pc != pc => return Err(*step),
+            Some(step) => step.warps |= own,
+            None => open.push_back(Step { pc, warps: own }),
+        }
+        while open.front().is_some_and(|step| step.warps == all) {
+            open.pop_front();
+            *done += 1;
+        }
+        Ok(())
+    }
+
+    /// An instruction that some warps of a warpgroup have executed and others never came to: the warpgroup's number, and the instruction.
+    pub(super) fn unfinished(&self) -> Option<(usize, Step)> {
+        self.steps.iter().enumerate().find_map(|(group, steps)| Some((group, *steps.open.front()?)))
     }
 }

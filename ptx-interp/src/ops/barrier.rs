@@ -1,5 +1,6 @@
 //! Barriers, fences and pauses (9.7.13.1–4).
 
+use super::wgmma::in_step;
 use super::{Op, op};
 use crate::block::{Arrival, Join, Waiter};
 use crate::ctx::{Ctx, Flow};
@@ -20,7 +21,7 @@ pub(super) const OPS: &[Op] = &[
     op("membar", "", nothing), op("fence", "", nothing),
     op("nanosleep", "", pause),
     op("griddepcontrol", "", nothing),
-    op("pmevent", "", nothing), op("setmaxnreg", "", nothing),
+    op("pmevent", "", nothing), op("setmaxnreg", "", registers),
 ];
 
 /// The barrier's number and its thread count, in one lane. Lanes that go together must agree.
@@ -108,6 +109,17 @@ fn warp_sync(site: &Site) -> Decoded {
 fn nothing(site: &Site) -> Decoded {
     site.accept_all();
     Ok(Box::new(|_, _| Ok(Flow::Next)))
+}
+
+/// `setmaxnreg`: a whole warpgroup has other registers.
+fn registers(site: &Site) -> Decoded {
+    site.accept_all();
+    Ok(Box::new(|ctx, group| {
+        if group == ctx.warp.live {
+            in_step(ctx)?;
+        }
+        Ok(Flow::Next)
+    }))
 }
 
 /// `nanosleep`: others have their turn.

@@ -12,7 +12,8 @@ use crate::ctx::{Ctx, Flow};
 use crate::dot::{Element, Fused, Lines, Sum, Target};
 use crate::exec::{Dst, Src};
 use crate::fault::{Fault, FaultKind};
-use crate::flight::WARPS;
+use crate::flight::{APART, Step, WARPS};
+use crate::listing::party;
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::mask;
 use crate::space::{Where, number};
@@ -214,12 +215,35 @@ fn complete(ctx: &Ctx, warpgroup: u32) -> Result<(), Fault> {
     Err(Fault::new(FaultKind::Sync, message).code(&codes::W0306))
 }
 
+/// The running instruction is one that all warps of the warpgroup must execute: the same, in the same order.
+pub(super) fn in_step(ctx: &mut Ctx) -> Result<(), Fault> {
+    let (warp, at) = (ctx.warp.index, ctx.warp.at);
+    let number = ctx.warp.flight.steps;
+    ctx.warp.flight.steps += 1;
+    let warps = ctx.block.live.len() as u32;
+    ctx.block.together.step((warp, warps), number, at).map_err(|step| out_of_step(ctx, step))
+}
+
+#[cold]
+fn out_of_step(ctx: &Ctx, step: Step) -> Fault {
+    let name = |pc: u32| ctx.listing.code.get(pc as usize).map_or("an instruction", |code| code.name);
+    let (here, there) = (name(ctx.warp.at), name(step.pc));
+    let (warp, other) = (ctx.warp.index, ctx.warp.index / WARPS * WARPS + step.warps.trailing_zeros());
+    let which = if here == there { format!("another `{there}`") } else { format!("`{there}`") };
+    let message = format!("warp {warp} executes `{here}` where warp {other} of its warpgroup executed {which}");
+    Fault::new(FaultKind::Sync, message)
+        .code(&codes::W0306)
+        .party(party(ctx.listing, step.pc, format!("warp {other} executed this one")))
+        .help(APART)
+}
+
 fn product(site: &Site) -> Decoded {
     let product = Product::new(site)?;
     Ok(Box::new(move |ctx, group| {
         if !meet(ctx, group)? {
             return Ok(Flow::Apart);
         }
+        in_step(ctx)?;
         product.run(ctx)?;
         Ok(Flow::Next)
     }))
@@ -228,7 +252,13 @@ fn product(site: &Site) -> Decoded {
 /// Orders the registers' accesses, which are in order here.
 fn fence(site: &Site) -> Decoded {
     site.accept(&["sync"]);
-    Ok(Box::new(|ctx, group| Ok(if meet(ctx, group)? { Flow::Next } else { Flow::Apart })))
+    Ok(Box::new(|ctx, group| {
+        if !meet(ctx, group)? {
+            return Ok(Flow::Apart);
+        }
+        in_step(ctx)?;
+        Ok(Flow::Next)
+    }))
 }
 
 fn commit(site: &Site) -> Decoded {
@@ -237,6 +267,7 @@ fn commit(site: &Site) -> Decoded {
         if !meet(ctx, group)? {
             return Ok(Flow::Apart);
         }
+        in_step(ctx)?;
         ctx.warp.flight.commit();
         Ok(Flow::Next)
     }))
@@ -253,6 +284,7 @@ fn wait(site: &Site) -> Decoded {
         if ctx.block.together.lacks(ctx.warp.index / WARPS, ctx.warp.flight.due(pending)) {
             return Ok(Flow::Again);
         }
+        in_step(ctx)?;
         ctx.warp.flight.wait(pending);
         Ok(Flow::Next)
     }))

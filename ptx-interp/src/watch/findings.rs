@@ -51,6 +51,7 @@ pub(super) fn check_end(watch: &Watch, map: Map, blocks: &ClusterWatch, cluster:
         tmem::leak(map.listing, block, tensor, state.allocated)?;
     }
     for (block, warps) in &cluster.blocks {
+        divergence::check_warpgroups(map.listing, block, warps)?;
         copies::reading(map.listing, block, warps)?;
     }
     copies::writing(map, blocks)?;

@@ -1,7 +1,7 @@
 //! Instructions that all threads of a warp, or of a warpgroup, must execute together, where a branch parts the threads.
 //! Which values part them is `lanes.rs`.
 
-use super::lanes::{Value, Values};
+use super::lanes::{Value, Values, WARP};
 use super::postdom::PostDominators;
 use super::{Body, Pattern, is};
 use crate::diag::{Code, Diagnostic, codes};
@@ -28,8 +28,6 @@ const WHOLE_WARPGROUP: &[Pattern] =
 const REGISTERS: &[Pattern] = &[("setmaxnreg.inc", ""), ("setmaxnreg.dec", "")];
 const ENDS_THREADS: &[Pattern] = &[("ret", ""), ("exit", "")];
 
-/// log2 of the threads of a warp.
-const WARP: u32 = 5;
 /// log2 of the threads of a warpgroup.
 const WARPGROUP: u32 = 7;
 

@@ -8,6 +8,8 @@ use crate::check::access;
 use crate::ir::{Base, Function, Inst, Operand, RegId};
 use crate::isa::{Access, OperandKind, SpecialRegister};
 
+/// log2 of the threads of a warp.
+pub(super) const WARP: u32 = 5;
 /// Passes over the function before giving up.
 const MOST_PASSES: usize = 32;
 
@@ -73,10 +75,11 @@ const EFFECTS: &[(&str, Effect)] = &[
     ("ld.global.nc", loaded),
     ("elect", elected),
     ("vote", agreed),
-    ("bar.red", agreed),
-    ("barrier.red", agreed),
-    ("bar.cta.red", agreed),
-    ("barrier.cta.red", agreed),
+    ("bar.red", reduced),
+    ("barrier.red", reduced),
+    ("bar.cta.red", reduced),
+    ("barrier.cta.red", reduced),
+    ("redux", agreed),
     ("shfl", shuffled),
 ];
 
@@ -102,7 +105,7 @@ impl Values {
         let slice = defs.slice(function, guards, |inst| !matches!(rule(inst), Rule::Unknown));
         let insts: Vec<(&Inst, Rule)> =
             slice.iter().filter_map(|at| function.insts.get(*at)).map(|i| (i, rule(i))).collect();
-        let group = Group { log, ragged: ragged(function) };
+        let group = Group { log, rows: rows(function, log) };
         for _ in 0..MOST_PASSES {
             let step = |changed, (inst, rule): &(&Inst, Rule)| values.apply(inst, *rule, group) | changed;
             if !insts.iter().fold(false, step) {
@@ -162,8 +165,19 @@ impl Values {
 struct Group {
     /// log2 of their number.
     log: u32,
-    /// True if rows of the block are not whole warps.
-    ragged: bool,
+    /// The rows of threads of a block, as far as the function says how long they are.
+    rows: Threads,
+}
+
+/// The rows of a block's threads.
+#[derive(Clone, Copy, PartialEq)]
+enum Threads {
+    /// There is one, or each has whole groups, or nothing is known.
+    Whole,
+    /// Several rows of `1 << n` threads make a group.
+    Short(u32),
+    /// Groups have parts of rows.
+    Ragged,
 }
 
 /// Rule that derives the result of an instruction from its sources.
@@ -185,22 +199,32 @@ fn rule(inst: &Inst) -> Rule {
     }
 }
 
-/// Returns true if the first row of threads is known not to be whole warps, with more rows behind it.
-fn ragged(function: &Function) -> bool {
-    let shapes = function.limits.iter().filter(|l| l.name == "reqntid");
-    shapes.map(|l| &l.values).any(|v| v.first().is_some_and(|x| x % 32 != 0) && v.iter().skip(1).any(|n| *n > 1))
+/// The rows of a function's blocks, for groups of `1 << log` threads.
+fn rows(function: &Function, log: u32) -> Threads {
+    let shape = function.limits.iter().find(|l| l.name == "reqntid").map(|l| &l.values);
+    let Some(shape) = shape.filter(|v| v.iter().skip(1).any(|n| *n > 1)) else { return Threads::Whole };
+    match shape.first().copied().unwrap_or(1) {
+        x if x % (1 << log) == 0 => Threads::Whole,
+        x if x.is_power_of_two() && shape.get(1).is_some_and(|y| (x * y) % (1 << log) == 0) => {
+            Threads::Short(x.trailing_zeros())
+        }
+        _ => Threads::Ragged,
+    }
 }
 
 fn counted(special: &SpecialRegister, group: Group) -> Value {
-    let Group { log, ragged } = group;
+    let Group { log, rows } = group;
     let counter = COUNTERS.contains(&special.name.split('.').next().unwrap_or_default());
-    match special.component {
+    match (special.component, rows) {
         _ if special.name.starts_with(MASKS) => Varies,
         _ if UNSTEADY.contains(&special.name) => Unknown,
         _ if !counter => Same,
-        "x" if !ragged => Lanes { shift: 0, offset: 0 },
-        "" if log == 5 => Lanes { shift: 0, offset: 0 },
-        "y" | "z" | "w" if !ragged => Same,
+        ("x", Threads::Whole) => Lanes { shift: 0, offset: 0 },
+        ("x", Threads::Short(_)) => Varies,
+        ("y", Threads::Short(long)) => Lanes { shift: long, offset: 0 },
+        ("", _) if log == WARP => Lanes { shift: 0, offset: 0 },
+        ("", _) if special.name == "%laneid" => Varies,
+        ("y" | "z" | "w", Threads::Whole) | ("z" | "w", Threads::Short(_)) => Same,
         _ => Unknown,
     }
 }
@@ -418,16 +442,30 @@ fn elected(_: &Inst, _: &[Value], _: u32) -> Value {
     Parts { certain: true }
 }
 
-/// In all threads of a warp; the warps of a group may differ.
-fn agreed(_: &Inst, _: &[Value], log: u32) -> Value {
-    if log == 5 { Same } else { Unknown }
+/// The same in all threads of a warp. Warps of a larger group have votes of their own, which differ unless the sources are the same for all.
+fn agreed(inst: &Inst, sources: &[Value], log: u32) -> Value {
+    match sources.iter().all(|s| steady(*s)) {
+        _ if log == WARP => Same,
+        true => Same,
+        false if inst.has("pred") => Parts { certain: false },
+        false => Data,
+    }
 }
 
-/// `shfl.idx` from one lane gives all of a warp its value, which is already that of the whole warp behind a shift.
+/// The same in all threads that come to one barrier.
+fn reduced(_: &Inst, sources: &[Value], log: u32) -> Value {
+    if log == WARP || sources.first().is_some_and(|barrier| steady(*barrier)) { Same } else { Unknown }
+}
+
+/// `shfl.idx` from one lane gives all of a warp its value, which is already that of the whole warp behind a shift. The values of several warps differ.
 fn shuffled(inst: &Inst, sources: &[Value], log: u32) -> Value {
     match *sources {
-        [_, from, ..] if inst.has("idx") && log == 5 && steady(from) => Same,
-        [value @ Lanes { shift, .. }, from, ..] if inst.has("idx") && shift >= 5 && steady(from) => value,
+        [value, from, ..] if inst.has("idx") && steady(from) => match value {
+            _ if log == WARP => Same,
+            Lanes { shift, .. } if shift >= WARP => value,
+            Lanes { .. } | Based => Varies,
+            _ => Unknown,
+        },
         _ => Unknown,
     }
 }

@@ -118,6 +118,40 @@ fn setmaxnreg_is_for_a_warpgroup() {
     );
 }
 
+/// Values of a warp's own, which other warps of its warpgroup need not have.
+const OF_A_WARP: &[&str] = &[
+    "setp.lt.u32 p, r0, 32;",
+    "shr.u32 r1, r0, 5; setp.eq.u32 p, r1, 1;",
+    "shr.u32 r1, r0, 5; shfl.sync.idx.b32 r2, r1, 0, 31, -1; setp.eq.u32 p, r2, 1;",
+    "shfl.sync.idx.b32 r1, r0, 0, 31, -1; setp.eq.u32 p, r1, 32;",
+    "shr.u32 r1, r0, 5; setp.eq.u32 q, r1, 1; vote.sync.any.pred p, q, -1;",
+    "ld.shared.u32 r1, [tile]; setp.eq.u32 q, r1, r0; vote.sync.all.pred p, q, -1;",
+    "ld.shared.u32 r1, [tile]; setp.eq.u32 q, r1, r0; vote.sync.uni.pred p, q, -1;",
+    "ld.shared.u32 r1, [tile]; setp.eq.u32 q, r1, r0; vote.sync.ballot.b32 r2, q, -1; setp.ne.u32 p, r2, 0;",
+    "ld.shared.u32 r1, [tile]; redux.sync.max.u32 r2, r1, -1; setp.gt.u32 p, r2, 7;",
+    "elect.sync _|p, -1;",
+    "mov.u32 r1, %laneid; setp.eq.u32 p, r1, 0;",
+];
+
+#[test]
+fn a_value_of_a_warp_is_not_one_of_its_warpgroup() {
+    let aligned = ["wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"];
+    for (compare, inside) in OF_A_WARP.iter().flat_map(|c| aligned.iter().map(move |i| (c, i))) {
+        assert!(super::shown(&super::kernel(&branch(compare, inside))).contains("P0721"), "{compare} {inside}");
+    }
+    for compare in [
+        "setp.lt.u32 p, r0, 128;",
+        "shr.u32 r1, r0, 7; setp.eq.u32 p, r1, 1;",
+        "shr.u32 r1, r0, 7; shfl.sync.idx.b32 r1, r1, 0, 31, -1; setp.eq.u32 p, r1, 1;",
+        "mov.u32 r1, %ctaid.x; setp.eq.u32 q, r1, 1; vote.sync.any.pred p, q, -1;",
+        "setp.lt.u32 q, r0, 7; bar.red.or.pred p, 0, q;",
+        "ld.shared.u32 r1, [tile]; setp.eq.u32 p, r1, 0;",
+        "ld.shared.u32 r1, [tile]; shfl.sync.idx.b32 r1, r1, 0, 31, -1; setp.eq.u32 p, r1, 0;",
+    ] {
+        is_right(&branch(compare, "wgmma.fence.sync.aligned;"));
+    }
+}
+
 /// The end of the data is in the middle of a warp.
 const INDEX: &str =
     "mov.u32 r4, %ctaid.x; mov.u32 r5, %ntid.x; mov.u32 r0, %tid.x; mad.lo.u32 r1, r4, r5, r0; ld.param.u32 r2, [n];";

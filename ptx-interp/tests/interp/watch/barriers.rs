@@ -6,6 +6,9 @@ use ptx_interp::{FaultKind, Options};
 /// An mbarrier for one arrival, and where bytes can go.
 const BYTES: &str = ".shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar; mov.u32 %r1, tile; mov.u32 %r2, bar; mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;";
 
+/// `%p1` is true in warp 1, and the same in all lanes of a warp.
+const ONE_WARP: &str = "shr.u32 %r1, %t, 5; setp.eq.u32 %p1, %r1, 1; vote.sync.any.pred %p1, %p1, -1;";
+
 #[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
     case("W0301", (32, 1), "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0;", "@%p1 bra EVEN; bar.sync 0; bra DONE; EVEN: bar.sync 0; DONE:",
@@ -23,6 +26,17 @@ pub(super) const CASES: &[Case] = &[
         "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),
     case("W0306", (32, 1), "mov.b32 %r1, 0; setp.eq.u32 %p1, %t, 31;", "@%p1 exit; movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;",
         "movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1; @%p1 exit;"),
+    // One warp of a warpgroup goes its own way: before the others' instruction, instead of it, without it, behind all of them.
+    case("W0306", (128, 1), ONE_WARP, "@!%p1 bra A; wgmma.wait_group.sync.aligned 0; A: wgmma.wait_group.sync.aligned 0;",
+        "@!%p1 bra A; bar.warp.sync -1; A: wgmma.wait_group.sync.aligned 0;").on("sm_90a"),
+    case("W0306", (128, 1), ONE_WARP, "@!%p1 bra A; wgmma.fence.sync.aligned; bra B; A: wgmma.fence.sync.aligned; B:",
+        "@!%p1 bra A; bar.warp.sync -1; A: wgmma.fence.sync.aligned;").on("sm_90a"),
+    case("W0306", (128, 1), ONE_WARP, "wgmma.fence.sync.aligned; @%p1 bra A; wgmma.commit_group.sync.aligned; A: wgmma.wait_group.sync.aligned 0;",
+        "wgmma.fence.sync.aligned; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;").on("sm_90a"),
+    case("W0306", (256, 1), ONE_WARP, "wgmma.fence.sync.aligned; @!%p1 bra A; wgmma.commit_group.sync.aligned; A:",
+        "wgmma.fence.sync.aligned; setp.lt.u32 %p1, %t, 128; @!%p1 bra A; wgmma.commit_group.sync.aligned; A:").on("sm_90a"),
+    case("W0306", (128, 1), ONE_WARP, "@!%p1 bra A; setmaxnreg.dec.sync.aligned.u32 24; bra B; A: setmaxnreg.dec.sync.aligned.u32 32; B:",
+        "setmaxnreg.dec.sync.aligned.u32 24;").on("sm_90a"),
     case("W0307", (32, 1), "", "bar.warp.sync 0xffff;", "bar.warp.sync 0xffffffff;"),
     case("W0307", (32, 1), "", "shfl.sync.idx.b32 %r1, %t, 0, 31, 0xfffe;", "shfl.sync.idx.b32 %r1, %t, 0, 31, -1;"),
     // Lanes that have left, that the block does not have, that the mask does not name.
