@@ -127,7 +127,7 @@ impl ExecState<'_> {
     pub(super) fn bytes_at(&self, place: Place, lane: usize, size: u64) -> Option<&[u8]> {
         match place.space {
             Where::Global | Where::Generic => self.global.range(place.at, size),
-            Where::Shared => range(self.cluster.memory.get(place.rank)?, place.at, size),
+            Where::Shared | Where::Cluster => range(self.cluster.memory.get(place.rank)?, place.at, size),
             Where::Const => range(self.grid.constants, place.at, size),
             Where::Local => range(&self.warp.local[lane], place.at, size),
             Where::Param => range(&self.grid.params, place.at, size),
@@ -138,7 +138,7 @@ impl ExecState<'_> {
     fn bytes_at_mut(&mut self, place: Place, lane: usize, size: u64) -> Option<&mut [u8]> {
         match place.space {
             Where::Global | Where::Generic => self.global.range_mut(place.at, size),
-            Where::Shared => range_mut(self.cluster.memory.get_mut(place.rank)?, place.at, size),
+            Where::Shared | Where::Cluster => range_mut(self.cluster.memory.get_mut(place.rank)?, place.at, size),
             Where::Local => range_mut(&mut self.warp.local[lane], place.at, size),
             Where::Const | Where::Param => None,
         }
@@ -172,6 +172,7 @@ impl ExecState<'_> {
             return None;
         }
         let (space, at) = if space == Where::Generic { resolve(first) } else { (space, first) };
+        let space = if space.is_shared() { Where::Shared } else { space };
         let near = space == Where::Global || space == Where::Shared && at >> RANK == 0;
         near.then_some(Place { space, rank: self.block.rank, at })
     }
@@ -182,20 +183,20 @@ impl ExecState<'_> {
         if size.is_power_of_two() && address & (size - 1) != 0 {
             return Err(bounds::misaligned(size).at(address).lane(lane));
         }
-        let (space, at) = match space {
+        let (found, at) = match space {
             Where::Generic => resolve(address),
             Where::Param if address >= LOCAL_START => (Where::Local, address),
-            Where::Shared => (space, address & mask(32)),
+            Where::Shared | Where::Cluster => (Where::Shared, address & mask(32)),
             _ => (space, address),
         };
-        Ok(match space {
+        Ok(match found {
             Where::Shared => {
-                let (rank, at) = self.shared_place(at);
-                Place { space, rank, at }
+                let (rank, at) = self.shared_place_in(space, lane, at)?;
+                Place { space: found, rank, at }
             }
             // What lies below the local stack wraps around to where nothing is.
-            Where::Local => Place { space, rank: 0, at: at.wrapping_sub(LOCAL_START) },
-            _ => Place { space, rank: 0, at },
+            Where::Local => Place { space: found, rank: 0, at: at.wrapping_sub(LOCAL_START) },
+            _ => Place { space: found, rank: 0, at },
         })
     }
 
@@ -207,10 +208,19 @@ impl ExecState<'_> {
         }
     }
 
+    /// The same of an address in a space that an instruction names: `.shared` and `.shared::cta` are the block's own memory.
+    pub(super) fn shared_place_in(&self, space: Where, lane: usize, at: u64) -> Result<(usize, u64), Fault> {
+        let place = self.shared_place(at);
+        if space == Where::Shared && place.0 != self.block.rank {
+            return Err(bounds::foreign(place.0, self.map().shared(place.1)).at(at).lane(lane));
+        }
+        Ok(place)
+    }
+
     #[cold]
     fn outside(&self, place: Place, lane: usize, address: u64, size: u64) -> Fault {
         let has = match place.space {
-            Where::Shared => self.cluster.memory.get(place.rank).map_or(0, Vec::len),
+            Where::Shared | Where::Cluster => self.cluster.memory.get(place.rank).map_or(0, Vec::len),
             Where::Const => self.grid.constants.len(),
             Where::Local => self.warp.local[lane].len(),
             Where::Param => self.grid.params.len(),

@@ -9,6 +9,16 @@ pub(super) fn outside(space: &str, has: usize, size: u64) -> Fault {
     Fault::new(FaultKind::OutOfBounds, message).code(&codes::W0101)
 }
 
+/// An address of another block's shared memory in an instruction for the block's own.
+pub(super) fn foreign(rank: usize, name: Option<String>) -> Fault {
+    let message =
+        format!("an address in shared memory of block {rank} of the cluster, in an instruction for the block's own");
+    Fault::new(FaultKind::OutOfBounds, message)
+        .code(&codes::W0101)
+        .place(name)
+        .help("name the space of addresses that `mapa` gives: `.shared::cluster`, where the instruction has it; `.shared` is `.shared::cta`")
+}
+
 /// Bytes of global memory that no allocation holds; `near` is the one below, with its size.
 pub(super) fn unmapped(size: u64, address: u64, near: Option<(u64, usize)>) -> Fault {
     let near = match near {

@@ -240,6 +240,12 @@ impl Shared {
         })
     }
 
+    /// The lanes of a warp, named by its block's rank and its number, that wait for a phase of an mbarrier.
+    pub(super) fn waiting_lanes(&self, place: MbarrierPlace, (rank, warp): (usize, u32)) -> u32 {
+        let own = self.waiters.iter().filter(|w| w.place == place && (w.who.rank, w.who.warp) == (rank, warp));
+        own.fold(0, |lanes, waiter| lanes | waiter.who.lanes)
+    }
+
     /// Number of threads that wait for an mbarrier, and the block and warp of the first.
     pub(super) fn waiters_of(&self, place: (usize, u64)) -> (u32, Option<(usize, u32)>) {
         let mut all = self.waiters.iter().filter(|w| w.place == place).map(|w| w.who);

@@ -19,7 +19,7 @@ impl Map<'_> {
     /// Name of a place in a space that all threads see alike.
     pub(super) fn name_of(self, place: Place) -> Option<String> {
         match place.space {
-            Where::Shared => self.shared(place.at),
+            Where::Shared | Where::Cluster => self.shared(place.at),
             Where::Global | Where::Generic => self.global(place.at),
             Where::Const => self.constant(place.at),
             Where::Param => near(&self.names(self.grid.entry)?.params, place.at),

@@ -20,7 +20,10 @@ pub(super) const RANK: u32 = 24;
 pub(super) enum Where {
     Generic,
     Global,
+    /// The block's own shared memory: `.shared`, `.shared::cta`.
     Shared,
+    /// That of any block of the cluster: `.shared::cluster`. The address says of which.
+    Cluster,
     Const,
     Local,
     Param,
@@ -36,14 +39,18 @@ impl Where {
             ("local", Where::Local),
             ("param", Where::Param),
         ];
-        let name = modifier.unwrap_or("").split("::").next().unwrap_or("");
+        let name = modifier.unwrap_or("");
+        if name == "shared::cluster" {
+            return Where::Cluster;
+        }
+        let name = name.split("::").next().unwrap_or("");
         NAMES.iter().find(|(n, _)| *n == name).map_or(Where::Generic, |(_, space)| *space)
     }
 
     fn window(self) -> u64 {
         match self {
             Where::Local => LOCAL << WINDOW,
-            Where::Shared => SHARED << WINDOW,
+            Where::Shared | Where::Cluster => SHARED << WINDOW,
             Where::Const => CONST << WINDOW,
             Where::Param => PARAM << WINDOW,
             Where::Generic | Where::Global => 0,
@@ -58,6 +65,11 @@ impl Where {
     /// The address in this space of a generic one.
     pub(super) fn local_to(self, address: u64) -> u64 {
         address.wrapping_sub(self.window())
+    }
+
+    /// Returns true for shared memory, of the block or of the cluster.
+    pub(super) fn is_shared(self) -> bool {
+        matches!(self, Where::Shared | Where::Cluster)
     }
 
     /// Returns true if an address in this space means other bytes in every thread.
@@ -75,7 +87,7 @@ impl Where {
         match self {
             Where::Generic => "generic",
             Where::Global => "global",
-            Where::Shared => "shared",
+            Where::Shared | Where::Cluster => "shared",
             Where::Const => "const",
             Where::Local => "local",
             Where::Param => "param",
@@ -118,7 +130,7 @@ pub(super) fn function_at(address: u64) -> Option<usize> {
     if offset % 16 == 0 { (offset / 16).checked_sub(1).map(|f| f as usize) } else { None }
 }
 
-/// Place of the bytes of an access.
+/// Place of the bytes of an access. Its space is never `Where::Cluster`: the rank says whose shared memory it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub space: Where,

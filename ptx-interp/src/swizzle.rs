@@ -27,17 +27,38 @@ pub(super) struct Descriptor {
     pub swizzle: Swizzle,
 }
 
+/// Bits that hold no field: beside the start, the leading and the stride offset, and before the swizzle. They must be 0.
+const BESIDE: u64 = 0b11 << 14 | 0b11 << 30;
+const WGMMA_RESERVED: u64 = BESIDE | 0b111 << 46 | 0x3ff << 52;
+const TCGEN05_RESERVED: u64 = BESIDE | 0xff << 53;
+/// Bits 46 to 48 of a descriptor of `tcgen05`, and the value that they must have.
+const VERSION: (u64, u64) = (0b111 << 46, 0b001 << 46);
+
+/// Objects to bits that must be 0.
+fn check_reserved(bits: u64, reserved: u64) -> Result<(), String> {
+    match bits & reserved {
+        0 => Ok(()),
+        set => {
+            let first = set.trailing_zeros();
+            Err(format!(
+                "a matrix descriptor ({bits:#018x}) with bit {first} set, which must be 0: keep 14 bits of each address and offset, in units of 16 bytes"
+            ))
+        }
+    }
+}
+
 /// The addresses that a descriptor can say.
 const WINDOW: u64 = 0x3_ffff;
 
 impl Descriptor {
-    /// A descriptor of `wgmma`.
-    pub(super) fn wgmma(bits: u64) -> Descriptor {
+    /// A descriptor of `wgmma`, unless bits are set that must not be.
+    pub(super) fn wgmma(bits: u64) -> Result<Descriptor, String> {
         const MODES: [Swizzle; 4] = [Swizzle::None, Swizzle::B128, Swizzle::B64, Swizzle::B32];
-        Descriptor::new(bits, MODES[(bits >> 62) as usize])
+        check_reserved(bits, WGMMA_RESERVED)?;
+        Ok(Descriptor::new(bits, MODES[(bits >> 62) as usize]))
     }
 
-    /// A descriptor of `tcgen05.mma` and `tcgen05.cp`, unless its swizzle does not exist.
+    /// A descriptor of `tcgen05.mma` and `tcgen05.cp`, unless its swizzle does not exist, or bits have not the value that they must have.
     pub(super) fn tcgen05(bits: u64) -> Result<Descriptor, String> {
         let swizzle = match bits >> 61 {
             0 => Swizzle::None,
@@ -47,6 +68,13 @@ impl Descriptor {
             6 => Swizzle::B32,
             mode => return Err(format!("a matrix descriptor with swizzle mode {mode}; 0, 1, 2, 4 and 6 exist")),
         };
+        if bits & VERSION.0 != VERSION.1 {
+            let has = bits >> 46 & 0b111;
+            return Err(format!(
+                "a matrix descriptor ({bits:#018x}) whose bits 46 to 48 are {has:#05b}; `tcgen05` needs 0b001 there"
+            ));
+        }
+        check_reserved(bits, TCGEN05_RESERVED)?;
         Ok(Descriptor::new(bits, swizzle))
     }
 

@@ -120,11 +120,13 @@ fn bulk(site: &Site) -> Decoded {
     let modifiers: Vec<_> =
         site.modifiers.iter().copied().filter(|m| Where::from_modifier(Some(m)) != Where::Generic).collect();
     let [to, from] = modifiers[..] else { return Err(format!("a bulk copy between {modifiers:?}")) };
+    let (to, from) = (Where::from_modifier(Some(to)), Where::from_modifier(Some(from)));
     let copy = Bulk {
-        to: site.address(0, Where::from_modifier(Some(to)))?,
-        from: site.address(1, Where::from_modifier(Some(from)))?,
+        to: site.address(0, to)?,
+        from: site.address(1, from)?,
         size: required(site, "size")?,
-        mbar: site.named("mbar").map(|at| site.address(at, Where::Shared)).transpose()?,
+        // It lies in the memory that the bytes come to.
+        mbar: site.named("mbar").map(|at| site.address(at, to)).transpose()?,
         blocks: site.named("mask").or(site.named("mask32")).filter(|_| !masked).map(|at| site.src(at)).transpose()?,
         written: site.named("mask").filter(|_| masked).map(|at| site.src(at)).transpose()?,
         ignored: match ends("left", "right").filter(|_| ignoring) {
@@ -148,9 +150,9 @@ impl Bulk {
         }
         aligned(to, 16, lane)?;
         aligned(from, 16, lane)?;
-        let mbar = self.mbar.map(|m| m.lane(ctx, lane));
-        if let Some(mbar) = mbar {
-            ctx.completes_on(Where::Shared, lane, mbar)?;
+        let (to, mbar) = ((self.to.space, to), self.mbar.map(|mbar| (mbar.space, mbar.lane(ctx, lane))));
+        if let Some((space, mbar)) = mbar {
+            ctx.completes_on(space, lane, mbar)?;
         }
         let mut bytes = Vec::new();
         for piece in (0..size).step_by(16) {
@@ -161,7 +163,7 @@ impl Bulk {
         let blocks = ctx.fetch_lane(blocks, lane);
         // The same offsets in every block: their shared windows.
         for rank in (0..32).filter(|rank| blocks >> rank & 1 == 1) {
-            let there = |at: u64| (rank + 1) << RANK | resolve(at).1 & mask(RANK);
+            let there = |(_, at): (Where, u64)| (Where::Cluster, (rank + 1) << RANK | resolve(at).1 & mask(RANK));
             self.deliver(ctx, lane, there(to), mbar.map(there), &bytes)?;
         }
         Ok(())
@@ -183,19 +185,26 @@ impl Bulk {
         Ok(bytes)
     }
 
-    fn deliver(&self, ctx: &mut Ctx, lane: usize, to: u64, mbar: Option<u64>, bytes: &[u8]) -> Result<(), Fault> {
-        if let Some(mbar) = mbar {
-            ctx.completes_on(Where::Shared, lane, mbar)?;
+    fn deliver(
+        &self,
+        ctx: &mut Ctx,
+        lane: usize,
+        (space, to): (Where, u64),
+        mbar: Option<(Where, u64)>,
+        bytes: &[u8],
+    ) -> Result<(), Fault> {
+        if let Some((space, mbar)) = mbar {
+            ctx.completes_on(space, lane, mbar)?;
         }
         let written = self.written.map_or(u64::MAX, |mask| ctx.fetch_lane(mask, lane));
         for (i, piece) in bytes.chunks(16).enumerate() {
-            let there = ctx.bytes_mut(self.to.space, lane, to.wrapping_add(16 * i as u64), 16)?;
+            let there = ctx.bytes_mut(space, lane, to.wrapping_add(16 * i as u64), 16)?;
             for (at, (old, new)) in there.iter_mut().zip(piece).enumerate() {
                 *old = if written >> at & 1 == 1 { *new } else { *old };
             }
         }
-        if let Some(mbar) = mbar {
-            ctx.change_mbarrier((Where::Shared, lane, mbar), |m| m.expect(-(bytes.len() as i64)))?;
+        if let Some((space, mbar)) = mbar {
+            ctx.change_mbarrier((space, lane, mbar), |m| m.expect(-(bytes.len() as i64)))?;
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ fn try_cancel(site: &Site) -> Decoded {
             for rank in ranks {
                 let there = |at: u64| resolve(at).1 & mask(RANK) | rank << RANK;
                 let (to, mbar, space) =
-                    if everywhere { (there(to), there(mbar), Where::Shared) } else { (to, mbar, space) };
+                    if everywhere { (there(to), there(mbar), Where::Cluster) } else { (to, mbar, space) };
                 ctx.bytes_mut(space, lane, to, BYTES)?.fill(0);
                 ctx.change_mbarrier((space, lane, mbar), |m| m.expect(-(BYTES as i64)))?;
             }

@@ -111,11 +111,11 @@ impl ExecState<'_> {
     /// Which block's shared memory an mbarrier is in, and where.
     pub(super) fn mbarrier_place(&self, space: Where, lane: usize, at: u64) -> Result<MbarrierPlace, Fault> {
         let (found, near) = if space == Where::Generic { resolve(at) } else { (space, at) };
-        if found != Where::Shared {
+        if !found.is_shared() {
             let message = "an mbarrier at an address that is not in shared memory";
             return Err(Fault::new(FaultKind::BadAccess, message).code(&codes::W0411).at(at).lane(lane));
         }
-        Ok(self.shared_place(near & mask(32)))
+        self.shared_place_in(space, lane, near & mask(32))
     }
 
     /// Objects to the end of an mbarrier for which threads wait.

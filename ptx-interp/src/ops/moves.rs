@@ -131,7 +131,11 @@ fn isspacep(site: &Site) -> Decoded {
             let (found, at) = resolve(a[lane]);
             // The parameters of a kernel stand in global memory.
             let global = space == Where::Global && found == Where::Param;
-            u64::from(global || found == space && (!own || at >> RANK == 0 || at >> RANK == rank))
+            u64::from(
+                global
+                    || (found == space || found.is_shared() && space.is_shared())
+                        && (!own || at >> RANK == 0 || at >> RANK == rank),
+            )
         });
         Ok(Flow::Next)
     }))
@@ -139,7 +143,7 @@ fn isspacep(site: &Site) -> Decoded {
 
 /// The same shared address in another block of the cluster.
 fn mapa(site: &Site) -> Decoded {
-    let window = if space(site) == Where::Shared { 0 } else { Where::Shared.to_generic(0) };
+    let window = if space(site).is_shared() { 0 } else { Where::Shared.to_generic(0) };
     let ty = written(site)?;
     let (dst, a, b) = (site.destination(site.operand(0), ty)?, site.source(site.operand(1), ty)?, site.src(2)?);
     Ok(Box::new(move |ctx, group| {

@@ -126,7 +126,7 @@ fn bulk(site: &Site) -> Decoded {
     let to = site.address(0, *spaces.first().ok_or("a bulk reduction without a space")?)?;
     let from = site.address(1, Where::Shared)?;
     let size = site.src(site.named("size").ok_or("a bulk reduction without a size")?)?;
-    let mbar = mbarrier(site, Where::Shared)?;
+    let mbar = mbarrier(site, spaces[0])?;
     let (update, step) = (Update::new(kind, ty), ty.bytes());
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {

@@ -135,7 +135,7 @@ impl Ctx<'_> {
 fn commit(site: &Site) -> Decoded {
     site.accept(&["mbarrier::arrive::one", "multicast::cluster", "multicast::cluster::32b"]);
     site.accept(&["sync_restrict::shared::read::mma::a"]);
-    let space = if site.is("shared::cluster") { Where::Shared } else { Where::Generic };
+    let space = if site.is("shared::cluster") { Where::Cluster } else { Where::Generic };
     let pairs = pairs(site);
     let mbar = site.address(site.named("mbar").ok_or("no mbarrier")?, space)?;
     let blocks = site.named("cta_mask").map(|at| site.src(at)).transpose()?;
@@ -153,9 +153,9 @@ fn commit(site: &Site) -> Decoded {
             for rank in (0..32).filter(|rank| blocks >> rank & 1 == 1) {
                 // The same offset in every block: its window of shared memory.
                 let there = (rank + 1) << RANK | resolve(at).1 & mask(RANK);
-                let object = ctx.mbarrier_place(Where::Shared, lane, there)?;
+                let object = ctx.mbarrier_place(Where::Cluster, lane, there)?;
                 ctx.hand_over(lane, Actor::Tensor, object);
-                ctx.change_mbarrier((Where::Shared, lane, there), |m| m.arrive(1))?;
+                ctx.change_mbarrier((Where::Cluster, lane, there), |m| m.arrive(1))?;
             }
         }
         Ok(Flow::Next)

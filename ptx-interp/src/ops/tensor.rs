@@ -111,13 +111,15 @@ impl Copy {
             (true, Some(address)) => Some(site.source(address, Type::find("b64").ok_or("no type .b64")?)?),
             _ => None,
         };
+        let space = if site.modifiers.contains(&"shared::cluster") { Where::Cluster } else { Where::Shared };
         Ok(Copy {
             map: site.address(map, Where::Generic)?,
             instead,
             coordinates: words(site, coordinates, "b32")?,
             walk: way(site)?,
-            shared: site.address(shared, Where::Shared)?,
-            mbar: site.named("mbar").map(|at| site.address(at, Where::Shared)).transpose()?,
+            shared: site.address(shared, space)?,
+            // It lies in the memory that the tile comes to.
+            mbar: site.named("mbar").map(|at| site.address(at, space)).transpose()?,
             blocks: blocks.map(|at| site.src(at)).transpose()?,
             reduction: reduction(site),
         })
@@ -161,15 +163,15 @@ impl Copy {
             self.starts_inside(ctx, lane, &map)?;
             return self.store(ctx, lane, &map, &rows, shared);
         };
-        let mbar = mbar.lane(ctx, lane);
-        ctx.completes_on(Where::Shared, lane, mbar)?;
+        let to = [(self.shared.space, shared), (mbar.space, mbar.lane(ctx, lane))];
+        ctx.completes_on(to[1].0, lane, to[1].1)?;
         let pieces = load(ctx, lane, &map, &rows)?;
-        let Some(blocks) = self.blocks else { return deliver(ctx, lane, &map, &rows, (shared, mbar), &pieces) };
+        let Some(blocks) = self.blocks else { return deliver(ctx, lane, &map, &rows, to, &pieces) };
         let blocks = ctx.fetch_lane(blocks, lane);
         // The same offsets in every block: their shared windows.
         for rank in (0..32).filter(|rank| blocks >> rank & 1 == 1) {
-            let there = |at: u64| (rank + 1) << RANK | resolve(at).1 & mask(RANK);
-            deliver(ctx, lane, &map, &rows, (there(shared), there(mbar)), &pieces)?;
+            let there = |(_, at): (Where, u64)| (Where::Cluster, (rank + 1) << RANK | resolve(at).1 & mask(RANK));
+            deliver(ctx, lane, &map, &rows, to.map(there), &pieces)?;
         }
         Ok(())
     }
@@ -280,23 +282,23 @@ fn deliver(
     lane: usize,
     map: &TensorMap,
     rows: &Rows,
-    (shared, mbar): (u64, u64),
+    [(space, shared), (mbar_space, mbar)]: [(Where, u64); 2],
     pieces: &[u8],
 ) -> Result<(), Fault> {
-    ctx.completes_on(Where::Shared, lane, mbar)?;
+    ctx.completes_on(mbar_space, lane, mbar)?;
     let row = (rows.count as u64 * rows.shared) as usize;
     let step = if map.swizzle == Swizzle::B128Atom32Flip8 { 8 } else { 16 };
     for (i, bytes) in (0..).zip(pieces.chunks(row.max(1))) {
         for (j, part) in (0..).zip(bytes.chunks(step as usize)) {
             let at = map.swizzle.apply(shared.wrapping_add(i * rows.pitch + step * j));
-            ctx.bytes_mut(Where::Shared, lane, at, part.len() as u64)?.copy_from_slice(part);
+            ctx.bytes_mut(space, lane, at, part.len() as u64)?.copy_from_slice(part);
             if let Some(observer) = ctx.observer {
                 observer.note_tile(ctx, at, map.swizzle);
             }
         }
     }
     let bytes = rows.bytes() as i64;
-    ctx.change_mbarrier((Where::Shared, lane, mbar), |m| m.expect(-bytes))?;
+    ctx.change_mbarrier((mbar_space, lane, mbar), |m| m.expect(-bytes))?;
     Ok(())
 }
 

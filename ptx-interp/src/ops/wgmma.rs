@@ -184,7 +184,7 @@ impl Product {
 /// A matrix that a descriptor describes.
 fn read(ctx: &Ctx, descriptor: u64, shape: Shape) -> Result<Lines, Fault> {
     let Shape { element, lines, depth, major } = shape;
-    let descriptor = Descriptor::wgmma(descriptor);
+    let descriptor = Descriptor::wgmma(descriptor).map_err(Fault::undefined)?;
     let bits = element.bits() as usize;
     let (along, across) = if major == Major::K { (depth, lines) } else { (lines, depth) };
     let pieces = (along * bits).div_ceil(128);

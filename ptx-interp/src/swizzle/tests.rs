@@ -45,7 +45,7 @@ fn every_swizzle_is_its_own_inverse() {
 #[test]
 fn the_layouts_of_the_manual() {
     let descriptor = |mode: u64, leading: u64, stride: u64| {
-        Descriptor::wgmma(mode << 62 | (stride >> 4) << 32 | (leading >> 4) << 16 | 1024 >> 4)
+        Descriptor::wgmma(mode << 62 | (stride >> 4) << 32 | (leading >> 4) << 16 | 1024 >> 4).unwrap()
     };
     let flat = |d: Descriptor, major, line, piece| {
         let unswizzled = d.piece(major, line, piece);
@@ -71,7 +71,8 @@ fn the_layouts_of_the_manual() {
 
 #[test]
 fn descriptors_of_tcgen05() {
-    let modes: Vec<_> = (0..8u64).map(|mode| Descriptor::tcgen05(mode << 61).ok().map(|d| d.swizzle)).collect();
+    let modes: Vec<_> =
+        (0..8u64).map(|mode| Descriptor::tcgen05(mode << 61 | 1 << 46).ok().map(|d| d.swizzle)).collect();
     let expected = [
         Some(Swizzle::None),
         Some(Swizzle::B128Atom32),
@@ -83,6 +84,22 @@ fn descriptors_of_tcgen05() {
         None,
     ];
     assert_eq!(modes, expected);
-    let all = Descriptor::tcgen05(0x1234 << 32 | 0x0567 << 16 | 0x0089 | 5 << 49).unwrap();
+    let all = Descriptor::tcgen05(0x1234 << 32 | 0x0567 << 16 | 0x0089 | 1 << 46 | 5 << 49).unwrap();
     assert_eq!((all.start, all.leading, all.stride, all.base), (0x890, 0x5670, 0x12340, 5));
+}
+
+#[test]
+fn every_bit_without_a_field_has_one_value() {
+    let reads: [(fn(u64) -> Result<Descriptor, String>, u64, &[std::ops::Range<u32>]); 2] = [
+        (Descriptor::wgmma, 0, &[14..16, 30..32, 46..49, 52..62]),
+        (Descriptor::tcgen05, 1 << 46, &[14..16, 30..32, 46..49, 53..61]),
+    ];
+    for (read, fixed, reserved) in reads {
+        let right = 2 << 62 | 0x3fff << 32 | 0x3fff << 16 | 0x3fff | 7 << 49 | fixed;
+        assert!(read(right).is_ok());
+        for bit in 0..64 {
+            let refused = reserved.iter().any(|range| range.contains(&bit));
+            assert!(read(right ^ 1 << bit).is_err() == refused || bit > 60, "{bit}");
+        }
+    }
 }

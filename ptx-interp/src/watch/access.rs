@@ -121,7 +121,7 @@ impl Watch {
     pub(super) fn mark(&self, exec: &mut ExecState, place: Place, group: u32, size: u64) {
         match place.space {
             Where::Global | Where::Generic => exec.global.mark(place.at, size),
-            Where::Shared => {
+            Where::Shared | Where::Cluster => {
                 let len = exec.cluster.memory.get(place.rank).map_or(0, Vec::len) as u64;
                 let blocks = ClusterWatch::of_mut(&mut exec.cluster.kept);
                 if let Some(block) = blocks.and_then(|watch| watch.blocks.get_mut(place.rank)) {
@@ -251,7 +251,7 @@ impl Watch {
                 let (kept, at) = exec.global.kept(place.at)?;
                 Some((RefMut::filter_map(kept.borrow_mut(), |kept| kept.get_or_default()).ok()?, at))
             }
-            Where::Shared => {
+            Where::Shared | Where::Cluster => {
                 Some((ClusterWatch::of(&exec.cluster.kept)?.blocks.get(place.rank)?.shadow.borrow_mut(), place.at))
             }
             _ => None,
@@ -308,7 +308,7 @@ impl Watch {
         let Touch { place, size, .. } = *touch;
         match place.space {
             Where::Global | Where::Generic => exec.global.unwritten(place.at, size),
-            Where::Shared => {
+            Where::Shared | Where::Cluster => {
                 let block = ClusterWatch::of(&exec.cluster.kept).and_then(|watch| watch.blocks.get(place.rank));
                 block.and_then(|block| block.written.missing(place.at, size))
             }

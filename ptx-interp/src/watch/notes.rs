@@ -136,7 +136,7 @@ fn fills(inst: &Inst) -> bool {
     let space = |m: &str| Where::from_modifier(Some(m)) != Where::Generic;
     let named = inst.slots.iter().flatten().map(|m| m.text).find(|m| space(m));
     inst.row.is_some_and(|row| STORES.contains(&row.opcode()))
-        && named.is_none_or(|m| Where::from_modifier(Some(m)) == Where::Shared)
+        && named.is_none_or(|m| Where::from_modifier(Some(m)).is_shared())
 }
 
 fn registers(operand: &Operand, found: &mut impl FnMut(RegId)) {

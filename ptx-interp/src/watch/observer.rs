@@ -110,7 +110,7 @@ impl Observer for Watch {
         blocks: &[(Block, Vec<Warp>)],
     ) -> Reasons {
         let watch = ClusterWatch::of(&shared.kept);
-        watch.map_or_else(Reasons::default, |watch| findings::phase::reasons(listing, watch, phase, blocks))
+        watch.map_or_else(Reasons::default, |watch| findings::phase::reasons(listing, (watch, shared), phase, blocks))
     }
 
     fn fork(&self) -> Box<dyn Observer> {

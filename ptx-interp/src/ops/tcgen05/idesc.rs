@@ -70,6 +70,17 @@ impl Kind {
         !self.scales.is_empty()
     }
 
+    /// The bits of a descriptor that must be 0.
+    fn reserved(&self) -> u32 {
+        const SATURATE: u32 = 1 << 3;
+        match (self.scaled(), self.bits) {
+            (true, 4) => 0x0700_004b | 1 << 12,
+            (true, _) => 0x0700_004b | 1 << 31,
+            (false, _) if self.integer() => 0x2080_0040,
+            (false, _) => 0x2080_0040 | SATURATE,
+        }
+    }
+
     /// Returns true if it is of integers.
     pub(super) fn integer(&self) -> bool {
         self.results.first().is_some_and(|(_, result)| *result == Result::S32)
@@ -125,7 +136,7 @@ impl Idesc {
     pub(super) fn new(word: u32, form: &Form) -> std::result::Result<Idesc, Fault> {
         let field = |at: u32, bits: u32| word >> at & ((1 << bits) - 1);
         let kind = form.kind;
-        let reserved = if kind.scaled() { 0x0700_004b } else { 0x2080_0040 };
+        let reserved = kind.reserved();
         if word & reserved != 0 {
             return refuse(form, format!("the bits {:#x}, which must be 0 ({word:#010x})", word & reserved));
         }
@@ -286,6 +297,24 @@ mod tests {
         assert!(why(1 << 31 | 1 << 7 | 1 << 10 | 1 << 23 | 1 << 17 | 1 << 27, &form(":mxf4")).contains("K = 96"));
         assert!(why(1 << 7 | 1 << 10 | 1 << 17 | 1 << 27, &form(":mxf4")).contains("ue4m3"));
         assert!(why(1 << 17 | 1 << 27, &form("mxf8f6f4")).contains("ue4m3"));
+    }
+
+    #[test]
+    fn every_bit_without_a_field_is_zero() {
+        let mxf4 = 1 << 7 | 1 << 10 | 16 << 17 | 1 << 23 | 1 << 27;
+        for (form, right, reserved) in [
+            (F16, shape(128, 16), &[3, 6, 23, 29][..]),
+            (form(":f8f6f4"), shape(128, 16), &[3, 6, 23, 29]),
+            (form("i8"), shape(128, 16) + (1 << 4), &[6, 23, 29]),
+            (form(":mxf4"), mxf4, &[0, 1, 3, 6, 12, 24, 25, 26]),
+            (form("mxf8f6f4"), 16 << 17 | 1 << 23 | 1 << 27, &[0, 1, 3, 6, 24, 25, 26, 31]),
+        ] {
+            assert!(Idesc::new(right, &form).is_ok(), "{}", form.kind.name);
+            for bit in reserved {
+                let why = Idesc::new(right | 1 << bit, &form).unwrap_err().message;
+                assert!(why.contains("must be 0"), "{} {bit}: {why}", form.kind.name);
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{party, triple};
 use crate::block::Block;
+use crate::cluster::Shared;
 use crate::fault::Party;
 use crate::kept::MbarrierPlace;
 use crate::listing::Listing;
@@ -19,7 +20,7 @@ const MOST: usize = 4;
 /// The reasons for which the running phase of the mbarrier at a place is open.
 pub(in crate::watch) fn reasons(
     listing: &Listing,
-    watch: &ClusterWatch,
+    (watch, shared): (&ClusterWatch, &Shared),
     (place, state): (MbarrierPlace, Mbarrier),
     blocks: &[(Block, Vec<Warp>)],
 ) -> Reasons {
@@ -32,7 +33,9 @@ pub(in crate::watch) fn reasons(
     if nobody {
         parties.extend(party(listing, phases.init, "nobody has arrived since it was initialized here".into()));
     }
-    Reasons { parties, help: help(history, state, nobody) }
+    let help =
+        missed(phases, state, |came| waits(shared, place, blocks, came)).or_else(|| help(history, state, nobody));
+    Reasons { parties, help }
 }
 
 /// Arrivals at an mbarrier in its running phase.
@@ -90,6 +93,32 @@ fn whereabouts(blocks: &[(Block, Vec<Warp>)], came: &Came) -> Vec<(u32, [u32; 3]
     let gone = (ended > 0).then(|| (came.pc, came.block, owe(ended, "from here; they have ended")));
     let here = found.into_iter().map(|(pc, count)| (pc, came.block, owe(count, "they are here")));
     here.chain(gone).collect()
+}
+
+/// Returns true if a warp that came to an mbarrier waits for it now, with all lanes that came.
+fn waits(shared: &Shared, place: MbarrierPlace, blocks: &[(Block, Vec<Warp>)], came: &Came) -> bool {
+    let rank = blocks.iter().find(|(block, _)| block.id == came.block).map(|(block, _)| block.rank);
+    rank.is_some_and(|rank| came.lanes & !shared.waiting_lanes(place, (rank, came.warp)) == 0)
+}
+
+/// The help where a phase is complete and nothing has come since: the wait may be for the phase before.
+fn missed(phases: &Phases, state: Mbarrier, waits: impl Fn(&Came) -> bool) -> Option<String> {
+    let (history, (missing, bytes)) = (&phases.history, state.open());
+    if phases.count == 0 || !history.now.is_empty() || missing == 0 || bytes != 0 {
+        return None;
+    }
+    let (now, before) = (state.parity, state.parity ^ 1);
+    let complete =
+        format!("the phase of parity {before} is complete, and nothing has arrived in the one of parity {now}");
+    let mut arrived = history.before.iter().filter(|came| came.arrivals > 0).peekable();
+    Some(match arrived.peek().is_some() && arrived.all(waits) {
+        true => format!(
+            "{complete}: all who arrived wait here, for the wrong parity; wait for {before}, and let the parity turn over after each phase"
+        ),
+        false => format!(
+            "{complete}: wait for parity {before} if the phase before is meant, or let {missing} more threads arrive"
+        ),
+    })
 }
 
 fn help(history: &History, state: Mbarrier, nobody: bool) -> Option<String> {

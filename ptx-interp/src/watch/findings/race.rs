@@ -79,7 +79,7 @@ const TOO_EARLY: Verdict = Verdict {
 /// The finding about an access and an earlier one.
 pub(in crate::watch) fn found(exec: &ExecState, watch: &Watch, touch: &Touch, clash: &Clash) -> Fault {
     let verdict = verdict(touch, clash, exec.role());
-    let lane = touch.lanes.trailing_zeros() as usize % 32;
+    let lane = accuser(touch, watch, exec, clash.other);
     let now = match (exec.role().act, touch.writes) {
         (Act::Async { .. }, true) => "asynchronous write",
         (_, true) => "write",
@@ -121,6 +121,14 @@ fn completes_on(exec: &ExecState, watch: &Watch, other: Event) -> Option<String>
     let found = cluster.phases.iter().find(|((rank, _), phases)| of_block(*rank) && phases.agent == other.lanes);
     let ((_, at), _) = found?;
     Some(format!("{} of block {}", exec.map().shared(*at)?, triple(watch.id(number))))
+}
+
+/// The lane that accesses now: of several that access the same bytes together, none that made the other access itself.
+fn accuser(touch: &Touch, watch: &Watch, exec: &ExecState, other: Event) -> usize {
+    let own = watch.place(other.warp) == (watch.number(exec.block.id), exec.warp.index);
+    let others = if own && other.actor() == Actor::Thread { touch.lanes & !other.lanes } else { touch.lanes };
+    let lanes = if others == 0 { touch.lanes } else { others };
+    lanes.trailing_zeros() as usize % 32
 }
 
 /// The other access, as one of somebody else: of several lanes, not that which accesses now.
