@@ -87,12 +87,17 @@ fn transfers() {
         "swizzle mode 3",
     );
     says(
-        &one("mov.u64 %d1, 0x3fff; tcgen05.cp.cta_group::1.128x128b [%tm], %d1;"),
+        &one("mov.u64 %d1, 0x4000004000000000; tcgen05.cp.cta_group::1.128x128b [%tm], %d1;"),
+        FaultKind::Undefined,
+        "whose bits 46 to 48 are 0b000",
+    );
+    says(
+        &one("mov.u64 %d1, 0x400000003fff; tcgen05.cp.cta_group::1.128x128b [%tm], %d1;"),
         FaultKind::OutOfBounds,
         "a matrix in shared memory that goes beyond",
     );
     says(
-        &one("mov.u64 %d1, 0; add.u32 %r1, %tm, 0x10000; tcgen05.cp.cta_group::1.128x128b [%r1], %d1;"),
+        &one("mov.u64 %d1, 0x400000000000; add.u32 %r1, %tm, 0x10000; tcgen05.cp.cta_group::1.128x128b [%r1], %d1;"),
         FaultKind::OutOfBounds,
         "lane 128 of tensor memory",
     );
@@ -107,7 +112,8 @@ fn product(idesc: u32, a: u64, b: u64, d: u32) -> Fault {
 }
 
 const IDESC: u32 = 8 << 24 | 2 << 17 | 1 << 4;
-const K_MAJOR: u64 = 2 << 61 | 64 << 32;
+const FIXED: u64 = 1 << 46;
+const K_MAJOR: u64 = 2 << 61 | 64 << 32 | FIXED;
 
 #[test]
 fn products() {
@@ -115,23 +121,30 @@ fn products() {
     says(&product(0, K_MAJOR, K_MAJOR, 0), FaultKind::Undefined, "M = 0; this instruction takes [64, 128]");
     says(&product(u32::MAX, K_MAJOR, K_MAJOR, 0), FaultKind::Undefined, "which must be 0");
     says(&product(IDESC, 7 << 61, K_MAJOR, 0), FaultKind::Undefined, "swizzle mode 7");
+    says(&product(IDESC, K_MAJOR, K_MAJOR ^ FIXED, 0), FaultKind::Undefined, "`tcgen05` needs 0b001 there");
+    says(&product(IDESC, K_MAJOR | 1 << 15, K_MAJOR, 0), FaultKind::Undefined, "with bit 15 set, which must be 0");
     says(&product(IDESC, K_MAJOR, K_MAJOR | 1 << 52, 0), FaultKind::Undefined, "it exists on sm_103a");
-    says(&product(IDESC | 1 << 15, 1 << 61, K_MAJOR, 0), FaultKind::Undefined, "a transposed matrix of f16");
+    says(&product(IDESC | 1 << 15, 1 << 61 | FIXED, K_MAJOR, 0), FaultKind::Undefined, "a transposed matrix of f16");
     says(
-        &product(IDESC, 6 << 61 | 1, K_MAJOR, 0),
+        &product(IDESC, 6 << 61 | 1 | FIXED, K_MAJOR, 0),
         FaultKind::Undefined,
         "rows of 32 bytes at 0x10, where B32 swizzle leaves 16",
     );
-    says(&product(IDESC, K_MAJOR, 2 << 61 | 0x3fff << 32, 0), FaultKind::OutOfBounds, "a matrix in shared memory");
+    says(
+        &product(IDESC, K_MAJOR, 2 << 61 | 0x3fff << 32 | FIXED, 0),
+        FaultKind::OutOfBounds,
+        "a matrix in shared memory",
+    );
     says(&product(IDESC, K_MAJOR, K_MAJOR, 500), FaultKind::OutOfBounds, "column 512");
     says(&product(IDESC, K_MAJOR, K_MAJOR, 16 << 16), FaultKind::Misaligned, "D in tensor memory from lane 16 on");
-    let metadata = "mov.u64 %d1, 0; mov.u32 %r1, 0x08040014; setp.eq.u32 %p1, %t, 0; add.u32 %r3, %tm, 64;
+    let metadata = "mov.u64 %d1, 0x400000000000; mov.u32 %r1, 0x08040014; setp.eq.u32 %p1, %t, 0; add.u32 %r3, %tm, 64;
         tcgen05.mma.sp.cta_group::1.kind::f16 [%tm], %d1, %d1, [%r3], %r1, %p1;";
     says(&one(metadata), FaultKind::Undefined, "sparsity metadata of 0000");
-    let apart = "mov.u64 %d1, 0; mov.u32 %r1, 0x04040010; setp.eq.u32 %p1, %t, 0; add.u32 %r3, %tm, 0x100000;
+    let apart =
+        "mov.u64 %d1, 0x400000000000; mov.u32 %r1, 0x04040010; setp.eq.u32 %p1, %t, 0; add.u32 %r3, %tm, 0x100000;
         tcgen05.mma.cta_group::1.kind::f16 [%tm], [%r3], %d1, %r1, %p1;";
     says(&one(apart), FaultKind::Misaligned, "A in tensor memory from lane 16 on, D from lane 0");
-    let scales = "mov.u64 %d1, 0; mov.u32 %r1, 0x28880480; setp.eq.u32 %p1, %t, 0;
+    let scales = "mov.u64 %d1, 0x400000000000; mov.u32 %r1, 0x28880480; setp.eq.u32 %p1, %t, 0;
         tcgen05.mma.cta_group::1.kind::mxf4.block_scale [%tm], %d1, %d1, %r1, [%tm], [%tm], %p1;";
     says(&one(scales), FaultKind::Undefined, "scale factor ID 1 with 2 factors in a row");
 }
