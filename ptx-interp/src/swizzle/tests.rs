@@ -90,11 +90,11 @@ fn descriptors_of_tcgen05() {
 
 #[test]
 fn every_bit_without_a_field_has_one_value() {
-    let reads: [(fn(u64) -> Result<Descriptor, String>, u64, &[std::ops::Range<u32>]); 2] = [
-        (Descriptor::wgmma, 0, &[14..16, 30..32, 46..49, 52..62]),
-        (Descriptor::tcgen05, 1 << 46, &[14..16, 30..32, 46..49, 53..61]),
-    ];
-    for (read, fixed, reserved) in reads {
+    type Read = fn(u64) -> Result<Descriptor, String>;
+    for (read, fixed, reserved) in [
+        (Descriptor::wgmma as Read, 0, [14..16, 30..32, 46..49, 52..62]),
+        (Descriptor::tcgen05, 1 << 46, [14..16, 30..32, 46..49, 53..61]),
+    ] {
         let right = 2 << 62 | 0x3fff << 32 | 0x3fff << 16 | 0x3fff | 7 << 49 | fixed;
         assert!(read(right).is_ok());
         for bit in 0..64 {

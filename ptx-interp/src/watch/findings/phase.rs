@@ -108,16 +108,19 @@ fn missed(phases: &Phases, state: Mbarrier, waits: impl Fn(&Came) -> bool) -> Op
         return None;
     }
     let (now, before) = (state.parity, state.parity ^ 1);
-    let complete =
-        format!("the phase of parity {before} is complete, and nothing has arrived in the one of parity {now}");
+    let over =
+        format!("the phase of parity {before} has been completed, and nothing has arrived in that of parity {now}");
     let mut arrived = history.before.iter().filter(|came| came.arrivals > 0).peekable();
     Some(match arrived.peek().is_some() && arrived.all(waits) {
         true => format!(
-            "{complete}: all who arrived wait here, for the wrong parity; wait for {before}, and let the parity turn over after each phase"
+            "{over}: all who arrived wait here, so the wait is for the other parity; wait for {before}, and let the parity turn over \
+             after each phase"
         ),
-        false => format!(
-            "{complete}: wait for parity {before} if the phase before is meant, or let {missing} more threads arrive"
-        ),
+        false => {
+            format!(
+                "{over}: wait for parity {before} if the phase before is meant, or let {missing} more arrivals come"
+            )
+        }
     })
 }
 

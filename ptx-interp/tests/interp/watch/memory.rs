@@ -1,6 +1,7 @@
 //! Accesses that are out of bounds, misaligned, null, or to somebody else's memory.
 
 use super::{BAR, Case, TILE, case};
+use ptx_interp::Options;
 
 /// Two arrays beside each other; each thread has a word of the first at `%r1`.
 const NEIGHBORS: &str = ".shared .align 4 .b8 a[128]; .shared .align 4 .b8 b[128]; mov.u32 %r1, a; shl.b32 %r2, %t, 2; add.u32 %r1, %r1, %r2;";
@@ -66,4 +67,56 @@ pub(super) const CASES: &[Case] = &[
 #[test]
 fn each_has_a_kernel_and_a_corrected_one() {
     super::all(CASES);
+}
+
+/// Two blocks of a cluster, each with an mbarrier for one arrival; `%r2` and `%r4` are a tile and the mbarrier in the block of rank `%r1`.
+const WINDOWS: &str = ".shared .align 128 .b8 tile[1024]; .shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0; mov.u32 %r3, 0; shl.b32 %r5, %t, 5;
+ st.shared.v4.u32 [%r5], {%r3, %r3, %r3, %r3}; st.shared.v4.u32 [%r5+16], {%r3, %r3, %r3, %r3}; @%p1 mbarrier.init.shared.b64 [bar], 1;
+ @%p1 fence.mbarrier_init.release.cluster; fence.proxy.async; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; mov.u32 %r1, %cluster_ctarank;";
+
+/// An instruction of each family for the block's own shared memory.
+const OWN: &[&str] = &[
+    "@%p1 ld.shared.u32 %r3, [%r2];",
+    "@%p1 ld.shared::cta.v4.u32 {%r3, %r5, %r6, %r7}, [%r2];",
+    "@%p1 st.shared.u32 [%r2], %r3;",
+    "@%p1 st.shared::cta.b8 [%r2+3], 1;",
+    "@%p1 atom.shared::cta.add.u32 %r3, [%r2], 1;",
+    "@%p1 red.shared.add.u32 [%r2], 1;",
+    "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r2];",
+    "stmatrix.sync.aligned.m8n8.x1.shared::cta.b16 [%r2], {%r3};",
+    "@%p1 cp.async.ca.shared::cta.global [%r2], [%out], 4; cp.async.wait_all;",
+    "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r2], 16; @%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group 0;",
+    "@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%out], [%r2], 16; @%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group 0;",
+    "@%p1 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%out], 16, [bar];",
+    "@%p1 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%out], 16, [%r4];",
+    "@%p1 cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r4];",
+    "@%p1 mbarrier.arrive.shared.b64 _, [%r4];",
+    "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4], 16;",
+    "@%p1 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r4], 16;",
+    "@%p1 mbarrier.test_wait.parity.shared.b64 %p2, [%r4], 1;",
+    "@%p1 mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r4], 1;",
+    "@%p1 mbarrier.init.shared.b64 [%r4], 1;",
+    "@%p1 mbarrier.inval.shared::cta.b64 [%r4];",
+    "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;",
+];
+
+#[test]
+fn addresses_of_another_block_are_not_the_blocks_own() {
+    let code = |rank: &'static str, inst: &str| {
+        let mapped = format!(
+            "{rank} mov.u32 %r2, tile; mapa.shared::cluster.u32 %r2, %r2, %r1; mov.u32 %r4, bar; mapa.shared::cluster.u32 %r4, %r4, %r1;"
+        );
+        let part = format!("{mapped} {inst} barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;");
+        let case = case("", (32, 2), WINDOWS, "", "").clusters(2);
+        let found = super::run(&super::written_out(&case, &part), &case, Options::default());
+        found.err().and_then(|fault| fault.finding()).map(|code| code.id)
+    };
+    for inst in OWN {
+        assert_eq!(code("xor.b32 %r1, %r1, 1;", inst), Some("W0101"), "{inst}");
+        assert_ne!(code("", inst), Some("W0101"), "{inst}");
+    }
+    for inst in OWN.iter().filter(|inst| inst.contains("ld.shared") || inst.contains("atom")) {
+        let of_the_cluster = inst.replace("shared::cta", "shared").replace("shared", "shared::cluster");
+        assert_ne!(code("xor.b32 %r1, %r1, 1;", &of_the_cluster), Some("W0101"), "{of_the_cluster}");
+    }
 }

@@ -40,6 +40,50 @@ fn addresses_have_names() {
 }
 
 #[test]
+fn a_race_is_told_of_two_threads() {
+    // All lanes read the word of lane 0, or of lane 3, in one access.
+    for (writer, race) in [
+        (
+            0,
+            found(
+                ".shared .align 4 .u32 slot; setp.eq.u32 %p1, %t, 0; @%p1 st.shared.u32 [slot], 7; ld.shared.u32 %r1, [slot];",
+            ),
+        ),
+        (
+            3,
+            found(
+                ".shared .align 4 .u32 slot; setp.eq.u32 %p1, %t, 3; @%p1 st.shared.u32 [slot], 7; ld.shared.u32 %r1, [slot];",
+            ),
+        ),
+    ] {
+        let other = race.parties().first().and_then(|party| party.thread);
+        assert_eq!(other, Some([writer, 0, 0]), "{race:?}");
+        assert!(race.thread.is_some() && race.thread != other, "{race:?}");
+    }
+}
+
+/// An mbarrier in which thread 0 has arrived.
+macro_rules! arrived {
+    ($rest:literal) => {
+        concat!(
+            ".shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
+             @%p1 mbarrier.arrive.shared.b64 _, [bar];",
+            $rest,
+            "W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 1; @!%p2 bra W;"
+        )
+    };
+}
+
+#[test]
+fn a_wait_for_the_wrong_parity_is_no_missing_arrival() {
+    let all = found(arrived!("V: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra V;"));
+    says(&all, "the phase of parity 0 has been completed");
+    says(&all, "so the wait is for the other parity; wait for 0");
+    let some = found(arrived!("@%p1 exit;"));
+    says(&some, "wait for parity 0 if the phase before is meant, or let 1 more arrivals come");
+}
+
+#[test]
 fn registers_and_loops_have_names() {
     says(&found("add.u32 %r7, %r8, 1;"), "the register `%r8`, which 32 threads of the warp have not written");
     let spin = found("WAIT: ld.acquire.gpu.global.u32 %r1, [%out+8]; setp.eq.u32 %p1, %r1, 0; @%p1 bra WAIT;");
