@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = |s: &str| s.parse::<Version>().map_err(|()| "a version such as 8.7"))]
     version: Option<Version>,
     /// The chip that the modules will be assembled for, as `ptxas -arch` takes it: sm_100.
-    #[arg(long, value_parser = target)]
+    #[arg(long, value_parser = chip)]
     chip: Option<Arch>,
     /// The modules will be linked to others, as after `ptxas -c`: what is `.extern` may be defined there.
     #[arg(long)]
@@ -52,6 +52,18 @@ pub(crate) fn target(text: &str) -> Result<Arch, String> {
     match all().min_by_key(|known| known.number.abs_diff(arch.number)) {
         Some(near) if near != arch => Err(format!("there is no target `{arch}`; did you mean `{near}`?")),
         _ => Ok(arch),
+    }
+}
+
+/// A target of the table that ptxas still assembles for.
+fn chip(text: &str) -> Result<Arch, String> {
+    let chip = target(text)?;
+    let assembled = || table().targets.iter().filter(|target| target.assembled).map(|target| target.arch);
+    let nearest =
+        |suffix| assembled().filter(move |a| a.suffix == suffix).min_by_key(|a| a.number.abs_diff(chip.number));
+    match nearest(chip.suffix) {
+        Some(near) if near != chip => Err(format!("ptxas 13 has no target `{chip}`; the nearest is `{near}`")),
+        _ => Ok(chip),
     }
 }
 

@@ -191,6 +191,19 @@ fn check_takes_the_chip_that_a_module_is_assembled_for() {
 }
 
 #[test]
+fn a_chip_that_nothing_is_assembled_for_is_refused() {
+    let folder = folder();
+    let text = ".version 5.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }\n";
+    let name = file(folder.path(), "a.ptx", text);
+    for target in &ptx_core::isa::table().targets {
+        let chip = target.arch.to_string();
+        let (code, _, err) = said(&["check", "--chip", &chip, &name]);
+        let refused = err.contains(&format!("ptxas 13 has no target `{chip}`"));
+        assert_eq!((code != 2, refused), (target.assembled, !target.assembled), "{chip}: {err}");
+    }
+}
+
+#[test]
 fn people_read_a_hundred_findings_and_tools_all() {
     let body: String = (0..250).map(|n| format!("L{n}:\n")).collect();
     let folder = folder();

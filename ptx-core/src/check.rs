@@ -17,6 +17,7 @@ mod header;
 mod limits;
 mod linkage;
 mod opaque;
+mod pairs;
 mod params;
 mod pragmas;
 mod protocol;
@@ -78,6 +79,7 @@ const RULES: &[Rule] = &[
     specials::check_specials,
     calls::check_calls,
     params::check_params,
+    pairs::check_pairs,
     resources::check_resources,
 ];
 

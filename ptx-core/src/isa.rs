@@ -74,6 +74,12 @@ pub struct Count {
 }
 
 impl Count {
+    /// Returns true for `*1`: one element, with or without braces.
+    pub fn is_one(&self) -> bool {
+        let fixed = self.slot.is_none() && self.most.is_none() && !self.braces;
+        fixed && self.times == 1 && self.over == 1 && self.minus == 0
+    }
+
     /// Returns true if a vector of this length may stand where `number` elements are wanted.
     pub fn takes(&self, number: u32, length: usize) -> bool {
         let most = self.most.unwrap_or(number).max(number) as usize;
@@ -358,6 +364,13 @@ pub struct TargetInfo {
     pub assembled: bool,
     /// Limits by name: `shared`, `registers`, `threads` …
     pub limits: Vec<(&'static str, u64)>,
+}
+
+impl TargetInfo {
+    /// The limit of that name; targets that ptxas no longer assembles for have none.
+    pub fn limit(&self, name: &str) -> Option<u64> {
+        self.limits.iter().find(|(limit, _)| *limit == name).map(|(_, most)| *most)
+    }
 }
 
 /// Modifiers that ptxas passes over where they mean nothing.

@@ -3,10 +3,10 @@
 use crate::diag::{Diagnostic, codes};
 use crate::hash::Set;
 use crate::ir::{Function, Module, Operand, Param, Space, Symbol};
-use crate::isa::{Arch, Version};
+use crate::isa::{Arch, Version, table};
 use crate::syntax::Tree;
 
-/// Static shared memory that a block can have on every target; more must be dynamic.
+/// Static shared memory that a block can have on every target; more must be dynamic, except on targets whose row has more.
 const STATIC_SHARED: u64 = 48 * 1024;
 /// Constant memory of a module.
 const CONSTANT: u64 = 64 * 1024;
@@ -31,9 +31,12 @@ fn shared(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
     reach(function, module, &mut seen, &mut used);
     let size = |at: &usize| module.variables.get(*at).filter(|v| v.space == Space::Shared).map_or(0, |v| v.size);
     let total: u64 = used.iter().map(size).fold(0, u64::saturating_add);
-    if total > STATIC_SHARED {
-        let text =
-            format!("`{}` has {total} bytes of static shared memory; {STATIC_SHARED} is the most", function.name);
+    let most = table().target(module.arch).and_then(|target| target.limit("static")).unwrap_or(STATIC_SHARED);
+    if total > most {
+        let text = format!(
+            "`{}` has {total} bytes of static shared memory; {most} is the most for {}",
+            function.name, module.arch
+        );
         out.push(
             Diagnostic::error(&codes::P0611, function.span, text)
                 .help("declare it `.extern .shared .align 16 .b8 name[];` and give the size at launch")

@@ -137,6 +137,11 @@ impl Binder<'_> {
             (OperandKind::Memory { bare: true, .. }, _) if let Some(address) = in_brackets(operand) => {
                 Ok(self.fitted(spec, &address)?.or(Some(address)))
             }
+            // The braces around one register mean nothing.
+            (OperandKind::Value(Value { count: Some(count), .. }), Operand::Vector(elements)) if count.is_one() => {
+                self.fit(spec, operand)?;
+                Ok(elements.first().cloned())
+            }
             (OperandKind::Value(_), Operand::List(list)) if list.len() == 1 && list[0].is_literal() => {
                 Ok(self.fitted(spec, &list[0])?.or_else(|| list.first().cloned()))
             }
