@@ -50,6 +50,8 @@ pub struct Module {
     /// True if other modules will be linked to it, so that `.extern` names may be defined there. Such a module cannot
     /// be loaded alone.
     pub relocatable: bool,
+    /// True if registers or `.local` variables stand outside of functions, which share them (before PTX 3.0). Every function lists them.
+    pub shares_locals: bool,
     /// Every variable: of the module, parameters, and those of functions.
     pub variables: Vec<Variable>,
     /// Every function, prototypes too.

@@ -287,6 +287,8 @@ pub struct Row {
     pub special: bool,
     /// Targets and versions that have it.
     pub gate: Gate,
+    /// The first version that no longer has it.
+    pub until: Option<Version>,
     /// Rules that the columns cannot express.
     pub rules: Vec<rule::Rule>,
     /// The manual's section.

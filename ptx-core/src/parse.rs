@@ -27,7 +27,7 @@ pub const MAX_DEPTH: u32 = 256;
 
 /// Parses a module: what a `.ptx` file holds. Every token ends up in the tree.
 ///
-/// Diagnostics: P0101 to P0104.
+/// Diagnostics: P0101 to P0104, P0304.
 pub fn parse(source: Source) -> (Tree, Vec<Diagnostic>) {
     let mut parser = Parser::new(source);
     let items = parser.module();
@@ -44,7 +44,7 @@ pub fn parse_text(bytes: impl Into<Vec<u8>>) -> (Tree, Vec<Diagnostic>) {
 
 /// Parses the statements of a function body, without its braces.
 ///
-/// Diagnostics: P0101 to P0104.
+/// Diagnostics: P0101 to P0104, P0304.
 pub fn parse_body(source: Source) -> (Tree, Vec<Diagnostic>) {
     let mut parser = Parser::new(source);
     parser.tree.is_body = true;

@@ -3,7 +3,8 @@
 use super::error;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
-use crate::isa::Type;
+use crate::isa::{Type, Version};
+use crate::span::Span;
 use crate::syntax::{Directive, StmtId, StmtKind, Tree, Var};
 
 /// Words that may stand between a state space and a name, beside the type.
@@ -78,9 +79,11 @@ fn attribute(tree: &Tree, attribute: &Directive, global: bool, out: &mut Vec<Dia
 
 fn at_module_level(tree: &Tree, module: &Module, var: &Var, out: &mut Vec<Diagnostic>) {
     let (space, span) = (tree.source.text(var.space), tree.source.span(var.space));
-    if matches!(space, ".local" | ".param" | ".tex") {
-        let text = format!("a `{space}` variable has no place outside of a function");
-        out.push(error(&codes::P0608, span, text, "5.1"));
+    match space {
+        ".param" => out.push(outside(space, span)),
+        ".local" if module.version >= END_OF_SHARED_LOCALS => out.push(outside(space, span)),
+        ".tex" => out.extend(texture(tree, module, var, span)),
+        _ => {}
     }
     let linkage = var.linkage.map(|l| tree.source.text(l));
     if linkage == Some(".common") && space != ".global" {
@@ -93,9 +96,30 @@ fn at_module_level(tree: &Tree, module: &Module, var: &Var, out: &mut Vec<Diagno
     if linkage == Some(".common") && is_opaque(tree, var) {
         out.push(error(&codes::P0608, span, "textures, samplers and surfaces cannot be `.common`", "11.6.4"));
     }
-    if is_opaque(tree, var) && space != ".global" {
+    if is_opaque(tree, var) && !matches!(space, ".global" | ".tex") {
         out.push(error(&codes::P0608, span, "textures, samplers and surfaces are `.global`", "5.3"));
     }
+}
+
+/// From this version on `.local` variables, and registers, belong to functions.
+const END_OF_SHARED_LOCALS: Version = Version { major: 3, minor: 0 };
+/// From this version on a texture is `.global .texref`.
+const FIRST_WITH_TEXREF: Version = Version { major: 1, minor: 5 };
+
+fn outside(space: &str, span: Span) -> Diagnostic {
+    let text = format!("a `{space}` variable has no place outside of a function");
+    error(&codes::P0608, span, text, "5.1")
+}
+
+/// `.tex .u32 name;` of PTX 1.
+fn texture(tree: &Tree, module: &Module, var: &Var, span: Span) -> Option<Diagnostic> {
+    if module.version >= FIRST_WITH_TEXREF {
+        let d = error(&codes::P0608, span, "`.tex` declares textures in PTX 1.0 to 1.4 only", "5.1.8");
+        return Some(d.help("write `.global .texref name;`"));
+    }
+    let whole = var.ty.is_some_and(|ty| matches!(tree.source.text(ty), ".u32" | ".u64"));
+    let alone = tree.names(var).iter().all(|name| name.dims.is_empty() && name.init.is_none());
+    (!whole || !alone).then(|| error(&codes::P0608, span, "a `.tex` variable is one `.u32` or `.u64`", "5.1.8"))
 }
 
 fn in_a_scope(tree: &Tree, statements: &[StmtId], out: &mut Vec<Diagnostic>) {

@@ -2,10 +2,14 @@
 
 use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
+use crate::isa::Arch;
 use crate::syntax::{StmtKind, Tree};
 
 /// Options of `.target` beside a target.
 const OPTIONS: &[&str] = &["texmode_unified", "texmode_independent", "debug", "map_f64_to_f32"];
+
+/// The first target with 64-bit floats: until there, `map_f64_to_f32` makes them 32-bit ones.
+const FIRST_WITH_F64: Arch = Arch::base(13);
 
 pub(super) fn check_header(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     order(tree, out);
@@ -34,7 +38,7 @@ fn options(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
         let text = "`texmode_unified` and `texmode_independent` exclude each other";
         out.push(Diagnostic::error(&codes::P0610, span, text).section("11.1.2"));
     }
-    if has("map_f64_to_f32") {
+    if has("map_f64_to_f32") && module.arch.provides(FIRST_WITH_F64) {
         let text = format!("{} has 64-bit floats: it does not take `map_f64_to_f32`", module.arch);
         out.push(Diagnostic::error(&codes::P0603, span, text).section("11.1.2"));
     }

@@ -1,6 +1,6 @@
 //! Which rows a mnemonic can be: its modifiers against the slots.
 
-use super::{Idle, Member, Row, Slot, Table};
+use super::{Idle, Member, Row, Slot, Table, Version};
 use std::sync::Arc;
 
 /// A row and what stands in its slots.
@@ -30,10 +30,20 @@ pub struct Misfit {
 }
 
 impl Table {
-    /// The rows that `opcode` with these modifiers (without their dots) fits, or the nearest misses.
+    /// The rows of the newest version that `opcode` with these modifiers (without their dots) fits, or the nearest misses.
     pub fn find(&'static self, opcode: &str, modifiers: &[&str]) -> Result<Vec<Form>, Vec<Misfit>> {
+        self.find_in(Version::NEWEST, opcode, modifiers)
+    }
+
+    /// The same in a version, which may have rows that later ones do not.
+    pub fn find_in(
+        &'static self,
+        version: Version,
+        opcode: &str,
+        modifiers: &[&str],
+    ) -> Result<Vec<Form>, Vec<Misfit>> {
         let (mut forms, mut misfits) = (Vec::new(), Vec::new());
-        for row in self.forms(opcode) {
+        for row in self.forms(opcode).iter().filter(|row| row.until.is_none_or(|end| version < end)) {
             match fit(row, modifiers) {
                 Ok(form) => forms.push(form),
                 Err(misfit) => misfits.push(misfit),

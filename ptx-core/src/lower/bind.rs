@@ -4,7 +4,7 @@ mod address;
 mod vector;
 
 use crate::diag::plural;
-use crate::ir::{Base, Module, Operand, Param, Register, Symbol};
+use crate::ir::{Base, Module, Operand, Param, Register, Symbol, VarId};
 use crate::isa::find::Form;
 use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, SpecialRegister, Type, TypeOf, Value};
 use address::Holders;
@@ -44,6 +44,8 @@ pub(super) struct Binder<'a> {
     pub(super) module: &'a Module,
     /// The parameters of the entry it stands in.
     pub(super) entry_params: &'a [Param],
+    /// The variables that the function's body has declared so far.
+    pub(super) locals: &'a [VarId],
 }
 
 type Fit = Result<(), Why>;
@@ -173,6 +175,9 @@ impl Binder<'_> {
             | (OperandKind::List, Operand::List(_))
             | (OperandKind::Branches, Operand::Targets(_))
             | (OperandKind::Callees, Operand::Targets(_) | Operand::Proto(_)) => Ok(()),
+            (OperandKind::Symbol(_), Operand::Symbol(Symbol::Var(var), 0)) if self.is_argument(*var) => {
+                Err(Why::Shape("a variable with an address".into()))
+            }
             (OperandKind::Symbol(space), Operand::Symbol(Symbol::Var(var), _)) => self.variable(space, *var),
             (OperandKind::Symbol(space), Operand::Func(_)) => self.function(space),
             (OperandKind::Callee, Operand::Reg(reg)) if self.vector_of(reg.index()) == 1 => {
@@ -258,7 +263,7 @@ impl Binder<'_> {
             Operand::Sum(reg, _) if takes_sums(value, access, ty) && self.converts(ty, reg.index()) => Ok(()),
             Operand::Sum(reg, _) if takes_sums(value, access, ty) => self.scalar(value, access, &Operand::Reg(*reg)),
             Operand::Symbol(Symbol::Var(_), offset) if *offset != 0 && takes_addresses(value, access, ty) => Ok(()),
-            Operand::Part(reg, selector) if value.register => self.part(value, ty, reg.index(), selector),
+            Operand::Part(reg, selector) if value.register => self.part(value, access, reg.index(), selector),
             Operand::Special(special) if value.special && access == Access::Read => match special.vector {
                 false => special_fits(special, ty, value.wider),
                 true => Err(Why::Shape("one component of the special register, such as `.x`".into())),
@@ -272,15 +277,22 @@ impl Binder<'_> {
         }
     }
 
-    fn part(&self, value: &Value, ty: Option<Type>, reg: usize, selector: &str) -> Fit {
-        if self.vector_of(reg) == 1 && value.selectors.iter().any(|m| m.text == selector) {
-            return self.register(ty, value.wider, reg);
-        }
-        let elements = self.vector_of(reg) as usize;
-        match elements > 1 && "xyzw".find(selector).is_some_and(|at| at < elements) {
-            true => self.register(ty, value.wider, reg),
+    fn part(&self, value: &Value, access: Access, reg: usize, selector: &str) -> Fit {
+        let elements = self.vector_of(reg);
+        let fits = match elements {
+            1 => value.selectors.iter().any(|m| m.text == selector),
+            _ => has_component(elements, selector) || self.reaches_behind(value, access),
+        };
+        match fits {
+            true => self.register(self.type_of(&value.ty), value.wider, reg),
             false => Err(Why::Shape(format!("an operand without `.{selector}`").into())),
         }
+    }
+
+    /// Returns true if ptxas takes `%v.z` of a register with two elements. It crashes on it in copies and where nothing is written.
+    fn reaches_behind(&self, value: &Value, access: Access) -> bool {
+        let writes = |spec: &OperandSpec| spec.access != Access::Read;
+        access == Access::Write || !value.special && self.form.row.operands.iter().any(writes)
     }
 
     /// Returns true if ptxas converts a register of a sum, because its width is not that of the type that a modifier
@@ -311,6 +323,11 @@ impl Binder<'_> {
     fn type_of(&self, ty: &TypeOf) -> Option<Type> {
         ty.given(&self.form.slots)
     }
+}
+
+/// Returns true if a register with so many elements has this component.
+pub(super) fn has_component(elements: u32, selector: &str) -> bool {
+    "xyzw".find(selector).is_some_and(|at| (at as u32) < elements)
 }
 
 /// An address written without its brackets.

@@ -6,6 +6,7 @@ use super::module::Context;
 use super::names::{Entity, Ranged};
 use super::variable::Declared;
 use super::{constant, header, report, variable};
+use crate::diag::Diagnostic;
 use crate::ir::{
     Base, Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, RegId, Register, Symbol, TargetsId, VarId,
 };
@@ -159,7 +160,7 @@ impl<'t> Body<'_, 't> {
         self.cx.reserved(name.start);
         let at = index(self.function.insts.len());
         let name = self.cx.tree.source.text(name.start);
-        if let Some(Entity::Label(id)) = self.cx.names.find(name, &mut self.function.registers)
+        if let Some(Entity::Label(id)) = self.cx.names.named(name)
             && let Some(label) = self.function.labels.get_mut(id.index())
         {
             label.at = label.at.min(at);
@@ -229,7 +230,7 @@ impl<'t> Body<'_, 't> {
     }
 
     /// `.reg .v2 .b32 a, %r<5>;`
-    fn registers(&mut self, var: &'t syntax::Var) {
+    pub(super) fn registers(&mut self, var: &'t syntax::Var) {
         let Some((ty, vector)) = variable::register_type(self.cx, var) else { return };
         let span = self.cx.tree.source.span(var.ty.unwrap_or(var.space));
         let (arch, version) = (self.cx.module.arch, self.cx.module.version);
@@ -406,9 +407,23 @@ impl<'t> Body<'_, 't> {
                 (OperandKind::Value(value), Operand::F32(_)) if !value.literal => {
                     Some(report::number_as_register(form.row, name))
                 }
+                (OperandKind::Value(_), Operand::Part(..) | Operand::Vector(_)) => {
+                    self.behind_vector(form.row, operand, name)
+                }
                 _ => None,
             });
         }
+    }
+
+    /// A component that a vector register does not have.
+    fn behind_vector(&self, row: &Row, operand: &Operand, name: Span) -> Option<Diagnostic> {
+        let elements = if let Operand::Vector(elements) = operand { elements } else { std::slice::from_ref(operand) };
+        elements.iter().find_map(|element| {
+            let Operand::Part(reg, selector) = element else { return None };
+            let count = self.function.registers.get(reg.index()).map_or(1, |r| r.vector);
+            let missing = count > 1 && !bind::has_component(count, selector);
+            missing.then(|| report::component_behind(row, selector, count, name))
+        })
     }
 
     /// Returns true for the name of a texture, sampler or surface.
@@ -428,7 +443,8 @@ impl<'t> Body<'_, 't> {
     fn try_form<'o>(&self, candidate: &Candidate, operands: &'o [Operand]) -> Result<Cow<'o, [Operand]>, Refused> {
         let (form, module) = (&candidate.form, &self.cx.module);
         let entry_params = if self.function.entry { &self.function.params[..] } else { &[] };
-        let binder = Binder { form, registers: &self.function.registers, module, entry_params };
+        let (registers, locals) = (&self.function.registers[..], &self.function.variables[..]);
+        let binder = Binder { form, registers, module, entry_params, locals };
         let (arch, version) = (module.arch, module.version);
         let rules = |operands: &[Operand]| {
             let case = Case { form, operands, options: &module.options, arch, version };

@@ -53,7 +53,7 @@ impl<'t> Forms<'t> {
             return Rc::clone(found);
         }
         let modifiers: Vec<&str> = inst.modifiers.clone().map(|m| modifier(tree, m)).collect();
-        let forms = table().find(tree.source.text(inst.opcode), &modifiers);
+        let forms = table().find_in(module.version, tree.source.text(inst.opcode), &modifiers);
         let candidates = |forms: Vec<Form>| forms.into_iter().map(|form| Candidate::new(form, module)).collect();
         let found = Rc::new(forms.map(candidates));
         self.known.insert(key, Rc::clone(&found));

@@ -40,6 +40,7 @@ pub(super) fn read(tree: &Tree, options: &Options, diagnostics: &mut Vec<Diagnos
         options: words,
         address_size: address_size(tree),
         relocatable: options.relocatable,
+        shares_locals: false,
         variables: Vec::new(),
         functions: Vec::new(),
     }

@@ -7,7 +7,8 @@ use super::variable::Declared;
 use super::{Options, header, redeclared, report, variable};
 use crate::diag::Diagnostic;
 use crate::hash::Set;
-use crate::ir::{FuncId, Function, Limit, Module, Param, VarId, Variable};
+use crate::ir::{FuncId, Function, Limit, Module, Param, Space, VarId, Variable};
+use crate::isa::Version;
 use crate::syntax::{self, Directive, Stmt, StmtId, StmtKind, Tree};
 
 /// State of the lowering.
@@ -19,6 +20,14 @@ pub(super) struct Context<'t> {
     pub(super) forms: Forms<'t>,
     /// Spellings whose order of modifiers is reported: a compiler writes one hundreds of times.
     pub(super) reordered: Set<String>,
+    /// Registers and `.local` variables that stand outside of functions.
+    shared: Shared<'t>,
+}
+
+#[derive(Default)]
+struct Shared<'t> {
+    registers: Vec<&'t syntax::Var>,
+    locals: Vec<VarId>,
 }
 
 pub(super) fn lower(tree: &Tree, options: &Options) -> (Module, Vec<Diagnostic>) {
@@ -31,11 +40,13 @@ pub(super) fn lower(tree: &Tree, options: &Options) -> (Module, Vec<Diagnostic>)
         diagnostics,
         forms: Forms::default(),
         reordered: Set::default(),
+        shared: Shared::default(),
     };
     cx.names.open();
     for id in &tree.items {
         cx.item(*id);
     }
+    cx.module.shares_locals = !cx.shared.registers.is_empty() || !cx.shared.locals.is_empty();
     (cx.module, cx.diagnostics)
 }
 
@@ -43,6 +54,7 @@ impl<'t> Context<'t> {
     fn item(&mut self, id: StmtId) {
         let stmt = self.tree.stmt(id);
         match &stmt.kind {
+            StmtKind::Var(var) if self.declares_registers(var) => self.shared.registers.push(var),
             StmtKind::Var(var) => {
                 for Declared { token, range, mut variables } in variable::variables(self, var) {
                     match (range, variables.pop()) {
@@ -65,9 +77,21 @@ impl<'t> Context<'t> {
         }
     }
 
+    /// Returns true for registers outside of functions, which PTX has before 3.0.
+    fn declares_registers(&self, var: &syntax::Var) -> bool {
+        self.tree.source.text(var.space) == ".reg" && self.module.version < Version { major: 3, minor: 0 }
+    }
+
     pub(super) fn add_variable(&mut self, variable: Variable) -> VarId {
         self.module.variables.push(variable);
         VarId(index(self.module.variables.len() - 1))
+    }
+
+    /// Gives a function the registers and `.local` variables that stand outside of functions.
+    fn share(body: &mut Body<'_, 't>) {
+        let (registers, locals) = (body.cx.shared.registers.clone(), body.cx.shared.locals.clone());
+        registers.into_iter().for_each(|var| body.registers(var));
+        body.function.variables.extend(locals);
     }
 
     /// `x<4>`: the variables `x0` to `x3`.
@@ -86,14 +110,14 @@ impl<'t> Context<'t> {
         }
     }
 
-    /// A variable may be declared `.extern` and then defined.
+    /// A variable may be declared `.extern` and then defined. ptxas compares all but the state space.
     fn module_variable(&mut self, token: u32, variable: Variable) {
         let (name, span) = (self.tree.source.text(token), self.tree.source.span(token));
         if let Some(Entity::Var(earlier)) = self.names.find(name, &mut Vec::new())
             && let Some(slot) = self.module.variables.get_mut(earlier.index())
             && (slot.linkage == Some("extern") || variable.linkage == Some("extern"))
         {
-            let shape = |v: &Variable| (v.space, v.ty, v.vector, v.dims.len());
+            let shape = |v: &Variable| (v.ty, v.vector, v.dims.len());
             let hidden = slot.linkage == Some("extern") && variable.linkage.is_none();
             if hidden || shape(slot) != shape(&variable) {
                 self.diagnostics.push(report::other_variable(name, hidden, span, slot.span));
@@ -104,7 +128,11 @@ impl<'t> Context<'t> {
             return;
         }
         self.reserved(token);
+        let local = variable.space == Space::Local;
         let id = self.add_variable(variable);
+        if local {
+            self.shared.locals.push(id);
+        }
         if let Some(earlier) = self.names.declare(name, Entity::Var(id), span) {
             self.diagnostics.push(report::duplicate(name, span, earlier));
         }
@@ -131,6 +159,8 @@ impl<'t> Context<'t> {
         let id = self.declare_function(text, name, func.has_body);
         let mut body = Body { function: self.signature(func, text, span), ahead: Vec::new(), cx: self };
         body.cx.names.open();
+        Self::share(&mut body);
+        body.cx.names.open();
         body.function.returns = params(&mut body, &func.returns);
         body.function.params = params(&mut body, &func.params);
         if func.has_body {
@@ -138,6 +168,7 @@ impl<'t> Context<'t> {
         }
         let mut function = body.function;
         function.declared = true;
+        self.names.close();
         self.names.close();
         let earlier = id.and_then(|id| self.module.functions.get(id.index())).filter(|f| f.declared);
         self.diagnostics.extend(earlier.and_then(|earlier| redeclared::check(earlier, &function, &self.module)));

@@ -69,7 +69,8 @@ impl<'t> Names<'t> {
     /// Declares a name; gives the place of an earlier declaration in the same scope.
     pub(super) fn declare(&mut self, name: &'t str, entity: Entity, span: Span) -> Option<Span> {
         let scope = self.scopes.last_mut()?;
-        let earlier = scope.names.get(name).map(|(_, span)| *span).or_else(|| Some(scope.range(name)?.span));
+        let of_range = || scope.range(name).filter(|_| !is_label(entity)).map(|range| range.span);
+        let earlier = scope.names.get(name).map(|(_, span)| *span).or_else(of_range);
         if earlier.is_none() {
             scope.names.insert(name, (entity, span));
         }
@@ -94,7 +95,8 @@ impl<'t> Names<'t> {
         let scope = self.scopes.last_mut()?;
         let one_of = |name: &str| numbered(name).is_some_and(|(p, number)| p == prefix && number < count);
         let names = |name: &str| name.starts_with(prefix) && one_of(name);
-        let single = || scope.names.iter().filter(|(name, _)| names(name)).map(|(_, (_, span))| *span).min();
+        let taken = scope.names.iter().filter(|(name, (entity, _))| names(name) && !is_label(*entity));
+        let single = || taken.map(|(_, (_, span))| *span).min();
         let earlier = scope.ranges.get(prefix).map(|range| range.span).or_else(single);
         scope.ranges.entry(prefix).or_insert(Range { count, of, span, used: Vec::new() });
         earlier
@@ -141,11 +143,9 @@ impl<'t> Scope<'t> {
         if let Some(known) = place.and_then(|(prefix, number)| self.ranges.get(prefix)?.known(number)) {
             return Some(Entity::Reg(known));
         }
-        if let Some((entity, _)) = self.names.get(name) {
-            return Some(*entity);
-        }
-        let (prefix, number) = place?;
-        let range = self.ranges.get_mut(prefix).filter(|range| number < range.count)?;
+        let named = self.names.get(name).map(|(entity, _)| *entity);
+        let Some((prefix, number)) = place.filter(|_| named.is_none_or(is_label)) else { return named };
+        let Some(range) = self.ranges.get_mut(prefix).filter(|range| number < range.count) else { return named };
         match range.of {
             Ranged::Variables(first) => Some(Entity::Var(VarId(first.0.checked_add(u32::try_from(number).ok()?)?))),
             Ranged::Registers(ty, vector) => {
@@ -186,6 +186,11 @@ impl Range {
         self.used[at] = Some(id);
         true
     }
+}
+
+/// A label may be named as one of a range, and then cannot be jumped to: the name is the register's.
+fn is_label(entity: Entity) -> bool {
+    matches!(entity, Entity::Label(_))
 }
 
 /// ptxas takes all the digits at the end of a name for the number: `%v1<8>` declares nothing that can be named.

@@ -25,6 +25,6 @@ pub(super) use names::{
 pub(super) use operand::{guard_name, guard_type, not_an_address, not_an_operand, not_constant, unknown_component};
 pub(super) use refused::{Place, refused};
 pub(super) use tolerated::{
-    address_without_brackets, function_as_number, halves_as_predicate, handle_as_address, idle, in_order,
-    number_as_register, order, predicate_as_number, sum_as_number, undocumented,
+    address_without_brackets, component_behind, function_as_number, halves_as_predicate, handle_as_address, idle,
+    in_order, number_as_register, order, predicate_as_number, sum_as_number, undocumented,
 };

@@ -72,7 +72,9 @@ fn shape(cx: &mut Context<'_>, var: &Var) -> Option<Shape> {
         cx.diagnostics.push(report::no_space(tree, var.space));
         return None;
     };
-    let (ty, vector) = register_type(cx, var)?;
+    let (written, vector) = register_type(cx, var)?;
+    // `.tex .u32 t;` is how PTX 1 declares `.global .texref t;`.
+    let ty = if space == Space::Opaque { Type::find("texref").unwrap_or(written) } else { written };
     let opaque = ty.class() == Class::Opaque;
     let mut shape = Shape {
         space: if opaque && space == Space::Global { Space::Opaque } else { space },

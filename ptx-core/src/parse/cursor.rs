@@ -118,7 +118,7 @@ impl Parser {
 }
 
 /// At most 40 characters of a token, for a message.
-fn shorten(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

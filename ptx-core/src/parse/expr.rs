@@ -1,6 +1,8 @@
 //! Operands, initializers and constant expressions: manual section 4.5.5 and chapter 6.
 
+use super::cursor::shorten;
 use super::{MAX_DEPTH, Parsed, Parser};
+use crate::diag::codes;
 use crate::syntax::{Expr, ExprId, ExprKind, ExprList};
 use crate::token::{Kind, TokenId};
 
@@ -147,7 +149,7 @@ impl Parser {
         match self.kind() {
             Kind::Word | Kind::Dot => self.name(),
             Kind::Int => self.integer(),
-            Kind::Float => Ok(self.leaf(ExprKind::Float)),
+            Kind::Float => Ok(self.float()),
             Kind::Str => Ok(self.leaf(ExprKind::Str)),
             Kind::Punct(b'(') => {
                 let list = self.bracketed(b')')?;
@@ -208,10 +210,32 @@ impl Parser {
                 Ok(self.push_expr(first, ExprKind::Name))
             }
             _ => {
-                let value = integer_value(self.tree.source.bytes(first));
+                let text = self.tree.source.bytes(first);
+                let (value, mistake) = (integer_value(text), integer_mistake(text));
+                if let Some(why) = mistake {
+                    self.bad_literal(first, why);
+                }
                 Ok(self.push_expr(first, ExprKind::Int(value)))
             }
         }
+    }
+
+    /// A floating-point literal. ptxas refuses a decimal one beyond the normal numbers of 64 bits.
+    fn float(&mut self) -> ExprId {
+        let token = self.at;
+        let text = self.tree.source.text(token);
+        let decimal = text.as_bytes().get(1).is_none_or(|b| !b.is_ascii_alphabetic() || matches!(b, b'e' | b'E'));
+        let normal = |number: f64| number.is_normal() || number == 0.0 && !has_digits(text);
+        if decimal && text.parse().is_ok_and(|number| !normal(number)) {
+            self.bad_literal(token, "is no normal number of 64 bits");
+        }
+        self.leaf(ExprKind::Float)
+    }
+
+    #[cold]
+    fn bad_literal(&mut self, token: TokenId, why: &str) {
+        let message = format!("`{}` {why}", shorten(self.tree.source.text(token)));
+        self.report(&codes::P0304, token, message);
     }
 
     /// `[a].unified`: brackets or braces and a `Dot` token behind them on the same line.
@@ -256,13 +280,43 @@ fn binds(op: [u8; 2]) -> Option<u8> {
 
 /// The value of an integer literal, modulo 2^64.
 pub fn integer_value(text: &[u8]) -> u64 {
+    let (digits, radix) = digits(text);
+    digits.iter().fold(0, |value, b| append(value, radix, *b))
+}
+
+/// The digits of an integer literal, and their base.
+fn digits(text: &[u8]) -> (&[u8], u64) {
     let text = text.strip_suffix(b"U").unwrap_or(text);
-    let (digits, radix) = match text {
+    match text {
         [b'0', b'x' | b'X', digits @ ..] => (digits, 16),
         [b'0', b'b' | b'B', digits @ ..] => (digits, 2),
         [b'0', digits @ ..] => (digits, 8),
         digits => (digits, 10),
-    };
-    let digit = |&b: &u8| u64::from((b as char).to_digit(16).unwrap_or(0));
-    digits.iter().fold(0, |value: u64, b| value.wrapping_mul(radix).wrapping_add(digit(b)))
+    }
+}
+
+fn append(value: u64, radix: u64, digit: u8) -> u64 {
+    value.wrapping_mul(radix).wrapping_add(u64::from((digit as char).to_digit(16).unwrap_or(0)))
+}
+
+/// Mistakes that make ptxas refuse an integer literal: an 8 or 9 behind a leading 0, and a digit behind a value with its highest
+/// bit set. Other numbers beyond 64 bits wrap around.
+fn integer_mistake(text: &[u8]) -> Option<&'static str> {
+    let (digits, radix) = digits(text);
+    if radix == 8 && digits.iter().any(|b| matches!(b, b'8' | b'9')) {
+        return Some("is no octal number: a number that begins with 0 has the digits 0 to 7");
+    }
+    let mut value = 0u64;
+    for digit in digits {
+        if value >> 63 == 1 {
+            return Some("has more than 64 bits");
+        }
+        value = append(value, radix, *digit);
+    }
+    None
+}
+
+/// Returns true if a digit before the exponent is not 0.
+fn has_digits(text: &str) -> bool {
+    text.bytes().take_while(|b| !matches!(b, b'e' | b'E')).any(|b| matches!(b, b'1'..=b'9'))
 }

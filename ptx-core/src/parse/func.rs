@@ -56,7 +56,7 @@ impl Parser {
         func.returns = self.params()?.0;
         func.name = Some(self.expect_word("the function's name")?);
         (func.params, func.variadic) = self.params()?;
-        func.directives = self.header_directives()?;
+        func.directives = self.header_directives(func.keyword)?;
         if matches!(self.kind(), Kind::Punct(b'{' | b';') | Kind::Eof) || self.ends_declaration(func.keyword) {
             return Ok(());
         }
@@ -65,7 +65,12 @@ impl Parser {
 
     fn ends_declaration(&self, keyword: TokenId) -> bool {
         let ends = self.kind() == Kind::Eof || self.at_item() || self.at(b'@') && self.nth(1) == Kind::Punct(b'@');
-        ends && self.tree.source.bytes(keyword) == b".func"
+        self.tree.source.bytes(keyword) == b".func" && (ends || self.at_module_directive())
+    }
+
+    /// Returns true at a directive that stands between functions, and behind the parameters of none that is no entry.
+    fn at_module_directive(&self) -> bool {
+        matches!(self.tree.source.bytes(self.at), b".file" | b".pragma" | b".alias")
     }
 
     fn warn_of_missing_end(&mut self) {
@@ -83,7 +88,7 @@ impl Parser {
         }
         self.bump();
         let (params, variadic) = self.params()?;
-        let directives = self.header_directives()?;
+        let directives = self.header_directives(first)?;
         self.end_of_statement()?;
         let prototype = Prototype { returns, params, variadic, directives };
         Ok(self.push_stmt(first..self.at, StmtKind::Prototype(Box::new(prototype))))
@@ -120,9 +125,9 @@ impl Parser {
     }
 
     /// `(Dot arguments)*` behind the parameters. A `.pragma` has a `;` of its own.
-    fn header_directives(&mut self) -> Parsed<Vec<Directive>> {
+    fn header_directives(&mut self, keyword: TokenId) -> Parsed<Vec<Directive>> {
         let mut directives = Vec::new();
-        while self.kind() == Kind::Dot && !self.at_item() {
+        while self.kind() == Kind::Dot && !self.at_item() && !self.ends_declaration(keyword) {
             let closed = start(self.tree.source.bytes(self.at)) == Start::Closed;
             directives.push(self.directive(closed)?);
             if closed {

@@ -111,6 +111,9 @@ fn no_function(address: u64, lane: usize) -> Fault {
 }
 
 fn callee(site: &Site, operand: &Operand) -> Result<Callee, Refusal> {
+    if site.module.shares_locals {
+        return Err("a call in a module whose functions share registers or `.local` variables".into());
+    }
     let id = match operand {
         Operand::Func(id) | Operand::Symbol(Symbol::Func(id), _) => *id,
         Operand::Reg(register) => return Ok(Callee::Address(Src::Reg(site.slot(*register)?))),

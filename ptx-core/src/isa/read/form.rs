@@ -23,6 +23,10 @@ pub(super) fn row(sets: &Lookup, text: &'static str) -> Result<Row> {
     let operands = reader.operands("")?;
     let since = columns.next().ok_or("no version column")?;
     let targets = columns.next().ok_or("no target column")?;
+    let (since, until) = match since.split_once("..") {
+        Some((since, until)) => (since, Some(until.trim().parse().map_err(|()| "cannot read the last version")?)),
+        None => (since, None),
+    };
     let gate = Gate::read(since, targets).ok_or("cannot read version and targets")?;
     let names = Names { slots: &slots, operands: &operands, sets: &|name| sets.set(name) };
     let rules = match columns.next() {
@@ -33,7 +37,23 @@ pub(super) fn row(sets: &Lookup, text: &'static str) -> Result<Row> {
     let (opcode, parts) = (pieces.next().unwrap_or(name), pieces.collect());
     let Facts { uses, leads, special } = Facts::of(&operands);
     let (section, file, line) = Default::default();
-    Ok(Row { name, opcode, parts, slots, operands, uses, leads, special, gate, rules, section, text: form, file, line })
+    Ok(Row {
+        name,
+        opcode,
+        parts,
+        slots,
+        operands,
+        uses,
+        leads,
+        special,
+        gate,
+        until,
+        rules,
+        section,
+        text: form,
+        file,
+        line,
+    })
 }
 
 /// Facts about the operands of an instruction that many phases read.

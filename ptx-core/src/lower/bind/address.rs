@@ -103,6 +103,11 @@ impl Binder<'_> {
         if spaces.is_empty() || spaces.iter().any(fits) { Ok(()) } else { Err(Why::Space(found)) }
     }
 
+    /// Returns true for a `.param` variable of the body. It holds an argument of a call, and has no address.
+    pub(super) fn is_argument(&self, var: VarId) -> bool {
+        self.variable_space(var) == Some("param") && self.locals.contains(&var)
+    }
+
     /// Textures, samplers and surfaces are in global memory; ptxas takes their addresses for such.
     fn is_opaque(&self, var: VarId) -> bool {
         self.module.variables.get(var.index()).is_some_and(|v| v.ty.class() == Class::Opaque)

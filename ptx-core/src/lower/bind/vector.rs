@@ -96,6 +96,12 @@ impl Binder<'_> {
     /// Relation of an element to the next; `None` for `_`.
     fn link(&self, value: &Value, access: Access, element: &Operand) -> Result<Option<Link>, Why> {
         match element {
+            Operand::Part(reg, selector)
+                if !super::has_component(self.vector_of(reg.index()), selector)
+                    && (access != Access::Write || self.vector_of(reg.index()) == 1) =>
+            {
+                Err(Why::Shape(format!("an element without `.{selector}`").into()))
+            }
             Operand::Reg(reg) | Operand::Part(reg, _) if value.register => {
                 if matches!(element, Operand::Reg(_)) && self.vector_of(reg.index()) != 1 {
                     return Err(Why::Shape("a scalar register".into()));

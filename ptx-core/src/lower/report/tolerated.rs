@@ -85,3 +85,12 @@ pub(in crate::lower) fn predicate_as_number(row: &Row, name: Span) -> Diagnostic
         format!("ptxas counts a predicate as 32 bits among the results of `{}`, but the manual does not", row.name);
     Diagnostic::warning(&codes::P0207, name, text).help("declare the register `.b32`").section(row.section)
 }
+
+/// `%v.z` of a vector register with two elements.
+pub(in crate::lower) fn component_behind(row: &Row, selector: &str, count: u32, name: Span) -> Diagnostic {
+    let text = format!(
+        "ptxas takes `.{selector}` of a vector with {count} elements in `{}`; its value is undefined",
+        row.name
+    );
+    Diagnostic::warning(&codes::P0207, name, text).help("declare the register `.v4`").section("6.4.3")
+}
