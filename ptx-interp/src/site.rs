@@ -313,9 +313,7 @@ impl<'a> Site<'a> {
         let at = "xyzw".find(part).or_else(|| "rgba".find(part)).filter(|_| part.len() == 1);
         let index = at.ok_or_else(|| format!("the selector `.{part}`"))? as u32;
         if index >= self.vector(register) {
-            return Err(
-                format!("the component `.{part}`, which a vector of {} does not have", self.vector(register)).into()
-            );
+            return Err(format!("the component `.{part}`, which a vector of {} does not have", self.vector(register)));
         }
         Ok(self.slot(register)? + index * self.width(register).div_ceil(64))
     }

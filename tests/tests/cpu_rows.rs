@@ -23,7 +23,9 @@ struct Verdicts {
 
 #[test]
 fn rows_that_do_not_run() {
-    let mut left: Vec<Instance> = table().rows().flat_map(instances).collect();
+    // The modules are of the newest version, which no longer has some rows.
+    let rows = || table().rows().filter(|row| row.until.is_none());
+    let mut left: Vec<Instance> = rows().flat_map(instances).collect();
     let (mut run, mut refused) = (BTreeSet::new(), BTreeMap::<_, BTreeMap<Row, usize>>::new());
     for arch in table().targets.iter().filter(|t| t.assembled).map(|t| t.arch).rev() {
         let Verdicts { checker, engine } = judge(arch, &left);
@@ -38,8 +40,7 @@ fn rows_that_do_not_run() {
         left.retain(|_| (checker.contains(&at), at += 1).0);
     }
     let seen = |row: &Row| run.contains(row) || refused.values().any(|rows| rows.contains_key(row));
-    let all =
-        || table().rows().filter(|r| !SPELLED_ELSEWHERE.contains(&r.opcode())).map(|r| ((r.file, r.line), r.name));
+    let all = || rows().filter(|r| !SPELLED_ELSEWHERE.contains(&r.opcode())).map(|r| ((r.file, r.line), r.name));
     let names: BTreeMap<Row, &str> = all().collect();
     let mut text = format!("{} of {} rows run in some form\n", run.len(), names.len());
     for (why, rows) in &refused {

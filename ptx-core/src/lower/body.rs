@@ -10,7 +10,7 @@ use crate::diag::Diagnostic;
 use crate::ir::{
     Base, Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, RegId, Register, Symbol, TargetsId, VarId,
 };
-use crate::isa::{self, Class, Member, OperandKind, Range, Row, SpaceOf, TypeOf};
+use crate::isa::{self, Class, Member, OperandKind, Range, Row, SpaceOf, TypeOf, Version};
 use crate::lower::rule::{Broken, Case};
 use crate::span::Span;
 use crate::syntax::{self, ExprId, ExprKind, Stmt, StmtId, StmtKind, Tokens};
@@ -219,7 +219,10 @@ impl<'t> Body<'_, 't> {
         for Declared { token, range, variables } in variable::variables(self.cx, var) {
             let count = variables.len() as u64;
             let ids: Vec<VarId> = variables.into_iter().map(|v| self.cx.add_variable(v)).collect();
-            self.function.variables.extend(&ids);
+            match self.lists_parameters() && tree.source.text(var.space) == ".param" {
+                true => self.function.params.extend(ids.iter().copied().map(Param::Var)),
+                false => self.function.variables.extend(&ids),
+            }
             let Some(first) = ids.first() else { continue };
             self.cx.reserved(token);
             match range {
@@ -227,6 +230,11 @@ impl<'t> Body<'_, 't> {
                 false => self.declare(token, Entity::Var(*first)),
             }
         }
+    }
+
+    /// Returns true if the body declares the parameters: an entry has a list of them from PTX 1.4 on.
+    fn lists_parameters(&self) -> bool {
+        self.function.entry && self.cx.module.version < Version { major: 1, minor: 4 }
     }
 
     /// `.reg .v2 .b32 a, %r<5>;`
