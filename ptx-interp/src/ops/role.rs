@@ -117,8 +117,9 @@ fn update(site: &Site) -> Role {
     Role { act: Act::Update, counts, ..ordered(site, Order::Relaxed, Scope::Gpu) }
 }
 
+/// Without a scope it is `.cta`, which code writes for arrivals at other blocks, too: only a scope that is named counts.
 fn object(site: &Site, order: Order) -> Role {
-    Role { act: Act::Object, ..ordered(site, order, Scope::Block) }
+    Role { act: Act::Object, ..ordered(site, order, Scope::Cluster) }
 }
 
 fn fence(site: &Site) -> Role {

@@ -76,7 +76,9 @@ impl Clock {
 pub(crate) struct View {
     /// Events that happened before now.
     pub seen: Clock,
-    /// The part of it that proxy fences have made visible to the async proxy.
+    /// Events that happened before now as far as their reads go: what they wrote need not be visible. Those are in `seen` or not.
+    pub reads: Clock,
+    /// The part of `seen` that proxy fences have made visible to the async proxy.
     pub fenced: Clock,
     /// The `tcgen05` operations that run before those which are issued behind a `tcgen05.fence::after_thread_sync`.
     pub issued: Clock,
@@ -94,7 +96,8 @@ impl View {
             (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs) || ours.within(theirs),
             _ => false,
         };
-        let clocks = self.seen.within(&other.seen) && self.fenced.within(&other.fenced);
+        let clocks =
+            self.seen.within(&other.seen) && self.reads.within(&other.reads) && self.fenced.within(&other.fenced);
         clocks
             && self.issued.within(&other.issued)
             && within(&self.published, &other.published)
@@ -103,6 +106,7 @@ impl View {
 
     pub(super) fn join(&mut self, other: &View) {
         self.seen.join(&other.seen);
+        self.reads.join(&other.reads);
         self.fenced.join(&other.fenced);
         self.issued.join(&other.issued);
         if let Some(view) = &other.published {
@@ -157,6 +161,13 @@ impl Release {
         }
         self.view.join(view);
         self.last = Some(view.clone());
+    }
+
+    /// Threads of a narrower scope left a view: those beyond it know that its reads are over.
+    pub(super) fn join_reads(&mut self, view: &View) {
+        self.view.reads.join(&view.seen);
+        self.view.reads.join(&view.reads);
+        self.last = None;
     }
 
     /// The view, if anybody left one.

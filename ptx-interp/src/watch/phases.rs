@@ -13,7 +13,7 @@ use crate::fault::Fault;
 use crate::kept::{MbarrierPlace, Message};
 use crate::mbarrier::{BYTES, Mbarrier};
 use crate::observe::Touch;
-use crate::role::{Act, Actor, Role};
+use crate::role::{Act, Actor, Role, Scope};
 use crate::space::Where;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -104,9 +104,12 @@ pub(super) fn end(exec: &mut ExecState, place: MbarrierPlace) {
 /// A lane arrives at an mbarrier, or an asynchronous operation of it does.
 pub(super) fn arrive(exec: &mut ExecState, lane: usize, place: MbarrierPlace) {
     let role = exec.role();
+    let beyond = role.scope == Scope::Block && place.0 != exec.block.rank;
     let threads = Threads::of_mut(&mut exec.warp.kept);
     let Some((threads, phases)) = threads.zip(ClusterWatch::phases_mut(&mut exec.cluster.kept, place)) else { return };
     match role.order.releases() {
+        // Its scope is the block: threads of another one learn that it is done with what it read, to free it.
+        true if beyond => phases.arriving.join_reads(&threads.snapshot(lane)),
         true => threads.release(1 << lane, &mut phases.arriving),
         false => threads.published(lane).iter().for_each(|view| phases.arriving.join(view)),
     }

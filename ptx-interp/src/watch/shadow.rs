@@ -46,6 +46,8 @@ pub(super) enum Relation {
     Fine,
     /// Nothing orders the two.
     Apart,
+    /// It came after it, but what was written need not be visible: the release had a scope without this thread.
+    Narrow,
     /// It came after it, but nothing makes the one visible to the proxy of the other.
     Unfenced,
     /// It is of the launch before, for which nobody has waited.

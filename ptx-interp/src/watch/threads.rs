@@ -211,7 +211,16 @@ impl Threads {
     }
 
     /// Returns true if a lane knows all of an event of a block: it happened before.
-    pub(super) fn knows(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
+    pub(super) fn knows(&self, lane: usize, event: Event, place: (u32, u32)) -> bool {
+        self.knows_by(&self.views.of(lane).seen, lane, event, place)
+    }
+
+    /// The same of a read: no later write disturbs it.
+    pub(super) fn knows_read(&self, lane: usize, event: Event, place: (u32, u32)) -> bool {
+        self.knows(lane, event, place) || self.knows_by(&self.views.of(lane).reads, lane, event, place)
+    }
+
+    fn knows_by(&self, clock: &Clock, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
         let actor = event.actor();
         let own = match actor {
             Actor::Phase => false,
@@ -229,7 +238,7 @@ impl Threads {
         if others == 0 && actor != Actor::Phase {
             return true;
         }
-        let Some(ticks) = self.views.of(lane).seen.ticks(block) else { return false };
+        let Some(ticks) = clock.ticks(block) else { return false };
         let tick = |actor: usize| ticks.get(actor).copied().unwrap_or(0);
         match actor {
             Actor::Phase => tick(KINDS * self.stride + event.lanes as usize) >= event.tick,

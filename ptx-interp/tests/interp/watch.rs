@@ -97,6 +97,13 @@ const WORDS: &[(&str, &str)] = &[
     ("{RELAXED_DONE}", "W4: mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 %p10, [done], 0; @!%p10 bra W4;"),
     ("{ALL_DONE}", "W5: mbarrier.try_wait.parity.shared.b64 %p10, [done], 0; @!%p10 bra W5;"),
     ("{END}", "bar.sync 0; @!%p2 bra FREED; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32; FREED:"),
+    // An mbarrier for an arrival of the other block, which is waited for, and the end.
+    (
+        "{MEET}",
+        "@%p1 mbarrier.init.shared.b64 [bar], 1; @%p1 fence.mbarrier_init.release.cluster; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+    ),
+    ("{LEARN}", "W6: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p10, [bar], 0; @!%p10 bra W6;"),
+    ("{PART}", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),
     (
         "{END2}",
         "bar.sync 0; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @!%p2 bra OUT;

@@ -5,6 +5,7 @@ use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
 use crate::listing::Listing;
 use crate::warp::lanes;
+use crate::watch::clock::Clock;
 use crate::watch::threads::Threads;
 use crate::watch::{ClusterWatch, Reach, Watch};
 use ptx_core::diag::codes;
@@ -31,8 +32,9 @@ pub(in crate::watch) fn check_cluster(listing: &Listing, watch: &Watch, cluster:
         for (warp, lanes) in warps {
             let (block, index) = watch.place(*warp);
             let knows = |lane: usize, reach: &Reach| {
-                target.gone.view.seen.tick(block, 32 * index as usize + lane) >= reach.tick
-                    || target.waited > reach.arrived
+                let view = &target.gone.view;
+                let tick = |clock: &Clock| clock.tick(block, 32 * index as usize + lane);
+                tick(&view.seen).max(tick(&view.reads)) >= reach.tick || target.waited > reach.arrived
             };
             let early = lanes.iter().enumerate().find(|(lane, reach)| reach.tick > 0 && !knows(*lane, reach));
             if let Some((lane, reach)) = early {

@@ -37,7 +37,13 @@ const SCOPE: Verdict = Verdict {
     message: "atomic accesses whose scopes do not include each other",
     help: "use a scope that both threads are in: `.cluster`, `.gpu`",
 };
-/// The same by an asynchronous copy.
+/// Behind an arrival for the threads of a block alone.
+const NARROW: Verdict = Verdict {
+    message: "an access behind an arrival whose scope is the block of the thread that arrived",
+    help: "let the arrival at the mbarrier of another block release to the cluster: `mbarrier.arrive.release.cluster`",
+    ..SCOPE
+};
+/// The race in shared memory by an asynchronous copy.
 const REUSED: Verdict = Verdict {
     help: "let the copy begin when all who used the bytes before are done: they arrive at an `empty` mbarrier, for whose phase \
            its thread waits (with a parity that turns over), or a barrier stands between",
@@ -144,6 +150,7 @@ fn verdict(touch: &Touch, clash: &Clash, role: Role) -> &'static Verdict {
         Relation::Unfenced => &UNFENCED,
         Relation::Object => &OBJECT,
         Relation::Early => &TOO_EARLY,
+        Relation::Narrow => &NARROW,
         _ if other != Actor::Thread && clash.wrote => &EARLY,
         _ if other != Actor::Thread => &SOURCE,
         _ if clash.other.is_strong() && role.order != Order::Weak => &SCOPE,

@@ -62,6 +62,16 @@ pub(super) const CASES: &[Case] = &[
         "@%p1 mbarrier.init.shared.b64 [bar], 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
          @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];
          WAIT: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;").clusters(2),
+    // An arrival for the threads of its own block brings no data to another one.
+    case("W0203", (32, 2), PEER, "{MEET} @%p1 st.shared::cluster.u32 [%r2], 7; @%p1 mbarrier.arrive.release.cta.shared::cluster.b64 _, [%r4]; {LEARN} ld.shared.u32 %r3, [x]; {PART}",
+        "{MEET} @%p1 st.shared::cluster.u32 [%r2], 7; @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4]; {LEARN} ld.shared.u32 %r3, [x]; {PART}").clusters(2),
+    case("W0203", (32, 2), PEER, "{MEET} mov.u32 %r5, %cluster_ctarank; setp.eq.and.u32 %p3, %r5, 0, %p1; @%p3 st.global.u32 [%out], %r1; @%p1 mbarrier.arrive.release.cta.shared::cluster.b64 _, [%r4]; {LEARN} setp.ne.u32 %p4, %r5, 0; @%p4 ld.global.u32 %r3, [%out]; {PART}",
+        "{MEET} mov.u32 %r5, %cluster_ctarank; setp.eq.and.u32 %p3, %r5, 0, %p1; @%p3 st.global.u32 [%out], %r1; @%p1 mbarrier.arrive.shared::cluster.b64 _, [%r4]; {LEARN} setp.ne.u32 %p4, %r5, 0; @%p4 ld.global.u32 %r3, [%out]; {PART}").clusters(2),
+    // It frees what it has read, with and without a scope.
+    case("W0201", (32, 2), PEER, "@%p1 st.shared.u32 [x], 1; {MEET} ld.shared.u32 %r3, [x]; @%p1 st.shared::cluster.u32 [%r2], 7; {PART}",
+        "@%p1 st.shared.u32 [x], 1; {MEET} ld.shared.u32 %r3, [x]; bar.warp.sync -1; @%p1 mbarrier.arrive.release.cta.shared::cluster.b64 _, [%r4]; {LEARN} @%p1 st.shared::cluster.u32 [%r2], 7; {PART}").clusters(2),
+    case("W0201", (32, 2), PEER, "@%p1 st.shared.u32 [x], 1; {MEET} ld.shared.u32 %r3, [x]; @%p1 red.shared::cluster.add.u32 [%r2], 7; {PART}",
+        "@%p1 st.shared.u32 [x], 1; {MEET} ld.shared.u32 %r3, [x]; bar.warp.sync -1; @%p1 mbarrier.arrive.shared::cluster.b64 _, [%r4]; {LEARN} @%p1 st.shared::cluster.u32 [%r2], 7; {PART}").clusters(2),
 ];
 
 #[test]
