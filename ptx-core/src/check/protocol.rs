@@ -16,6 +16,7 @@ mod lanes;
 mod mbarrier;
 mod postdom;
 mod proxy;
+mod registers;
 mod wgmma;
 
 use crate::diag::Diagnostic;
@@ -45,6 +46,7 @@ const RULES: &[Rule] = &[
     counts::check_counts,
     align::check_alignment,
     bounds::check_bounds,
+    registers::check_registers,
 ];
 
 pub(super) fn check_protocol(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {

@@ -84,6 +84,7 @@ codes! {
     P0722 "a barrier in divergent code"
     P0723 "`setmaxnreg` in part of a warpgroup"
     P0724 "a warp exchange that names lanes which have left"
+    P0725 "`setmaxnreg` that ptxas ignores"
     P0731 "an asynchronous copy without a wait"
     P0732 "an asynchronous copy outside of any group"
     P0741 "a barrier for part of a warp"

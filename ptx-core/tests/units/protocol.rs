@@ -30,7 +30,7 @@ fn shown(module: &str) -> String {
 fn kernel(body: &str) -> String {
     format!(
         ".version 8.6\n.target sm_90a\n.address_size 64\n.extern .shared .align 128 .b8 dynamic[];\n\
-         .visible .entry k(.param .u64 out, .param .u32 n) {{\n\
+         .visible .entry k(.param .u64 out, .param .u32 n) .maxnreg 168 {{\n\
          .reg .pred p, q; .reg .b32 r<16>; .reg .b64 x<8>; .reg .f32 f<8>;\n\
          .shared .align 8 .b64 full; .shared .align 8 .b64 empty; .shared .align 128 .b8 tile[4096];\n{body}\nret;\n}}\n"
     )

@@ -118,6 +118,24 @@ fn setmaxnreg_is_for_a_warpgroup() {
     );
 }
 
+#[test]
+fn setmaxnreg_needs_the_registers_of_the_start() {
+    let found = |limits: &str| {
+        let text = format!(
+            ".version 8.5\n.target sm_90a\n.address_size 64\n.visible .entry k() {limits} {{ setmaxnreg.inc.sync.aligned.u32 232; ret; }}"
+        );
+        super::shown(&text).contains("P0725")
+    };
+    for ignored in ["", ".maxntid 384", ".reqntid 384", ".minnctapersm 1", ".reqntid 384 .reqnctapercluster 2"] {
+        assert!(found(ignored), "{ignored}");
+    }
+    for taken in
+        [".maxnreg 168", ".maxntid 384 .maxnreg 168", ".maxntid 384 .minnctapersm 1", ".reqntid 384 .minnctapersm 1"]
+    {
+        assert!(!found(taken), "{taken}");
+    }
+}
+
 /// Values of a warp's own, which other warps of its warpgroup need not have.
 const OF_A_WARP: &[&str] = &[
     "setp.lt.u32 p, r0, 32;",
