@@ -1,0 +1,214 @@
+//! Modules made from lists against ptxas: two declarations of one name in every pair of kinds and scopes, and what PTX 1 to 3 had,
+//! in the versions around its end. A part of the modules; `PTX_THOROUGH=1` judges all.
+#![allow(clippy::expect_used, reason = "tests")]
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use ptx_core::check::check;
+use ptx_core::parse::parse_text;
+use ptx_tests::judge::{Judge, Verdict};
+use ptx_tests::ptxas;
+use std::process::ExitCode;
+
+/// Declarations of `x` in a module.
+const OUTSIDE: &[&str] = &[
+    ".global .u32 x;",
+    ".const .u32 x;",
+    ".shared .u32 x;",
+    ".extern .global .u32 x;",
+    ".func x() { ret; }",
+    ".visible .func x() { ret; }",
+    ".entry x() { ret; }",
+    ".global .u32 x[4];",
+    ".global .u32 x<4>;",
+    ".global .texref x;",
+    ".extern .func x();",
+];
+
+/// Declarations of `x`, or of `x1`, in a body.
+const INSIDE: &[&str] = &[
+    ".reg .u32 x;",
+    ".reg .u32 x<4>;",
+    ".reg .pred x;",
+    ".reg .u32 x1;",
+    ".local .u32 x;",
+    ".local .u32 x<4>;",
+    ".local .u32 x1;",
+    ".shared .u32 x;",
+    ".global .u32 x;",
+    ".const .u32 x;",
+    ".param .b32 x;",
+    "x:",
+    "x1:",
+    "x: .callprototype _ ();",
+    "x: .calltargets other;",
+    ".func x();",
+];
+
+/// Parameters named `x` or `x1`.
+const PARAMETERS: &[&str] = &[".param .u32 x", ".param .u32 x1", ".param .align 4 .b8 x[8]"];
+
+/// Uses of `x` behind both declarations.
+const USES: &[&str] = &["", "mov.u32 y, x;", "ld.u32 y, [x];", "bra x1;", "add.u32 y, x1, 1;", "call x;"];
+
+/// What stands in front of an old kernel, and in it.
+const OLD: &[(&str, &str)] = &[
+    (".tex .u32 t;", "tex.2d.v4.f32.f32 {f0, f1, f2, f3}, [t, {f4, f5, f6, f7}];"),
+    (".tex .u64 t, u;", ""),
+    (".tex .f32 t;", ""),
+    (".tex .u32 t[3];", ""),
+    ("", ".tex .u32 t;"),
+    (".reg .u32 g;", "mov.u32 r0, g;"),
+    (".reg .u32 g<4>;", "mov.u32 g1, g2;"),
+    (".reg .pred g;", "@g mov.u32 r0, r1;"),
+    (".local .u32 g;", "ld.local.u32 r0, [g];"),
+    (".local .align 8 .b8 g[64];", ""),
+    (".param .u32 g;", ""),
+    (".func f (.reg .u32 a)\n.file 1 \"x.cu\"\n.func f (.reg .u32 a) { ret; }", ""),
+    (".func f (.reg .u32 a)\n.pragma \"nounroll\";\n.func f (.reg .u32 a) { ret; }", ""),
+    ("", "mad.f64 e0, e1, e2, e3;"),
+    ("", "mad.rn.f64 e0, e1, e2, e3;"),
+    ("", "fma.rn.f64 e0, e1, e2, e3;"),
+    ("", "div.f32 f0, f1, f2;"),
+    ("", "div.f64 e0, e1, e2;"),
+    ("", "div.rn.f64 e0, e1, e2;"),
+    ("", "div.approx.f32 f0, f1, f2;"),
+    ("", "rcp.f32 f0, f1;"),
+    ("", "rcp.f64 e0, e1;"),
+    ("", "sqrt.f32 f0, f1;"),
+    ("", "sqrt.rn.f64 e0, e1;"),
+    ("", "rsqrt.f32 f0, f1;"),
+    ("", "rsqrt.f64 e0, e1;"),
+    ("", "sin.f32 f0, f1;"),
+    ("", "cos.f32 f0, f1;"),
+    ("", "lg2.f32 f0, f1;"),
+    ("", "ex2.f32 f0, f1;"),
+    ("", "neg.ftz.f32 f0, f1;"),
+    ("", "setp.eq.ftz.f32 p0, f0, f1;"),
+    ("", "cvt.f64.f32 e0, f1;"),
+    ("", "cvt.rn.ftz.f32.f64 f0, e1;"),
+    ("", "ld.u32 r0, [d0];"),
+    ("", "ld.global.cg.u32 r0, [d0];"),
+    ("", "atom.global.add.u32 r0, [d0], r1;"),
+    ("", "atom.shared.add.u32 r0, [r2], r1;"),
+    ("", "atom.add.u32 r0, [d0], r1;"),
+    ("", "red.global.add.f32 [d0], f1;"),
+    ("", "cvta.global.u64 d0, d1;"),
+    ("", "prefetch.global.L1 [d0];"),
+    ("", "ldu.global.u32 r0, [d0];"),
+    ("", "mov.b32 r0, %envreg0;"),
+    ("", "st.global.u32 [r0], r1;"),
+];
+
+/// Versions and targets around the ends of those.
+const POINTS: &[(&str, &str)] = &[
+    ("1.0", "sm_10"),
+    ("1.2", "sm_11"),
+    ("1.3", "sm_13"),
+    ("1.4", "sm_10"),
+    ("1.4", "sm_13"),
+    ("1.5", "sm_13"),
+    ("2.0", "sm_20"),
+    ("2.3", "sm_20"),
+    ("3.0", "sm_20"),
+    ("3.1", "sm_30"),
+    ("4.0", "sm_50"),
+];
+
+/// Words of `.target`, and the bodies that they are judged with.
+const OPTIONS: &[&str] = &["map_f64_to_f32", "texmode_unified", "map_f64_to_f32, texmode_unified"];
+
+fn main() -> ExitCode {
+    let trials = match Judge::find() {
+        Some(judge) => {
+            let trial = |name: &str, modules: Vec<String>| {
+                let judge = judge.clone();
+                Trial::test(name, move || agree(&judge, &modules))
+            };
+            vec![trial("names", names()), trial("uses_of_names", uses()), trial("old_versions", old())]
+        }
+        None => {
+            vec![Trial::test(format!("constructs (ignored: {})", ptxas::ABSENT), || Ok(())).with_ignored_flag(true)]
+        }
+    };
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+const HEADER: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.func other() { ret; }\n";
+
+fn names() -> Vec<String> {
+    let mut all = Vec::new();
+    let mut add = |text: String| all.push(format!("{HEADER}{text}\n"));
+    for a in OUTSIDE {
+        OUTSIDE.iter().for_each(|b| add(format!("{a}\n{b}\n.entry k() {{ ret; }}")));
+        for b in INSIDE {
+            add(format!("{a}\n.entry k() {{ {b}\nret; }}"));
+            add(format!(".entry k() {{ {b}\nret; }}\n{a}"));
+        }
+        for b in PARAMETERS {
+            add(format!("{a}\n.entry k({b}) {{ ret; }}"));
+            add(format!(".func f({b}) {{ ret; }}\n{a}"));
+        }
+    }
+    for a in INSIDE {
+        for b in INSIDE {
+            add(format!(".entry k() {{ {a}\n{b}\nret; }}"));
+            add(format!(".entry k() {{ {a}\n{{ {b}\n}} ret; }}"));
+            add(format!(".entry k() {{ {{ {a}\n}} {b}\nret; }}"));
+        }
+        for b in PARAMETERS {
+            add(format!(".entry k({b}) {{ {a}\nret; }}"));
+            add(format!(".func ({b}) f() {{ {{ {a}\n}} ret; }}"));
+        }
+        add(format!(".entry x() {{ {a}\nret; }}"));
+    }
+    for a in PARAMETERS {
+        PARAMETERS.iter().for_each(|b| add(format!(".func ({a}) f({b}) {{ ret; }}")));
+    }
+    all
+}
+
+fn uses() -> Vec<String> {
+    let mut all = Vec::new();
+    for (a, b) in INSIDE.iter().flat_map(|a| INSIDE.iter().map(move |b| (a, b))) {
+        let with = |u: &&str| format!("{HEADER}.entry k() {{ .reg .u32 y; {a}\n{{ {b}\n{u}\n}} ret; }}\n");
+        all.extend(USES.iter().map(with));
+    }
+    all
+}
+
+fn old() -> Vec<String> {
+    let registers = ".reg .u32 r<4>; .reg .u64 d<4>; .reg .f32 f<8>; .reg .f64 e<4>; .reg .pred p<2>;";
+    let mut all = Vec::new();
+    for (version, target) in POINTS {
+        for (outside, inside) in OLD {
+            all.push(format!(
+                ".version {version}\n.target {target}\n{outside}\n.entry k () {{ {registers}\n{inside}\nexit; }}\n"
+            ));
+        }
+        for option in OPTIONS {
+            all.push(format!(".version {version}\n.target {target}, {option}\n.entry k () {{ exit; }}\n"));
+        }
+    }
+    all
+}
+
+/// ptxas refuses the modules that have an error, and no other.
+fn agree(judge: &Judge, modules: &[String]) -> Result<(), Failed> {
+    let step = if std::env::var_os("PTX_THOROUGH").is_some() { 1 } else { 7 };
+    let mut wrong = Vec::new();
+    for text in modules.iter().step_by(step) {
+        let (tree, earlier) = parse_text(text.as_bytes());
+        let (_, diagnostics) = check(tree, earlier, &Default::default());
+        let ours = diagnostics.iter().find(|d| d.is_error()).map(|d| d.message.as_str());
+        let target = if text.contains(".target sm_80") { "sm_80" } else { "sm_75" };
+        match (ours, judge.code_verdict("", target, text)?) {
+            (Some(ours), Verdict::Taken) => wrong.push(format!("we say: {ours}\n{text}")),
+            (None, Verdict::Refused(theirs)) => wrong.push(format!("ptxas says: {theirs}\n{text}")),
+            _ => {}
+        }
+    }
+    match wrong.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} verdicts differ:\n{}", wrong[..n.min(10)].join("\n")).into()),
+    }
+}
