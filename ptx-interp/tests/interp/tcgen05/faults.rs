@@ -57,11 +57,6 @@ fn allocation() {
         "has no block 1",
     );
     says(
-        &bare(&format!("{alloc} 32; tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;"), 32),
-        FaultKind::Sync,
-        "in one kernel",
-    );
-    says(
         &bare(
             "tcgen05.alloc.cta_group::1.sync.aligned.b32 [%out], 32; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot+512], 32;",
             32,

@@ -19,7 +19,6 @@ pub(super) const CASES: &[Case] = &[
     case("W0504", (32, 1), TMEM, "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned; {ALLOC}", "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned; {FREE}"),
     case("W0504", (32, 1), ".shared .align 4 .u32 slot; mov.u32 %r1, 48;", "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], %r1;",
         "mov.u32 %r1, 64; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], %r1; ld.shared.u32 %r3, [slot]; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, %r1;"),
-    case("W0504", (32, 1), TMEM, "tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 32;", "{FREE}"),
 ];
 
 #[test]
