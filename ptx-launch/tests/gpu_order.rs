@@ -52,7 +52,8 @@ fn number(name: &str) -> Option<u64> {
 fn whatever_programs_do_values_are_right() {
     let (size, first) = (number("PTX_PROGRAM_SIZE").unwrap_or(4000), number("PTX_PROGRAM_SEED").unwrap_or(1));
     const OPERATIONS: u64 = 40;
-    let ground = Ground { devices: [own(), own()], pause: 30, look: &|_, _| (), stub: false };
+    let peer = Device::cuda(1).ok();
+    let ground = Ground { devices: [own(), own()], peer, pause: 30, look: &|_, _| (), stub: false };
     let start = Instant::now();
     for seed in first..first + size.div_ceil(OPERATIONS) {
         let run = std::panic::AssertUnwindSafe(|| program::run(&ground, seed, OPERATIONS as usize));

@@ -2,6 +2,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unsafe_code, reason = "tests")]
 
+#[path = "stub/contexts.rs"]
+mod contexts;
 mod expansion;
 #[path = "stub/foreign.rs"]
 mod foreign;

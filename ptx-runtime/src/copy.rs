@@ -3,10 +3,11 @@
 
 use crate::buffer::{Access, Element, Host, Pinned};
 use crate::buffer::{Bound, ReadSlice, WriteSlice};
+use crate::context::{Event, bind, bound, synchronize, wait_for};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::{bytes as bytes_of, bytes_mut};
-use crate::stream::{Events, Stream, StreamKind, Submission};
+use crate::stream::{Capture, Stream, StreamKind, Submission};
 use cudarc::driver::{CudaStream, result};
 use std::sync::Arc;
 
@@ -31,14 +32,19 @@ impl Stream {
         let (stream, bytes) = (self.as_stream_ref(), same_length(from.len(), to.len())? * size_of::<T>());
         match (from.home().map(|home| (home, home.kind)), stream.kind) {
             _ if bytes == 0 => Ok(()),
-            (Some((at, StreamKind::Cuda(home, _))), StreamKind::Cuda(on, _)) if differ(home, on) => {
-                let (read, written) = (from.bind(at)?, to.bind(stream)?);
+            (Some((at, StreamKind::Cuda(home))), StreamKind::Cuda(on)) if differ(home, on) => {
+                let (source, copy) = (Submission::on(at), Submission::on(stream));
+                let states = [source.stream().capture(home)?, copy.stream().capture(on)?];
+                if states.iter().any(Option::is_some) {
+                    return Err(captured_peer());
+                }
+                let (read, written) = (from.bind(source.stream())?, to.bind(copy.stream())?);
                 peer(home, on, &read, &written, bytes)
             }
-            (_, StreamKind::Cuda(on, _)) => {
+            (_, StreamKind::Cuda(on)) => {
                 let copy = Submission::on(stream);
                 let (read, written) = (from.bind(copy.stream())?, to.bind(copy.stream())?);
-                bind(on)?;
+                bound(on.context())?;
                 // SAFETY: both are as long, and lie in the current context.
                 let copied =
                     unsafe { result::memcpy_dtod_async(written.address(), read.address(), bytes, on.cu_stream()) };
@@ -61,8 +67,8 @@ impl Stream {
         let written = to.bind(stream)?;
         match stream.kind {
             _ if len == 0 || size_of::<T>() == 0 => Ok(()),
-            StreamKind::Cuda(on, _) => {
-                bind(on)?;
+            StreamKind::Cuda(on) => {
+                bound(on.context())?;
                 Pattern::of(bytes_of(&[value])).fill(on, written.address(), len)
             }
             StreamKind::Cpu(device) => device.write(written.address(), &bytes_of(&[value]).repeat(len)),
@@ -80,10 +86,10 @@ impl Stream {
         let copy = Submission::on(stream);
         let written = to.bind(copy.stream())?;
         match (&from.host, stream.kind) {
-            (Host::Cuda(host), StreamKind::Cuda(on, events)) if !differ_from(host.context(), on) => {
-                not_captured(events)?;
-                bind(on)?;
+            (Host::Cuda(host), StreamKind::Cuda(on)) if !differ_from(host.context(), on) => {
+                not_captured(copy.stream().capture(on)?)?;
                 let _after = host.begin(on, Access::Read, &copy)?;
+                bound(on.context())?;
                 // SAFETY: both are as long; whoever writes or frees the host's waits for the event that `_after` records.
                 let copied = unsafe {
                     let host = std::slice::from_raw_parts(host.at(), bytes);
@@ -106,10 +112,10 @@ impl Stream {
         let copy = Submission::on(stream);
         let read = from.bind(copy.stream())?;
         match (&mut to.host, stream.kind) {
-            (Host::Cuda(host), StreamKind::Cuda(on, events)) if !differ_from(host.context(), on) => {
-                not_captured(events)?;
-                bind(on)?;
+            (Host::Cuda(host), StreamKind::Cuda(on)) if !differ_from(host.context(), on) => {
+                not_captured(copy.stream().capture(on)?)?;
                 let _after = host.begin(on, Access::Write, &copy)?;
+                bound(on.context())?;
                 // SAFETY: both are as long; whoever looks at the host's or frees it waits for the event that `_after` records.
                 let copied = unsafe {
                     let host = std::slice::from_raw_parts_mut(host.at(), bytes);
@@ -123,17 +129,20 @@ impl Stream {
     }
 }
 
-/// Between devices: the copy waits for what the source's stream has to do with it, and that stream for the copy.
+/// Between devices: the copy waits for all that the home stream of the source was given, and that stream for the copy.
 fn peer(home: &CudaStream, on: &CudaStream, read: &Bound<'_>, written: &Bound<'_>, bytes: usize) -> Result<()> {
     let failed = |e| cudarc_error("memory is copied from another device", e);
-    on.wait(&home.record_event(None).map_err(failed)?).map_err(failed)?;
+    let before = Event::behind(home).map_err(failed)?;
+    wait_for(on, before.handle()).map_err(failed)?;
     let (from, to) = (home.context().cu_ctx(), on.context().cu_ctx());
+    // The default stream is that of the current context: the destination's.
+    bind(on.context()).map_err(failed)?;
     // SAFETY: both are as long, each in its context; the stream belongs to the current one.
     unsafe { result::memcpy_peer_async(to, written.address(), from, read.address(), bytes, on.cu_stream()) }
         .map_err(failed)?;
-    let waits = on.record_event(None).and_then(|copied| home.wait(&copied));
+    let waits = Event::behind(on).and_then(|copied| wait_for(home, copied.handle()));
     // Whoever writes the source next waits for its stream, which must not go on before the copy has ended.
-    waits.or_else(|_| on.synchronize()).map_err(failed)
+    waits.or_else(|_| synchronize(on)).map_err(failed)
 }
 
 /// A value as the driver fills memory with it: pieces of 1, 2 or 4 bytes.
@@ -196,10 +205,6 @@ impl Pattern {
     }
 }
 
-fn bind(on: &CudaStream) -> Result<()> {
-    on.context().bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))
-}
-
 fn differ(home: &CudaStream, on: &CudaStream) -> bool {
     differ_from(home.context(), on)
 }
@@ -212,8 +217,8 @@ fn same_length(from: usize, to: usize) -> Result<usize> {
     if from == to { Ok(from) } else { Err(other_length(from, to)) }
 }
 
-fn not_captured(events: Events) -> Result<()> {
-    if events == Events::Kept { Ok(()) } else { Err(captured()) }
+fn not_captured(capture: Option<Capture>) -> Result<()> {
+    if capture.is_none() { Ok(()) } else { Err(captured()) }
 }
 
 #[cold]
@@ -227,6 +232,13 @@ fn other_length(from: usize, to: usize) -> Error {
 fn captured() -> Error {
     Error::new(ErrorKind::Unsupported, "pinned memory is copied in a capture")
         .possible("launches, fills, and copies between device memory can be captured")
+        .help("copy before the capture, or after the graph")
+}
+
+#[cold]
+fn captured_peer() -> Error {
+    Error::new(ErrorKind::Unsupported, "memory is copied from another device in a capture")
+        .possible("launches, fills, and copies between memory of one device can be captured")
         .help("copy before the capture, or after the graph")
 }
 

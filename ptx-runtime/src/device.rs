@@ -8,6 +8,7 @@ pub(crate) mod cpu;
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 
+use crate::context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::stream::{Queue, Stream};
 use cpu::CpuDevice;
@@ -157,6 +158,15 @@ impl Device {
     /// Returns true if it is a CUDA GPU.
     pub fn is_cuda(&self) -> bool {
         matches!(self.0, Inner::Cuda(_))
+    }
+
+    /// The errors of calls that cannot return any, such as the drop of a buffer or of an event, since the last time. No other call
+    /// returns them. Memory that could not be freed is freed later.
+    pub fn take_late_errors(&self) -> Vec<Error> {
+        match &self.0 {
+            Inner::Cuda(device) => context::take_late(device.context()),
+            Inner::Cpu(_) => Vec::new(),
+        }
     }
 
     /// cudarc's context, or `None` on the CPU device.

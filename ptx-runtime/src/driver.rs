@@ -48,6 +48,7 @@ const CUDARC_CALLS: &[&str] = &[
     "cuMemsetD8Async",
     "cuStreamCreate",
     "cuStreamDestroy_v2",
+    "cuStreamIsCapturing",
     "cuStreamSynchronize",
     "cuStreamWaitEvent",
 ];
@@ -140,7 +141,6 @@ table! {
         cuPointerGetAttributes(c_uint, *mut c_int, *mut *mut c_void, CUdeviceptr);
         cuStreamBeginCapture_v2(CUstream, c_int);
         cuStreamEndCapture(CUstream, *mut CUgraph);
-        cuStreamIsCapturing(CUstream, *mut c_int);
         cuGraphInstantiateWithFlags(*mut CUgraphExec, CUgraph, u64);
         cuGraphLaunch(CUgraphExec, CUstream);
         cuGraphDestroy(CUgraph);
@@ -157,6 +157,14 @@ table! {
         cuArrayDestroy(*mut c_void) "2.0";
         cuMemcpy3DAsync_v2(*const c_void, CUstream) "3.2";
         cuThreadExchangeStreamCaptureMode(*mut c_int) "10.1";
+        cuStreamGetCaptureInfo_v2(
+            CUstream, *mut c_int, *mut u64, *mut CUgraph, *mut c_void, *mut usize
+        ) "11.3";
+        cuUserObjectCreate(
+            *mut *mut c_void, *mut c_void, unsafe extern "C" fn(*mut c_void), c_uint, c_uint
+        ) "11.3";
+        cuUserObjectRelease(*mut c_void, c_uint) "11.3";
+        cuGraphRetainUserObject(CUgraph, *mut c_void, c_uint, c_uint) "11.3";
         cuTensorMapEncodeTiled(
             *mut c_void, u32, u32, *mut c_void, *const u64, *const u64, *const u32, *const u32, u32, u32, u32, u32
         ) "12.0";

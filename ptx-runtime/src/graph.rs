@@ -1,12 +1,15 @@
 //! Graphs: a sequence of launches, recorded once, submitted as one.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
+mod retained;
+
 use crate::buffer::{Access, CudaMemory, patiently};
+use crate::context::{Event, bound, note as note_error, within};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::{Events, Queue, Stream, StreamRef, Submission, begin_capture, end_capture};
+use crate::stream::{Capture, Entered, Queue, Stream, StreamRef, Submission, Turn, begin_capture, end_capture};
 use cudarc::driver::sys::{CUgraph, CUgraphExec, CUresult};
-use cudarc::driver::{CudaEvent, CudaStream, DriverError};
+use cudarc::driver::{CudaStream, DriverError};
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,7 +46,7 @@ pub struct Graph {
 #[derive(Default)]
 struct Noted {
     /// Recorded when the capture began.
-    fence: Option<Arc<CudaEvent>>,
+    fence: Option<Arc<Event>>,
     ours: Vec<(Arc<CudaMemory>, Access)>,
     /// True if there was memory of cudarc's, which nobody can hold.
     cudarc: bool,
@@ -57,53 +60,97 @@ impl std::fmt::Debug for Noted {
     }
 }
 
-/// Memory that the running captures have seen, by the handles of their streams.
-static NOTED: Mutex<Vec<(usize, Noted)>> = Mutex::new(Vec::new());
-
-fn noted() -> MutexGuard<'static, Vec<(usize, Noted)>> {
-    NOTED.lock().unwrap_or_else(PoisonError::into_inner)
+/// A capture of ours that goes on.
+struct Running {
+    /// The handle of its stream.
+    stream: usize,
+    /// The driver's number; zero from a driver that does not tell.
+    id: u64,
+    noted: Noted,
 }
 
-/// A captured stream uses memory; of cudarc's nothing is known. What another stream than the one of [`Stream::capture`]
-/// does, which joined the capture by an event, counts for all that are going on.
-#[cold]
-pub(crate) fn note(on: &CudaStream, memory: Option<(&Arc<CudaMemory>, Access)>) {
-    // Before the list is locked: an order of uses that is locked looks into it.
-    memory.iter().for_each(|(memory, _)| memory.hold());
-    let (mut captures, stream) = (noted(), on.cu_stream().addr());
-    let known = captures.iter().any(|(at, _)| *at == stream);
-    for (_, noted) in captures.iter_mut().filter(|(at, _)| !known || *at == stream) {
-        match memory {
-            Some((memory, access)) => noted.hold(memory, access),
-            None => noted.cudarc = true,
+/// Those of the process, and what they have seen.
+static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<Running>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Running {
+    /// Returns true if work that a stream gives to this capture is recorded here. A driver that tells no numbers leaves open what another
+    /// stream, which joined a capture by an event, belongs to: it counts for all.
+    fn records(&self, stream: &CudaStream, capture: &Capture, known: bool) -> bool {
+        match capture.id {
+            0 => !known || self.stream == stream.cu_stream().addr(),
+            id => self.id == id,
         }
     }
 }
 
-/// The event of the beginning of the capture that `stream` is in, if it is in one: nothing that was submitted since has run, and an event
-/// that is recorded now would belong to the capture.
+/// Calls `act` with what the captures of ours have seen that record the work of a stream; `false` if there is none: the capture is
+/// somebody else's.
+fn each_recorder(stream: &CudaStream, capture: &Capture, mut act: impl FnMut(&mut Noted)) -> bool {
+    let (mut captures, at) = (running(), stream.cu_stream().addr());
+    let known = captures.iter().any(|running| running.stream == at);
+    let recorders = captures.iter_mut().filter(|running| running.records(stream, capture, known));
+    recorders.map(|running| act(&mut running.noted)).count() > 0
+}
+
+/// Returns true if [`Stream::capture`] began the capture.
+pub(crate) fn is_ours(stream: &CudaStream, capture: &Capture) -> bool {
+    each_recorder(stream, capture, |_| ())
+}
+
+/// A captured stream uses memory; of cudarc's nothing is known. The graph of another library holds ours, too.
 ///
 /// # Errors
-/// Of a capture that something else began.
-pub(crate) fn fence(stream: &CudaStream) -> Result<Option<Arc<CudaEvent>>, DriverError> {
-    if Events::of(stream) == Events::Kept {
-        return Ok(None);
+/// Those of the driver.
+#[cold]
+pub(crate) fn note(on: &CudaStream, capture: &Capture, memory: Option<(&Arc<CudaMemory>, Access)>) -> Result<()> {
+    // Before the list is locked: an order of uses that is locked looks into it.
+    memory.iter().for_each(|(memory, _)| memory.hold());
+    let noted = each_recorder(on, capture, |noted| match memory {
+        Some((memory, access)) => noted.hold(memory, access),
+        None => noted.cudarc = true,
+    });
+    match memory {
+        Some((memory, _)) if !noted => {
+            let memory: Arc<dyn Any + Send + Sync> = memory.clone();
+            retained::retain(capture, &memory)
+        }
+        _ => Ok(()),
     }
-    let (captures, at) = (noted(), stream.cu_stream().addr());
-    let fence = captures.iter().find(|(stream, _)| *stream == at).and_then(|(_, noted)| noted.fence.clone());
-    fence.map(Some).ok_or(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED))
 }
 
-/// The same for a texture or surface: the graph keeps it alive.
-#[cold]
-pub(crate) fn keep(on: &CudaStream, object: &Arc<dyn Any + Send + Sync>) {
-    let (mut captures, stream) = (noted(), on.cu_stream().addr());
-    let known = captures.iter().any(|(at, _)| *at == stream);
-    for (_, noted) in captures.iter_mut().filter(|(at, _)| !known || *at == stream) {
-        if !noted.objects.iter().any(|kept| Arc::ptr_eq(kept, object)) {
-            noted.objects.push(object.clone());
-        }
+/// What an event that is recorded on a stream would stand for.
+pub(crate) enum Fence {
+    /// All that was submitted to it, as long as the turn is kept.
+    None(Option<Turn>),
+    /// The stream is in a capture, to which the event would belong. This one was recorded when the capture began, and nothing that was
+    /// submitted since has run.
+    At(Arc<Event>),
+}
+
+/// # Errors
+/// Of a capture that something else began, and those of the driver.
+pub(crate) fn fence(stream: &CudaStream) -> Result<Fence, DriverError> {
+    let Entered { capture, turn } = Entered::on(stream)?;
+    if capture.is_none() {
+        return Ok(Fence::None(turn));
     }
+    let (captures, at) = (running(), stream.cu_stream().addr());
+    let fence = captures.iter().find(|running| running.stream == at).and_then(|running| running.noted.fence.clone());
+    fence.map(Fence::At).ok_or(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED))
+}
+
+/// A captured stream gets the handle of a texture or surface: the graph keeps it alive.
+///
+/// # Errors
+/// Those of the driver.
+#[cold]
+pub(crate) fn keep(on: &CudaStream, capture: &Capture, object: &Arc<dyn Any + Send + Sync>) -> Result<()> {
+    let noted = each_recorder(on, capture, |noted| noted.keep(object));
+    if noted { Ok(()) } else { retained::retain(capture, object) }
 }
 
 impl Noted {
@@ -112,6 +159,12 @@ impl Noted {
             Some((_, noted)) if access == Access::Write => *noted = access,
             Some(_) => {}
             None => self.ours.push((memory.clone(), access)),
+        }
+    }
+
+    fn keep(&mut self, object: &Arc<dyn Any + Send + Sync>) {
+        if !self.objects.iter().any(|kept| Arc::ptr_eq(kept, object)) {
+            self.objects.push(object.clone());
         }
     }
 }
@@ -134,7 +187,7 @@ impl Stream {
             return Err(default_stream());
         }
         let driver = Driver::get()?;
-        let capture = Capture::begin(driver, stream)?;
+        let capture = Recording::begin(driver, stream)?;
         let worked = work(self);
         let (captured, memory) = capture.end();
         worked?;
@@ -143,61 +196,70 @@ impl Stream {
 }
 
 /// A capture that goes on. It ends when this is dropped, also by a panic.
-struct Capture<'a> {
+struct Recording<'a> {
     driver: &'static Driver,
-    stream: &'a CudaStream,
+    stream: &'a Arc<CudaStream>,
     is_over: bool,
 }
 
-impl<'a> Capture<'a> {
-    fn begin(driver: &'static Driver, stream: &'a CudaStream) -> Result<Capture<'a>> {
-        let fence = stream.record_event(None).map_err(|e| cudarc_error("a capture begins", e))?;
-        begin_capture(|| {
-            // SAFETY: the stream is alive; 1 is CU_STREAM_CAPTURE_MODE_THREAD_LOCAL.
-            driver.check(unsafe { (driver.cuStreamBeginCapture_v2)(stream.cu_stream(), 1) }, "a capture begins")
+impl<'a> Recording<'a> {
+    fn begin(driver: &'static Driver, stream: &'a Arc<CudaStream>) -> Result<Recording<'a>> {
+        let failed = |e| cudarc_error("a capture begins", e);
+        begin_capture(stream, || -> Result<()> {
+            // No thread is between its choice and its submission: all that the stream has got is behind the event.
+            let fence = Some(Arc::new(Event::behind(stream).map_err(failed)?));
+            // SAFETY: the stream is alive, and its context current; 1 is CU_STREAM_CAPTURE_MODE_THREAD_LOCAL.
+            driver.check(unsafe { (driver.cuStreamBeginCapture_v2)(stream.cu_stream(), 1) }, "a capture begins")?;
+            let (noted, id) = (Noted { fence, ..Noted::default() }, Capture::of(stream).id);
+            running().push(Running { stream: stream.cu_stream().addr(), id, noted });
+            Ok(())
         })?;
-        noted().push((stream.cu_stream().addr(), Noted { fence: Some(Arc::new(fence)), ..Noted::default() }));
-        Ok(Capture { driver, stream, is_over: false })
+        Ok(Recording { driver, stream, is_over: false })
     }
 
     /// The graph, and the memory that the capture has seen.
     fn end(mut self) -> (Result<Captured>, Noted) {
-        let at = self.stream.cu_stream().addr();
-        let seen = noted().iter_mut().find(|(stream, _)| *stream == at).map(|(_, seen)| std::mem::take(seen));
-        (self.end_on_stream(), seen.unwrap_or_default())
+        self.end_on_stream()
     }
 
-    fn end_on_stream(&mut self) -> Result<Captured> {
+    fn end_on_stream(&mut self) -> (Result<Captured>, Noted) {
         self.is_over = true;
-        let (driver, mut graph) = (self.driver, std::ptr::null_mut());
-        // SAFETY: the capture was begun by this thread, which alone has `self`, a local value of `Stream::capture`.
-        let code = unsafe { (driver.cuStreamEndCapture)(self.stream.cu_stream(), &raw mut graph) };
-        let captured = Captured { driver, graph };
-        driver.check(code, "a capture ends").map(|()| captured)
+        let (driver, stream) = (self.driver, self.stream);
+        let mut captured = Captured { driver, stream: stream.clone(), graph: std::ptr::null_mut() };
+        end_capture(stream, || {
+            let at = stream.cu_stream().addr();
+            let seen = running().extract_if(.., |running| running.stream == at).next();
+            // What the caller has done may have made another context current.
+            let ended = bound(stream.context()).and_then(|()| {
+                // SAFETY: the capture was begun by this thread, which alone has `self`, a local value of `Stream::capture`.
+                let code = unsafe { (driver.cuStreamEndCapture)(stream.cu_stream(), &raw mut captured.graph) };
+                driver.check(code, "a capture ends")
+            });
+            (ended.map(|()| captured), seen.map(|running| running.noted).unwrap_or_default())
+        })
     }
 }
 
-impl Drop for Capture<'_> {
+impl Drop for Recording<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             // The graph is destroyed, and there is nobody to tell an error.
             drop(self.end_on_stream());
         }
-        let at = self.stream.cu_stream().addr();
-        noted().retain(|(stream, _)| *stream != at);
-        end_capture();
     }
 }
 
 /// A graph that cannot be launched yet.
 struct Captured {
     driver: &'static Driver,
+    stream: Arc<CudaStream>,
     graph: CUgraph,
 }
 
 impl Captured {
     fn instantiate(mut self, stream: &Arc<CudaStream>, memory: Noted) -> Result<Graph> {
         let (driver, mut executable) = (self.driver, std::ptr::null_mut());
+        bound(stream.context())?;
         // SAFETY: the graph is whole.
         let code = unsafe { (driver.cuGraphInstantiateWithFlags)(&raw mut executable, self.graph, 0) };
         driver.check(code, "a graph is made ready")?;
@@ -210,7 +272,8 @@ impl Drop for Captured {
     fn drop(&mut self) {
         if !self.graph.is_null() {
             // SAFETY: it is ours, and nobody else has it. A failure leaves nothing to do.
-            unsafe { (self.driver.cuGraphDestroy)(self.graph) };
+            let destroyed = within(self.stream.context(), || Ok(unsafe { (self.driver.cuGraphDestroy)(self.graph) }));
+            note_error(self.stream.context(), destroyed);
         }
     }
 }
@@ -224,8 +287,11 @@ impl Graph {
         if self.memory.cudarc {
             return Err(not_held());
         }
-        // All of it or nothing: otherwise this would wait for a thread that waits for this.
         let submission = Submission::on(StreamRef::cuda(&self.stream));
+        if let Some(capture) = submission.stream().capture(&self.stream)? {
+            return self.record_in(&capture);
+        }
+        // All of it or nothing: otherwise this would wait for a thread that waits for this.
         let begin = || {
             let ours = self.memory.ours.iter();
             ours.map(|(memory, access)| memory.begin_graph(&self.stream, *access, Some(&submission)).transpose())
@@ -234,6 +300,16 @@ impl Graph {
         };
         let _recorded = patiently(begin)?;
         // SAFETY: the memory is held, and all other uses of it are ordered.
+        unsafe { self.launch_untracked() }
+    }
+
+    /// Adds the sequence to the graph that is being recorded, which holds its memory from now on, too.
+    #[cold]
+    fn record_in(&self, capture: &Capture) -> Result<()> {
+        let Noted { ours, objects, .. } = &self.memory;
+        ours.iter().try_for_each(|(memory, access)| note(&self.stream, capture, Some((memory, *access))))?;
+        objects.iter().try_for_each(|object| keep(&self.stream, capture, object))?;
+        // SAFETY: the memory is held by the other graph, which orders its uses.
         unsafe { self.launch_untracked() }
     }
 
@@ -246,7 +322,7 @@ impl Graph {
     /// The memory that it was recorded with must still be alive, and until the sequence has ended nothing else may write
     /// what it reads, or touch what it writes, on the host or on another stream. [`Stream::synchronize`] waits for it.
     pub unsafe fn launch_untracked(&self) -> Result<()> {
-        self.stream.context().bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
+        bound(self.stream.context())?;
         // SAFETY: both belong to the current context; the caller vouches for the memory.
         let code = unsafe { (self.driver.cuGraphLaunch)(self.executable, self.stream.cu_stream()) };
         self.driver.check(code, "a graph is launched")
@@ -255,13 +331,13 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        if self.stream.context().bind_to_thread().is_ok() {
-            // SAFETY: both are ours. The driver keeps what still runs. A failure leaves nothing to do.
-            unsafe {
-                (self.driver.cuGraphExecDestroy)(self.executable);
-                (self.driver.cuGraphDestroy)(self.graph);
-            }
-        }
+        // SAFETY: both are ours. The driver keeps what still runs. A failure leaves nothing to do.
+        let destroyed = within(self.stream.context(), || unsafe {
+            (self.driver.cuGraphExecDestroy)(self.executable);
+            (self.driver.cuGraphDestroy)(self.graph);
+            Ok(())
+        });
+        note_error(self.stream.context(), destroyed);
     }
 }
 

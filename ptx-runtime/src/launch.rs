@@ -34,7 +34,7 @@ use crate::stream::{StreamKind, StreamRef};
 pub unsafe fn launch(kernel: &Kernel, stream: StreamRef<'_>, config: &Config, args: &[Arg<'_>]) -> Result<()> {
     match stream.kind {
         // SAFETY: passed on.
-        StreamKind::Cuda(stream, _) => unsafe { cuda::launch(kernel, stream, config, args) },
+        StreamKind::Cuda(stream) => unsafe { cuda::launch(kernel, stream, config, args) },
         // SAFETY: passed on.
         #[cfg(feature = "cpu")]
         StreamKind::Cpu(device) => unsafe { cpu::launch(kernel, device, config, args) },

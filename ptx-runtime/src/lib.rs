@@ -8,6 +8,7 @@
 mod buffer;
 mod cache;
 mod config;
+mod context;
 mod copy;
 mod device;
 mod driver;

@@ -5,8 +5,9 @@ use crate::cache::Cache;
 use crate::device::cuda::{CudaDevice, Limits};
 use crate::device::{Device, Inner};
 use crate::error::Result;
+use crate::graph;
 use crate::load::Home;
-use crate::stream::{Events, PER_THREAD, StreamKind, StreamRef};
+use crate::stream::{Entered, PER_THREAD, StreamKind, StreamRef};
 use cudarc::driver::CudaContext;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
@@ -38,6 +39,14 @@ pub struct StreamId {
     thread: Option<ThreadId>,
 }
 
+/// What records the work of a stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Recorder {
+    Nobody,
+    Ours,
+    Other,
+}
+
 /// The properties of each context's device.
 static KNOWN: Cache<(Home, Properties)> = Cache::new();
 
@@ -49,7 +58,7 @@ impl StreamRef<'_> {
     #[inline]
     pub fn properties(self) -> Result<Properties> {
         match self.kind {
-            StreamKind::Cuda(stream, _) => of_context(stream.context()),
+            StreamKind::Cuda(stream) => of_context(stream.context()),
             StreamKind::Cpu(_) => Ok(Properties { capability: None, multiprocessors: 1 }),
         }
     }
@@ -60,28 +69,36 @@ impl StreamRef<'_> {
     /// What the driver says when it is asked for the device's properties.
     pub fn device(self) -> Result<Device> {
         match self.kind {
-            StreamKind::Cuda(stream, _) => CudaDevice::of_context(stream.context()).map(|d| Device(Inner::Cuda(d))),
+            StreamKind::Cuda(stream) => CudaDevice::of_context(stream.context()).map(|d| Device(Inner::Cuda(d))),
             StreamKind::Cpu(device) => Ok(Device(Inner::Cpu(device.clone()))),
         }
     }
 
-    /// Returns true while work that is submitted to it is recorded in a graph, and not run.
+    /// Returns true while [`Stream::capture`](crate::Stream::capture) records its work in a graph; also if the driver fails, as the next
+    /// use of the stream will.
     pub fn is_captured(self) -> bool {
-        matches!(self.kind, StreamKind::Cuda(_, Events::LeftOut))
+        self.recorder().is_none_or(|recorder| recorder == Recorder::Ours)
     }
 
-    /// Returns true while another library records its work in a graph. Asks the driver.
+    /// Returns true while another library, or cudarc, records its work in a graph.
     pub fn is_captured_elsewhere(self) -> bool {
-        match self.kind {
-            StreamKind::Cuda(stream, Events::Kept) => Events::unless_captured(stream) == Events::LeftOut,
-            _ => false,
-        }
+        self.recorder() == Some(Recorder::Other)
+    }
+
+    /// What records its work now; nothing if the driver fails.
+    fn recorder(self) -> Option<Recorder> {
+        let StreamKind::Cuda(stream) = self.kind else { return Some(Recorder::Nobody) };
+        let entered = Entered::on(stream).ok()?;
+        Some(entered.capture.map_or(Recorder::Nobody, |capture| match graph::is_ours(stream, &capture) {
+            true => Recorder::Ours,
+            false => Recorder::Other,
+        }))
     }
 
     /// Its identity.
     pub fn id(self) -> StreamId {
         match self.kind {
-            StreamKind::Cuda(on, _) => {
+            StreamKind::Cuda(on) => {
                 let stream = on.cu_stream().addr();
                 let thread = (stream == PER_THREAD).then(|| thread::current().id());
                 StreamId { device: Arc::as_ptr(on.context()).addr(), stream, thread }

@@ -3,7 +3,7 @@
 use crate::buffer::Bound;
 use crate::buffer::{Access, CudaMemory};
 use crate::cache::Cache;
-use crate::driver::cudarc_error;
+use crate::context::bound;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Module;
 #[cfg(feature = "cpu")]
@@ -84,7 +84,7 @@ impl<T> Static<T> {
     #[doc(hidden)]
     pub fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match stream.kind {
-            StreamKind::Cuda(on, events) => self.on_cuda(on)?.bind_shared((on, events), self.access, stream.submission),
+            StreamKind::Cuda(on) => self.on_cuda(on)?.bind_shared(on, self.access, stream.submission),
             StreamKind::Cpu(_) => Ok(Bound::recorded(0, None)),
         }
     }
@@ -92,7 +92,7 @@ impl<T> Static<T> {
     /// The memory in the context of a stream, which becomes current.
     fn on_cuda(&self, on: &CudaStream) -> Result<&Arc<CudaMemory>> {
         let context = on.context();
-        context.bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
+        bound(context)?;
         let is = |(home, _): &(Home, Arc<CudaMemory>)| home.is(context);
         let found = match self.on_cuda.find(is) {
             Some(found) => found,
@@ -127,7 +127,7 @@ impl<T: KernelParam> Static<T> {
         let mut value = zero::<T>();
         let into = bytes_mut(std::slice::from_mut(&mut value));
         match stream.as_stream().kind {
-            StreamKind::Cuda(on, events) => self.on_cuda(on)?.read_shared(on, events, into)?,
+            StreamKind::Cuda(on) => self.on_cuda(on)?.read_shared(on, into)?,
             #[cfg(feature = "cpu")]
             StreamKind::Cpu(device) => self.on_cpu(device, |bytes| into.copy_from_slice(bytes))?,
             #[cfg(not(feature = "cpu"))]
@@ -143,7 +143,7 @@ impl<T: KernelParam> Static<T> {
     pub fn write(&self, stream: impl AsStream, value: T) -> Result<()> {
         let from = bytes(std::slice::from_ref(&value));
         match stream.as_stream().kind {
-            StreamKind::Cuda(on, events) => self.on_cuda(on)?.write_shared(on, events, from),
+            StreamKind::Cuda(on) => self.on_cuda(on)?.write_shared(on, from),
             #[cfg(feature = "cpu")]
             StreamKind::Cpu(device) => self.on_cpu(device, |bytes| bytes.copy_from_slice(from)),
             #[cfg(not(feature = "cpu"))]

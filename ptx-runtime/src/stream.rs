@@ -1,22 +1,27 @@
 //! Streams: queues of work on a device. Ours, and cudarc's own, through one trait.
-#![allow(unsafe_code, reason = "the driver is asked whether a stream is captured, and streams of others are borrowed")]
+#![allow(unsafe_code, reason = "streams of others are borrowed")]
 
 mod captures;
+mod gate;
+mod patience;
 mod per_thread;
 mod submission;
 
 pub(crate) use captures::{
-    after_captures, any_capture, begin_capture, beside_captures, end_capture, synchronize_context,
+    Capture, Entered, after_captures, begin_capture, beside_captures, end_capture, synchronize_context,
 };
+pub(crate) use gate::Turn;
+pub(crate) use patience::until;
 pub(crate) use per_thread::{PER_THREAD, is_per_thread};
 pub use submission::Submission;
 
+use crate::context;
 use crate::device::cpu::CpuDevice;
 use crate::device::cuda::CudaDevice;
 use crate::device::{Device, Inner};
-use crate::driver::{Driver, cudarc_error};
+use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
-use cudarc::driver::CudaStream;
+use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
@@ -81,7 +86,7 @@ impl Stream {
     pub fn join(&self, other: &Stream) -> Result<()> {
         match (&self.0, &other.0) {
             (Queue::Cuda(_, stream), Queue::Cuda(_, other)) => {
-                stream.join(other).map_err(|e| cudarc_error("a stream waits for another one", e))
+                context::join(stream, other).map_err(|e| cudarc_error("a stream waits for another one", e))
             }
             // On the CPU device what was submitted has ended.
             (Queue::Cpu(_), Queue::Cpu(_)) => Ok(()),
@@ -107,6 +112,11 @@ impl Stream {
             Queue::Cpu(_) => Ok(()),
         }
     }
+}
+
+#[cold]
+pub(crate) fn unknown_state(error: DriverError) -> Error {
+    cudarc_error("the driver does not tell whether a stream is captured", error)
 }
 
 #[cold]
@@ -156,7 +166,7 @@ impl<'a> StreamRef<'a> {
         if is_per_thread(stream) {
             per_thread::wait_at_thread_end(stream.context());
         }
-        StreamRef { kind: StreamKind::Cuda(stream, Events::of(stream)), submission: None }
+        StreamRef { kind: StreamKind::Cuda(stream), submission: None }
     }
 
     /// The one stream of a CPU device.
@@ -170,56 +180,58 @@ impl<'a> StreamRef<'a> {
         matches!(self.kind, StreamKind::Cpu(_))
     }
 
+    /// The state of `on`, this stream as cudarc's, for work that is about to be bound to it; that of its submission if it has one.
+    ///
+    /// # Errors
+    /// Those of the driver.
+    #[inline]
+    pub(crate) fn enter(self, on: &CudaStream) -> Result<Entered> {
+        match self.submission {
+            Some(submission) => submission.capture(on).map(|capture| Entered { capture, turn: None }),
+            None => Entered::on(on),
+        }
+        .map_err(unknown_state)
+    }
+
+    /// The capture that work of its submission is recorded by.
+    ///
+    /// # Errors
+    /// Those of the driver.
+    pub(crate) fn capture(self, on: &CudaStream) -> Result<Option<Capture>> {
+        self.enter(on).map(|entered| entered.capture)
+    }
+
     /// The CPU device, if it is a stream of one.
     pub(crate) fn as_cpu(self) -> Option<&'a CpuDevice> {
         match self.kind {
-            StreamKind::Cuda(..) => None,
+            StreamKind::Cuda(_) => None,
             StreamKind::Cpu(device) => Some(device),
         }
     }
 
+    /// cudarc's context, unless it is a stream of a CPU device.
+    pub(crate) fn context(self) -> Option<&'a Arc<CudaContext>> {
+        match self.kind {
+            StreamKind::Cuda(stream) => Some(stream.context()),
+            StreamKind::Cpu(_) => None,
+        }
+    }
+
     pub(crate) fn is_cuda(self) -> bool {
-        matches!(self.kind, StreamKind::Cuda(..))
+        matches!(self.kind, StreamKind::Cuda(_))
     }
 }
 
 #[derive(Clone, Copy)]
 pub(crate) enum StreamKind<'a> {
-    Cuda(&'a Arc<CudaStream>, Events),
+    Cuda(&'a Arc<CudaStream>),
     Cpu(&'a CpuDevice),
-}
-
-/// Treatment of the events by which cudarc orders the uses of memory on different streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Events {
-    /// cudarc decides.
-    Kept,
-    /// The stream is being captured, and may not wait for what happens outside of the capture.
-    LeftOut,
-}
-
-impl Events {
-    /// One comparison, unless something is being captured.
-    #[inline]
-    pub(crate) fn of(stream: &CudaStream) -> Events {
-        if any_capture() { Events::unless_captured(stream) } else { Events::Kept }
-    }
-
-    /// The driver's answer.
-    #[cold]
-    pub(crate) fn unless_captured(stream: &CudaStream) -> Events {
-        let Ok(driver) = Driver::get() else { return Events::Kept };
-        let mut status = 0;
-        // SAFETY: writes one integer; the stream is alive.
-        let code = unsafe { (driver.cuStreamIsCapturing)(stream.cu_stream(), &raw mut status) };
-        if code == 0 && status != 0 { Events::LeftOut } else { Events::Kept }
-    }
 }
 
 impl fmt::Display for StreamRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            StreamKind::Cuda(stream, _) => write!(f, "CUDA device {}", stream.context().ordinal()),
+            StreamKind::Cuda(stream) => write!(f, "CUDA device {}", stream.context().ordinal()),
             StreamKind::Cpu(device) => f.write_str(device.name()),
         }
     }

@@ -17,6 +17,8 @@ use crate::device::cpu::CpuDevice;
 use crate::error::Result;
 use crate::param::KernelParam;
 use crate::stream::{AsStream, StreamRef};
+use cudarc::driver::CudaContext;
+use std::sync::Arc;
 
 /// A tensor map: 128 opaque bytes, passed by value as a grid constant.
 ///
@@ -63,6 +65,8 @@ pub struct TensorMapBuilder {
     capacity: usize,
     /// The device, if it is a CPU device.
     cpu: Option<CpuDevice>,
+    /// The context that encodes it, otherwise.
+    context: Option<Arc<CudaContext>>,
     shape: Vec<usize>,
     /// In elements; the innermost is 1.
     strides: Option<Vec<usize>>,
@@ -120,6 +124,7 @@ impl TensorMap {
             address,
             capacity: usize::MAX,
             cpu: stream.as_cpu().cloned(),
+            context: stream.context().cloned(),
             shape: shape.to_vec(),
             strides: None,
             mode: Mode::Tiled { tile: shape.to_vec() },
@@ -152,7 +157,8 @@ impl TensorMapBuilder {
     pub fn moved_to<T: TensorElement>(self, stream: impl AsStream, memory: impl ReadSlice<T>) -> Result<Self> {
         let stream = stream.as_stream();
         let (address, capacity) = (memory.bind(stream)?.address(), memory.len() * size_of::<T>());
-        Ok(TensorMapBuilder { address, capacity, cpu: stream.as_cpu().cloned(), ..self })
+        let (cpu, context) = (stream.as_cpu().cloned(), stream.context().cloned());
+        Ok(TensorMapBuilder { address, capacity, cpu, context, ..self })
     }
 
     /// Moves boxes of this size, in elements.

@@ -131,7 +131,7 @@ impl<'a> Texture<'a> {
     /// [`ErrorKind::WrongDevice`] when texture and stream belong to different devices.
     pub fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         let bound = self.memory.bind_read(stream)?;
-        self.object.note(stream);
+        self.object.note(stream)?;
         Ok(bound.called(self.object.handle()))
     }
 }
@@ -206,7 +206,7 @@ impl<'a> TextureBuilder<'a> {
         let home = self.memory.home();
         let address = self.memory.bind_read(home)?.address();
         let object = match home.kind {
-            StreamKind::Cuda(stream, _) => {
+            StreamKind::Cuda(stream) => {
                 let handle = self.encode(stream.context(), address)?;
                 Object::of_cuda(stream.context(), cuda::Kind::Texture, handle, self.source.array())
             }

@@ -1,11 +1,11 @@
 //! Duration of work on a stream, measured by the device's clock.
 #![allow(unsafe_code, reason = "the driver is asked for the time between two events")]
 
+use crate::context::Event;
 use crate::driver::{Driver, cudarc_error};
 use crate::error::Result;
 use crate::stream::{AsStream, StreamKind};
-use cudarc::driver::sys::CUevent_flags;
-use cudarc::driver::{CudaEvent, CudaStream};
+use cudarc::driver::CudaStream;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -75,7 +75,7 @@ impl Timer {
         let mut run = || (0..self.batch).try_for_each(|_| work());
         (0..self.warm_up).try_for_each(|_| run())?;
         let samples: Result<Vec<Duration>> = match stream.as_stream().kind {
-            StreamKind::Cuda(stream, _) => (0..self.runs).map(|_| on_device(stream, &mut run)).collect(),
+            StreamKind::Cuda(stream) => (0..self.runs).map(|_| on_device(stream, &mut run)).collect(),
             StreamKind::Cpu(_) => (0..self.runs).map(|_| on_host(&mut run)).collect(),
         };
         let mut samples = samples?;
@@ -91,17 +91,15 @@ fn on_host(run: &mut impl FnMut() -> Result<()>) -> Result<Duration> {
 }
 
 fn on_device(stream: &CudaStream, run: &mut impl FnMut() -> Result<()>) -> Result<Duration> {
-    let mark = || -> Result<CudaEvent> {
-        let event = stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-        event.map_err(|e| cudarc_error("an event could not be recorded", e))
-    };
+    let mark =
+        || -> Result<Event> { Event::timed(stream).map_err(|e| cudarc_error("an event could not be recorded", e)) };
     let start = mark()?;
     run()?;
     let end = mark()?;
     end.synchronize().map_err(|e| cudarc_error("the timed work failed", e))?;
     let (driver, mut milliseconds) = (Driver::get()?, 0.0);
     // SAFETY: both events are recorded in the current context, and the later one has happened. Writes one float.
-    let code = unsafe { (driver.cuEventElapsedTime)(&raw mut milliseconds, start.cu_event(), end.cu_event()) };
+    let code = unsafe { (driver.cuEventElapsedTime)(&raw mut milliseconds, start.handle().0, end.handle().0) };
     driver.check(code, "the time between two events cannot be read")?;
     Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
 }

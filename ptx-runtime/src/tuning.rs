@@ -10,7 +10,7 @@ pub use records::{Record, Records};
 
 use crate::buffer::Buffer;
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::{Events, Stream, StreamKind};
+use crate::stream::Stream;
 use crate::timing::{Timer, Timing};
 use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE;
 
@@ -132,7 +132,8 @@ impl Tuner {
         mut launch: impl FnMut(&Stream, &C) -> Result<()>,
         mut check: impl FnMut(&C) -> Result<bool>,
     ) -> Result<Tuning<C>> {
-        if let StreamKind::Cuda(_, Events::LeftOut) = self.stream.as_stream_ref().kind {
+        let stream = self.stream.as_stream_ref();
+        if stream.is_captured() || stream.is_captured_elsewhere() {
             return Err(captured());
         }
         let mut trials = Vec::new();

@@ -19,7 +19,8 @@ impl World<'_> {
     pub(super) fn drop_memory(&mut self) {
         if !self.memories.is_empty() {
             let at = self.random.below(self.memories.len());
-            drop(self.memories.swap_remove(at));
+            let memory = self.memories.swap_remove(at);
+            self.drop_anywhere(memory.buffer);
         }
     }
 
@@ -83,6 +84,14 @@ impl World<'_> {
         self.values[memory.id] = Some(found);
     }
 
+    /// On a thread that never called CUDA.
+    pub(super) fn download_on_a_thread(&mut self) {
+        if let Some(memory) = self.memories.last() {
+            let found = std::thread::scope(|scope| scope.spawn(|| memory.buffer.download().unwrap()).join()).unwrap();
+            same(&found, self.values[memory.id].as_ref().unwrap_or(&found), "a download on a thread");
+        }
+    }
+
     pub(super) fn write(&mut self) {
         let value = self.number();
         let Some((mut y, _)) = self.pair() else { return };
@@ -105,7 +114,8 @@ impl World<'_> {
     pub(super) fn drop_host(&mut self) {
         if !self.hosts.is_empty() {
             let at = self.random.below(self.hosts.len());
-            drop(self.hosts.swap_remove(at));
+            let host = self.hosts.swap_remove(at);
+            self.drop_anywhere(host.pinned);
         }
     }
 
@@ -169,15 +179,18 @@ impl World<'_> {
         };
         let steps: Vec<Step> = first.into_iter().chain([Step::Accumulate(from, to)]).collect();
         // A kernel is loaded before it is captured.
-        for kernel in [&accumulate::KERNEL, &sample::KERNEL, &sample_array::KERNEL] {
-            self.ground.devices.iter().for_each(|device| kernel.load(device).unwrap());
-        }
+        self.load_kernels();
         // Both textures and the array are gone before the graph is launched.
         let array = TexelArray::upload(&self.ground.devices[y.device], &Extent::of(&[N]), &[value; N]).unwrap();
         let images = (Texture::of(x.view(), &[N]).build().unwrap(), array.texture().build().unwrap());
+        // A reference from before the capture is one to the same stream.
+        let before = &stream;
+        let (stale, is_stale) = (before.as_stream(), self.random.below(2) == 0);
         let mut submit = |stream: &Stream| {
             steps.iter().try_for_each(|step| match step {
+                Step::Accumulate(..) if is_stale => accumulate(stale, pause, 0.5, x, &mut y.buffer, N as u32),
                 Step::Accumulate(..) => accumulate(stream, pause, 0.5, x, &mut y.buffer, N as u32),
+                Step::Unknown(_) => Ok(()),
                 Step::Fill(_, value) => stream.fill(&mut y.buffer, *value),
                 Step::Copy(..) => stream.copy(x, &mut y.buffer),
                 Step::Sample(..) => sample(stream, pause, &images.0, &mut y.buffer, N as u32),
@@ -200,6 +213,7 @@ impl World<'_> {
         for step in steps {
             let (to, values) = match *step {
                 Step::Fill(to, value) | Step::SampleArray(to, value) => (to, Some(vec![value; N])),
+                Step::Unknown(to) => (to, None),
                 Step::Copy(from, to) | Step::Sample(from, to) => (to, self.values[from].clone()),
                 Step::Accumulate(from, to) => {
                     let both = self.values[from].as_ref().zip(self.values[to].as_ref());
@@ -223,7 +237,8 @@ impl World<'_> {
     pub(super) fn drop_graph(&mut self) {
         if !self.graphs.is_empty() {
             let at = self.random.below(self.graphs.len());
-            drop(self.graphs.swap_remove(at));
+            let (graph, _) = self.graphs.swap_remove(at);
+            self.drop_anywhere(graph);
         }
     }
 

@@ -4,9 +4,11 @@
 //! The stub of the driver finds every use of memory that nothing orders; on a GPU kernels are slow, so that values show it.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test binary uses a part")]
 
+mod captures;
 mod interop;
 pub mod kernels;
 mod memory;
+mod peers;
 mod threads;
 mod variables;
 
@@ -22,6 +24,8 @@ pub const N: usize = 64;
 pub struct Ground<'a> {
     /// Two devices of the same GPU, each with a context of cudarc's.
     pub devices: [Device; 2],
+    /// Another GPU, if there is one.
+    pub peer: Option<Device>,
     /// For how long kernels wait.
     pub pause: u32,
     /// Called with pinned memory that the host reads or writes.
@@ -69,6 +73,8 @@ enum Step {
     Sample(usize, usize),
     /// Through a texture of an array of this number.
     SampleArray(usize, f32),
+    /// Something that another thread may have launched.
+    Unknown(usize),
 }
 
 struct World<'a> {
@@ -81,6 +87,11 @@ struct World<'a> {
     values: Vec<Option<Vec<f32>>>,
     hosts: Vec<Host>,
     graphs: Vec<(Graph, Vec<Step>)>,
+    /// Graphs of cudarc's.
+    theirs: Vec<captures::Theirs>,
+    /// Memory and streams of the other GPU.
+    peers: Vec<peers::Peer>,
+    peer_streams: Vec<Stream>,
     /// Content of the variables of the module on each device: the sum, and what a kernel adds to it.
     sums: [(u32, [u32; 2]); 2],
 }
@@ -89,8 +100,10 @@ struct World<'a> {
 pub fn run(ground: &Ground<'_>, seed: u64, operations: usize) {
     let (streams, values) = (Vec::new(), Vec::new());
     let (memories, hosts, graphs) = (Vec::new(), Vec::new(), Vec::new());
+    let (theirs, peers, peer_streams) = (Vec::new(), Vec::new(), Vec::new());
+    let (random, sums) = (Random::new(seed), [(0, [0; 2]); 2]);
     let mut world =
-        World { ground, random: Random::new(seed), streams, memories, values, hosts, graphs, sums: [(0, [0; 2]); 2] };
+        World { ground, random, streams, memories, values, hosts, graphs, theirs, peers, peer_streams, sums };
     (0..2).for_each(|device| world.write_sums(device));
     // Most programs have some streams from the beginning, some never get one.
     if world.random.below(4) > 0 {
@@ -103,7 +116,7 @@ pub fn run(ground: &Ground<'_>, seed: u64, operations: usize) {
 
 impl<'a> World<'a> {
     fn step(&mut self) {
-        let step = self.random.below(34);
+        let step = self.random.below(41);
         if std::env::var_os("PTX_PROGRAM_TRACE").is_some() {
             self.trace(step);
         }
@@ -134,6 +147,11 @@ impl<'a> World<'a> {
             30 => self.tally(),
             31 => self.tally_on_threads(),
             32 => self.read_or_write_sums(),
+            33..=35 => self.peer(),
+            36 => self.capture_beside_launches(),
+            37 => self.capture_as_cudarc(),
+            38 => self.use_theirs(),
+            39 => self.download_on_a_thread(),
             _ => self.wait(),
         }
     }
@@ -148,18 +166,29 @@ impl<'a> World<'a> {
 
     /// Everything is dropped in some order, and what is left is compared.
     fn end(&mut self) {
-        while !(self.memories.is_empty() && self.hosts.is_empty() && self.graphs.is_empty() && self.streams.is_empty())
-        {
-            match self.random.below(5) {
+        let left = |world: &Self| {
+            let ours = world.memories.len() + world.hosts.len() + world.graphs.len() + world.streams.len();
+            ours + world.theirs.len() + world.peers.len() + world.peer_streams.len()
+        };
+        while left(self) > 0 {
+            match self.random.below(8) {
                 0 => self.drop_memory(),
                 1 => self.drop_host(),
                 2 => self.drop_graph(),
                 3 => self.drop_stream(),
+                4 => self.use_theirs(),
+                5 => self.drop_peer(),
+                6 => self.drop_peer_stream(),
                 _ => self.download(),
             }
         }
         // Nobody remembers their streams afterwards.
         (0..2).for_each(|device| self.read_sums(device));
+        // Memory that graphs of cudarc's have held goes now, and what was dropped has left no error behind.
+        let devices = self.ground.devices.iter().chain(&self.ground.peer);
+        devices.clone().for_each(|device| device.synchronize().unwrap());
+        let late: Vec<_> = devices.flat_map(Device::take_late_errors).collect();
+        assert!(late.is_empty(), "{late:?}");
     }
 
     fn new_stream(&mut self) {
@@ -170,7 +199,8 @@ impl<'a> World<'a> {
     fn drop_stream(&mut self) {
         if !self.streams.is_empty() {
             let at = self.random.below(self.streams.len());
-            self.streams.swap_remove(at);
+            let (_, stream) = self.streams.swap_remove(at);
+            self.drop_anywhere(stream);
         }
     }
 

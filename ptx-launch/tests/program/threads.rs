@@ -84,7 +84,7 @@ impl World<'_> {
         let ids = [y.id, self.memories[x].id];
         let touched = steps.iter().flat_map(|step| match *step {
             Step::Accumulate(from, to) | Step::Copy(from, to) | Step::Sample(from, to) => [from, to],
-            Step::Fill(to, _) | Step::SampleArray(to, _) => [to, to],
+            Step::Fill(to, _) | Step::SampleArray(to, _) | Step::Unknown(to) => [to, to],
         });
         let touched: Vec<usize> = touched.chain([ids[0]]).collect();
         touched.into_iter().for_each(|id| self.set(id, None));

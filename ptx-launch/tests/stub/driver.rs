@@ -6,8 +6,8 @@
 #![allow(non_snake_case, clippy::missing_safety_doc)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -17,12 +17,13 @@ mod model;
 mod objects;
 
 use model::{Order, queue};
-use objects::Node;
+use objects::{Node, Recording, User};
 
 type Code = c_int;
 const SUCCESS: Code = 0;
 const INVALID_VALUE: Code = 1;
 const OUT_OF_MEMORY: Code = 2;
+const INVALID_CONTEXT: Code = 201;
 const INVALID_PTX: Code = 218;
 const NOT_FOUND: Code = 500;
 
@@ -45,13 +46,21 @@ struct State {
     opted_in: HashMap<u64, u64>,
     launch: Option<Launch>,
     /// The nodes so far, by stream.
-    captures: HashMap<u64, Vec<Node>>,
+    captures: HashMap<u64, Recording>,
     /// Graphs, and their executable ones.
     graphs: HashMap<u64, Vec<Node>>,
     /// The memory of textures and surfaces.
     objects: HashMap<u64, u64>,
-    /// Streams and events that are alive.
-    handles: u64,
+    /// Streams and events that are alive, and their contexts.
+    handles: HashMap<u64, u64>,
+    /// The context of each allocation, pinned memory, module, graph, texture and array.
+    homes: HashMap<u64, u64>,
+    /// Events that were recorded in captures.
+    captured_events: HashSet<u64>,
+    /// Objects of users: what a destructor gets, and the graphs that hold it.
+    users: HashMap<u64, User>,
+    /// Calls of a thread without a context, or with another one than that of what it passes.
+    strays: u64,
     /// Keys and values of the last load that had a text or machine code.
     jit: HashMap<c_int, u64>,
     order: Order,
@@ -125,8 +134,14 @@ pub extern "C" fn stub_host(address: u64, writes: bool) {
 pub extern "C" fn stub_alive() -> u64 {
     with(|state| {
         let objects = state.graphs.len() + state.captures.len() + state.objects.len();
-        (state.memory.len() + state.pinned.len() + objects) as u64 + state.handles
+        (state.memory.len() + state.pinned.len() + objects + state.handles.len() + state.users.len()) as u64
     })
+}
+
+/// Calls without a context, or in another one than that of what they are about.
+#[unsafe(no_mangle)]
+pub extern "C" fn stub_strays() -> u64 {
+    with(|state| state.strays)
 }
 
 /// Number of unordered pairs of uses of the same memory.
@@ -137,36 +152,50 @@ pub extern "C" fn stub_races() -> u64 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCtxSynchronize() -> Code {
-    let broken = with(|state| {
-        // A wait for the whole context breaks every capture.
-        state.order.misuses += state.captures.len() as u64;
-        !state.captures.is_empty()
-    });
-    if broken {
-        return 900;
+    match enter("cuCtxSynchronize") {
+        SUCCESS => with(|state| {
+            // A wait for the whole context breaks every capture in it.
+            let broken = state.captures.values().filter(|capture| capture.context == CURRENT.get()).count() as u64;
+            state.order.misuses += broken;
+            if broken > 0 {
+                trace("a capture is broken");
+                return 900;
+            }
+            state.order.synchronize_context(CURRENT.get());
+            SUCCESS
+        }),
+        code => code,
     }
-    with(|state| state.order.synchronize());
-    enter("cuCtxSynchronize")
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuStreamSynchronize(stream: u64) -> Code {
-    if with(|state| state.captures.contains_key(&stream)) {
-        return 900;
+    match enter("cuStreamSynchronize") {
+        SUCCESS if with(|state| state.captures.contains_key(&queue(stream))) => 900,
+        SUCCESS => with(|state| {
+            state.order.synchronize_stream(stream);
+            SUCCESS
+        }),
+        code => code,
     }
-    with(|state| state.order.synchronize_stream(stream));
-    enter("cuStreamSynchronize")
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuEventSynchronize(event: u64) -> Code {
-    with(|state| state.order.wait_on_host(event));
-    enter("cuEventSynchronize")
+    match enter("cuEventSynchronize") {
+        SUCCESS if with(|state| state.captured_events.contains(&event)) => 907,
+        SUCCESS => with(|state| {
+            state.order.wait_on_host(event);
+            SUCCESS
+        }),
+        code => code,
+    }
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuEventQuery(event: u64) -> Code {
     match enter("cuEventQuery") {
+        SUCCESS if with(|state| state.captured_events.contains(&event)) => 907,
         SUCCESS if !with(|state| state.order.has_ended(event)) => 600,
         code => code,
     }
@@ -176,8 +205,19 @@ pub extern "C" fn cuEventQuery(event: u64) -> Code {
 pub extern "C" fn cuEventRecord(event: u64, stream: u64) -> Code {
     match enter("cuEventRecord") {
         SUCCESS => with(|state| {
+            if state.handles.get(&event).is_some_and(|home| *home != context_of(state, stream)) {
+                state.strays += 1;
+                return 400;
+            }
             // An event of a capture: whoever waits for it would join the capture.
-            state.order.misuses += u64::from(state.captures.contains_key(&stream));
+            match state.captures.contains_key(&queue(stream)) {
+                true => {
+                    state.order.misuses += 1;
+                    trace("an event is recorded in a capture");
+                    state.captured_events.insert(event)
+                }
+                false => state.captured_events.remove(&event),
+            };
             state.order.record(event, stream);
             SUCCESS
         }),
@@ -187,20 +227,29 @@ pub extern "C" fn cuEventRecord(event: u64, stream: u64) -> Code {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuStreamDestroy_v2(stream: u64) -> Code {
-    with(|state| {
-        state.handles -= 1;
-        state.order.destroy(stream);
-    });
-    enter("cuStreamDestroy_v2")
+    match enter("cuStreamDestroy_v2") {
+        SUCCESS => with(|state| {
+            // A captured stream takes its capture with it.
+            state.order.misuses += u64::from(state.captures.remove(&queue(stream)).is_some());
+            state.handles.remove(&stream);
+            state.order.destroy(stream);
+            SUCCESS
+        }),
+        code => code,
+    }
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuEventDestroy_v2(event: u64) -> Code {
-    with(|state| {
-        state.handles -= 1;
-        state.order.destroy(event);
-    });
-    enter("cuEventDestroy_v2")
+    match enter("cuEventDestroy_v2") {
+        SUCCESS => with(|state| {
+            state.handles.remove(&event);
+            state.captured_events.remove(&event);
+            state.order.destroy(event);
+            SUCCESS
+        }),
+        code => code,
+    }
 }
 
 /// Parameters of the last launch: grid, block, dynamic shared bytes, stream, launch attributes.
@@ -218,10 +267,33 @@ fn with<R>(action: impl FnOnce(&mut State) -> R) -> R {
     action(state.get_or_insert_with(State::default))
 }
 
-/// Counts a call, and gives the code that the test wants it to fail with.
+/// Calls that need no current context.
+const ANYWHERE: &[&str] = &[
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuDeviceGetCount",
+    "cuDeviceGet",
+    "cuDeviceGetName",
+    "cuDeviceTotalMem_v2",
+    "cuDeviceGetAttribute",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuCtxGetCurrent",
+    "cuCtxSetCurrent",
+    "cuCtxPushCurrent_v2",
+    "cuCtxPopCurrent_v2",
+];
+
+/// Counts a call, and gives the code that the test wants it to fail with, or `CUDA_ERROR_INVALID_CONTEXT` where no context is current.
 fn enter(name: &'static str) -> Code {
+    let stray = CURRENT.get() == 0 && !ANYWHERE.contains(&name);
     with(|state| {
         *state.calls.entry(name).or_default() += 1;
+        if stray {
+            state.strays += 1;
+            trace(name);
+            return INVALID_CONTEXT;
+        }
         match state.refusals.get_mut(name) {
             Some((code, times)) if *times > 0 => {
                 *times -= 1;
@@ -230,6 +302,28 @@ fn enter(name: &'static str) -> Code {
             _ => SUCCESS,
         }
     })
+}
+
+/// Says where a stray call came from: `STUB_TRACE=1`.
+fn trace(what: &str) {
+    if std::env::var_os("STUB_TRACE").is_some() {
+        eprintln!("{what}: {}", std::backtrace::Backtrace::force_capture());
+    }
+}
+
+/// The context of a stream, which is the current one for the default stream and that of the thread.
+fn context_of(state: &State, stream: u64) -> u64 {
+    state.handles.get(&stream).copied().unwrap_or(CURRENT.get())
+}
+
+/// Work goes to a stream of the current context, and what belongs to a context is used in it.
+fn stays_home(state: &mut State, stream: u64, homes: &[u64]) {
+    let context = context_of(state, stream);
+    let away = |home: &&u64| state.homes.get(*home).is_some_and(|home| *home != context);
+    if context != CURRENT.get() || homes.iter().any(|home| away(&home)) {
+        state.strays += 1;
+        trace("another context");
+    }
 }
 
 fn handle() -> u64 {
@@ -308,8 +402,9 @@ macro_rules! fresh_handle {
         pub unsafe extern "C" fn $name(to: *mut u64, $(_: $ty),*) -> Code {
             match enter(stringify!($name)) {
                 SUCCESS => {
-                    with(|state| state.handles += 1);
-                    unsafe { put(to, handle()) }
+                    let made = handle();
+                    with(|state| state.handles.insert(made, CURRENT.get()));
+                    unsafe { put(to, made) }
                 }
                 code => code,
             }
@@ -326,7 +421,9 @@ fresh_handle! {
 pub unsafe extern "C" fn cuStreamWaitEvent(stream: u64, event: u64, _flags: c_uint) -> Code {
     match enter("cuStreamWaitEvent") {
         // An event from outside the capture: CUDA_ERROR_STREAM_CAPTURE_ISOLATION.
-        SUCCESS if with(|state| state.captures.contains_key(&stream)) => 905,
+        SUCCESS if with(|state| state.captures.contains_key(&queue(stream))) => 905,
+        // An event of a capture, from outside: CUDA_ERROR_INVALID_VALUE.
+        SUCCESS if with(|state| state.captured_events.contains(&event)) => INVALID_VALUE,
         SUCCESS => with(|state| {
             state.order.wait(stream, event);
             SUCCESS
@@ -412,6 +509,21 @@ pub extern "C" fn cuCtxSetCurrent(context: u64) -> Code {
     enter("cuCtxSetCurrent")
 }
 
+thread_local!(static PUSHED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) });
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxPushCurrent_v2(context: u64) -> Code {
+    PUSHED.with_borrow_mut(|pushed| pushed.push(CURRENT.replace(context)));
+    enter("cuCtxPushCurrent_v2")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxPopCurrent_v2(to: *mut u64) -> Code {
+    let before = PUSHED.with_borrow_mut(Vec::pop).unwrap_or(0);
+    let _ = unsafe { put(to, CURRENT.replace(before)) };
+    enter("cuCtxPopCurrent_v2")
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuGetErrorName(code: Code, to: *mut *const c_char) -> Code {
     let name = match code {
@@ -438,6 +550,7 @@ unsafe fn allocate(to: *mut u64, bytes: usize) -> Code {
         }
         let address = unsafe { alloc_zeroed(Layout::from_size_align_unchecked(bytes, 256)) } as u64;
         state.memory.insert(address, bytes);
+        state.homes.insert(address, CURRENT.get());
         unsafe { put(to, address) }
     })
 }
@@ -468,6 +581,8 @@ unsafe fn free(address: u64) -> Code {
     match with(|state| {
         state.order.touch_by_host(address, true);
         state.order.forget(address);
+        stays_home(state, 0, &[address]);
+        state.homes.remove(&address);
         state.memory.remove(&address)
     }) {
         Some(bytes) => {
@@ -480,13 +595,18 @@ unsafe fn free(address: u64) -> Code {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemFree_v2(address: u64) -> Code {
-    enter("cuMemFree_v2");
-    unsafe { free(address) }
+    match enter("cuMemFree_v2") {
+        SUCCESS => unsafe { free(address) },
+        code => code,
+    }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: u64) -> Code {
-    enter("cuMemFreeAsync");
+    let code = enter("cuMemFreeAsync");
+    if code != SUCCESS {
+        return code;
+    }
     let bytes = with(|state| state.memory.get(&address).copied().unwrap_or(0));
     touch(stream, address, bytes, true);
     with(|state| state.order.forget(address));
@@ -495,28 +615,46 @@ pub unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: u64) -> Code {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const u8, bytes: usize, stream: u64) -> Code {
+    let code = enter("cuMemcpyHtoDAsync_v2");
+    if code != SUCCESS {
+        return code;
+    }
     jitter();
     touch_host(stream, from as u64, bytes, false);
     if touch(stream, to, bytes, true) {
         unsafe { (to as *mut u8).copy_from(from, bytes) };
     }
-    enter("cuMemcpyHtoDAsync_v2")
+    SUCCESS
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut u8, from: u64, bytes: usize, stream: u64) -> Code {
+    let code = enter("cuMemcpyDtoHAsync_v2");
+    if code != SUCCESS {
+        return code;
+    }
     jitter();
     touch_host(stream, to as u64, bytes, true);
     if touch(stream, from, bytes, false) {
         unsafe { to.copy_from(from as *const u8, bytes) };
     }
-    enter("cuMemcpyDtoHAsync_v2")
+    SUCCESS
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyPeerAsync(to: u64, _to: P, from: u64, _from: P, bytes: usize, stream: u64) -> Code {
-    enter("cuMemcpyPeerAsync");
-    unsafe { cuMemcpyDtoDAsync_v2(to, from, bytes, stream) }
+pub unsafe extern "C" fn cuMemcpyPeerAsync(to: u64, into: u64, from: u64, of: u64, bytes: usize, stream: u64) -> Code {
+    match enter("cuMemcpyPeerAsync") {
+        SUCCESS => unsafe {
+            with(|state| {
+                let home = |at: u64| state.memory.range(..=at).next_back().and_then(|(first, _)| state.homes.get(first));
+                let strays = [(to, into), (from, of)].iter().filter(|(at, context)| home(*at) != Some(context)).count();
+                state.strays += strays as u64;
+            });
+            Node::Copy(to, from, bytes).submit(stream);
+            SUCCESS
+        },
+        code => code,
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -526,6 +664,7 @@ pub unsafe extern "C" fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: c_ui
         SUCCESS => with(|state| {
             let address = unsafe { alloc_zeroed(Layout::from_size_align_unchecked(bytes, 4096)) } as u64;
             state.pinned.insert(address, bytes);
+            state.homes.insert(address, CURRENT.get());
             unsafe { put(to, address) }
         }),
         code => code,
@@ -534,8 +673,13 @@ pub unsafe extern "C" fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: c_ui
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemFreeHost(address: u64) -> Code {
-    enter("cuMemFreeHost");
+    let code = enter("cuMemFreeHost");
+    if code != SUCCESS {
+        return code;
+    }
     match with(|state| {
+        stays_home(state, 0, &[address]);
+        state.homes.remove(&address);
         state.order.touch_by_host(address, true);
         state.order.forget(address);
         state.pinned.remove(&address)
@@ -557,8 +701,11 @@ macro_rules! memset {
     ($($row:ident $column:ident $ty:ty;)*) => { $(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $row(to: u64, value: $ty, count: usize, stream: u64) -> Code {
-            unsafe { fill(to, size_of::<$ty>(), &value.to_ne_bytes(), count, stream) };
-            enter(stringify!($row))
+            let code = enter(stringify!($row));
+            if code == SUCCESS {
+                unsafe { fill(to, size_of::<$ty>(), &value.to_ne_bytes(), count, stream) };
+            }
+            code
         }
 
         #[unsafe(no_mangle)]
@@ -566,8 +713,11 @@ macro_rules! memset {
             to: u64, pitch: usize, value: $ty, width: usize, height: usize, stream: u64,
         ) -> Code {
             assert_eq!(width, 1);
-            unsafe { fill(to, pitch, &value.to_ne_bytes(), height, stream) };
-            enter(stringify!($column))
+            let code = enter(stringify!($column));
+            if code == SUCCESS {
+                unsafe { fill(to, pitch, &value.to_ne_bytes(), height, stream) };
+            }
+            code
         }
     )* };
 }
@@ -579,8 +729,11 @@ memset! {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) -> Code {
-    unsafe { Node::Copy(to, from, bytes).submit(stream) };
-    enter("cuMemcpyDtoDAsync_v2")
+    let code = enter("cuMemcpyDtoDAsync_v2");
+    if code == SUCCESS {
+        unsafe { Node::Copy(to, from, bytes).submit(stream) };
+    }
+    code
 }
 
 #[unsafe(no_mangle)]
@@ -615,7 +768,9 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
             if let Some(info) = info {
                 unsafe { (info as *mut c_char).copy_from(INFO.as_ptr(), INFO.to_bytes_with_nul().len()) };
             }
-            unsafe { put(to, handle()) }
+            let module = handle();
+            with(|state| state.homes.insert(module, CURRENT.get()));
+            unsafe { put(to, module) }
         }
         (SUCCESS, Some(at)) => {
             let log = format!(
@@ -821,10 +976,14 @@ unsafe fn run(function: u64, launch: Launch, params: *const *const c_void) -> Co
         let name = state.functions.get(function as usize - 1).cloned().unwrap_or_default();
         (name, state.opted_in.get(&function).copied().unwrap_or(47 * 1024))
     });
-    if CURRENT.get() == 0 || launch.words[6] > granted {
+    if launch.words[6] > granted {
         return INVALID_VALUE;
     }
     let stream = launch.words[7];
+    with(|state| {
+        let module = state.modules.get(function as usize - 1).copied().unwrap_or(0);
+        stays_home(state, stream, &[module]);
+    });
     with(|state| state.launch = Some(launch));
     let sizes = kernels::arguments(&name).iter().enumerate();
     let bytes = |(at, size): (usize, &usize)| {

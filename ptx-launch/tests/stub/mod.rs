@@ -68,6 +68,12 @@ impl Stub {
         unsafe { self.0.get::<extern "C" fn() -> u64>("stub_misuses").unwrap()() }
     }
 
+    /// Calls without a context, or in another one than that of what they are about.
+    pub fn strays(&self) -> u64 {
+        // SAFETY: the stub's signature.
+        unsafe { self.0.get::<extern "C" fn() -> u64>("stub_strays").unwrap()() }
+    }
+
     /// Whatever is alive: memory, graphs, captures, textures, surfaces, streams and events.
     pub fn alive(&self) -> u64 {
         // SAFETY: the stub's signature.

@@ -27,6 +27,8 @@ struct Use {
 #[derive(Default)]
 pub struct Order {
     streams: HashMap<u64, Clock>,
+    /// The contexts of streams that had work.
+    contexts: HashMap<u64, u64>,
     events: HashMap<u64, Clock>,
     /// Work that some thread of the host has waited for.
     host: Clock,
@@ -40,14 +42,14 @@ pub struct Order {
     asked: u64,
 }
 
-/// A stream: every GPU has a default stream, and every thread a per-thread stream.
+/// A stream: every context has a default stream, and every thread a per-thread stream in each.
 pub fn queue(stream: u64) -> u64 {
     static THREADS: AtomicU64 = AtomicU64::new(1 << 40);
-    thread_local!(static OWN: u64 = THREADS.fetch_add(1, SeqCst));
+    thread_local!(static OWN: u64 = THREADS.fetch_add(16, SeqCst));
     match stream {
         // Of the context, which is the same for all of cudarc's contexts of a GPU.
         0 => crate::CURRENT.get(),
-        2 => OWN.with(|own| *own),
+        2 => OWN.with(|own| *own) + crate::CURRENT.get() % 16,
         _ => stream,
     }
 }
@@ -76,6 +78,7 @@ impl Order {
 
     /// Work of a stream on a part of an allocation.
     pub fn work(&mut self, stream: u64, allocation: u64, bytes: std::ops::Range<u64>, writes: bool) {
+        self.contexts.insert(stream, crate::CURRENT.get());
         let clock = self.stream(stream);
         *clock.entry(stream).or_default() += 1;
         let count = clock[&stream];
@@ -140,12 +143,27 @@ impl Order {
         }
     }
 
-    /// All work has ended: nothing of it has to be known any more.
-    pub fn synchronize(&mut self) {
-        self.streams.clear();
-        self.events.clear();
-        self.host.clear();
-        self.uses.clear();
+    /// All work of a context has ended. When nothing else runs, nothing has to be known any more.
+    pub fn synchronize_context(&mut self, context: u64) {
+        let (host, contexts) = (&mut self.host, &self.contexts);
+        self.streams.retain(|stream, clock| {
+            let ended = contexts.get(stream) == Some(&context);
+            if ended {
+                join(host, clock);
+            }
+            !ended
+        });
+        let ended = |used: &Use| host.get(&used.stream).is_some_and(|known| *known >= used.count);
+        self.uses.retain(|_, uses| {
+            uses.retain(|used| !ended(used));
+            !uses.is_empty()
+        });
+        if self.uses.is_empty() {
+            self.streams.clear();
+            self.events.clear();
+            self.host.clear();
+            self.contexts.clear();
+        }
     }
 
     /// Returns true if the work before an event has ended: if it has, as it happens every other time, the host knows.

@@ -17,7 +17,10 @@ impl Node {
     /// Runs it on a stream, or adds it to the capture that the stream is in.
     pub unsafe fn submit(self, stream: u64) {
         jitter();
-        let captured = with(|state| state.captures.get_mut(&stream).map(|nodes| nodes.push(self.clone())).is_some());
+        let captured = with(|state| {
+            stays_home(state, stream, &[]);
+            state.captures.get_mut(&queue(stream)).map(|capture| capture.nodes.push(self.clone())).is_some()
+        });
         if !captured {
             unsafe { self.run(stream) };
         }
@@ -45,9 +48,12 @@ impl Node {
 #[unsafe(no_mangle)]
 pub extern "C" fn cuStreamBeginCapture_v2(stream: u64, _mode: c_int) -> Code {
     match enter("cuStreamBeginCapture_v2") {
-        SUCCESS if with(|state| state.captures.contains_key(&stream)) => 901,
+        SUCCESS if stream == 0 => 900,
+        SUCCESS if with(|state| state.captures.contains_key(&queue(stream))) => 901,
         SUCCESS => with(|state| {
-            state.captures.insert(stream, Vec::new());
+            let (id, graph) = (handle(), handle());
+            let capture = Recording { id, graph, context: context_of(state, stream), nodes: Vec::new() };
+            state.captures.insert(queue(stream), capture);
             SUCCESS
         }),
         code => code,
@@ -57,16 +63,97 @@ pub extern "C" fn cuStreamBeginCapture_v2(stream: u64, _mode: c_int) -> Code {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamEndCapture(stream: u64, to: *mut u64) -> Code {
     let code = enter("cuStreamEndCapture");
-    let Some(nodes) = with(|state| state.captures.remove(&stream)) else { return 903 };
-    let graph = handle();
+    if code == INVALID_CONTEXT {
+        return code;
+    }
+    let Some(Recording { graph, nodes, .. }) = with(|state| state.captures.remove(&queue(stream))) else { return 903 };
     with(|state| state.graphs.insert(graph, nodes));
     unsafe { put(to, graph) };
     code
 }
 
+/// A capture that goes on.
+pub struct Recording {
+    id: u64,
+    graph: u64,
+    pub context: u64,
+    nodes: Vec<Node>,
+}
+
+/// An object whose destructor is called when no graph holds it.
+pub struct User {
+    held: u64,
+    release: extern "C" fn(u64),
+    graphs: Vec<u64>,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetCaptureInfo_v2(
+    stream: u64,
+    status: *mut c_int,
+    id: *mut u64,
+    graph: *mut u64,
+    _nodes: P,
+    _count: *mut usize,
+) -> Code {
+    let found = with(|state| state.captures.get(&queue(stream)).map(|capture| (capture.id, capture.graph)));
+    let (known, made) = found.unwrap_or_default();
+    let _ = unsafe { put(status, c_int::from(found.is_some())) + put(id, known) + put(graph, made) };
+    enter("cuStreamGetCaptureInfo_v2")
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuUserObjectCreate(
+    to: *mut u64,
+    held: u64,
+    release: extern "C" fn(u64),
+    _count: c_uint,
+    _flags: c_uint,
+) -> Code {
+    match enter("cuUserObjectCreate") {
+        SUCCESS => {
+            let object = handle();
+            with(|state| state.users.insert(object, User { held, release, graphs: Vec::new() }));
+            unsafe { put(to, object) }
+        }
+        code => code,
+    }
+}
+
+/// Destroys the objects that no graph holds. Their destructors run on a thread without a context, as the driver's does.
+fn release_users(free: impl Fn(u64, &User) -> bool) {
+    let users: Vec<User> = with(|state| state.users.extract_if(|object, user| free(*object, user)).map(|(_, user)| user).collect());
+    if !users.is_empty() {
+        std::thread::spawn(move || users.iter().for_each(|user| (user.release)(user.held))).join().unwrap();
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuUserObjectRelease(object: u64, _count: c_uint) -> Code {
+    release_users(|at, _| at == object);
+    enter("cuUserObjectRelease")
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuGraphRetainUserObject(graph: u64, object: u64, _count: c_uint, _flags: c_uint) -> Code {
+    match enter("cuGraphRetainUserObject") {
+        SUCCESS => with(|state| {
+            let known = state.graphs.contains_key(&graph) || state.captures.values().any(|capture| capture.graph == graph);
+            match state.users.get_mut(&object) {
+                Some(user) if known => {
+                    user.graphs.push(graph);
+                    SUCCESS
+                }
+                _ => INVALID_VALUE,
+            }
+        }),
+        code => code,
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamIsCapturing(stream: u64, to: *mut c_int) -> Code {
-    unsafe { put(to, c_int::from(with(|state| state.captures.contains_key(&stream)))) };
+    unsafe { put(to, c_int::from(with(|state| state.captures.contains_key(&queue(stream))))) };
     enter("cuStreamIsCapturing")
 }
 
@@ -77,6 +164,7 @@ pub unsafe extern "C" fn cuGraphInstantiateWithFlags(to: *mut u64, graph: u64, _
             let Some(nodes) = state.graphs.get(&graph).cloned() else { return INVALID_VALUE };
             let executable = handle();
             state.graphs.insert(executable, nodes);
+            state.users.values_mut().filter(|user| user.graphs.contains(&graph)).for_each(|user| user.graphs.push(executable));
             unsafe { put(to, executable) }
         }),
         code => code,
@@ -89,7 +177,15 @@ pub unsafe extern "C" fn cuGraphLaunch(executable: u64, stream: u64) -> Code {
         SUCCESS => {
             jitter();
             let Some(nodes) = with(|state| state.graphs.get(&executable).cloned()) else { return INVALID_VALUE };
-            nodes.iter().for_each(|node| unsafe { node.run(stream) });
+            // A graph in a capture is a part of what is recorded.
+            let captured = with(|state| {
+                stays_home(state, stream, &[]);
+                let capture = state.captures.get_mut(&queue(stream));
+                capture.map(|capture| capture.nodes.extend(nodes.iter().cloned())).is_some()
+            });
+            if !captured {
+                nodes.iter().for_each(|node| unsafe { node.run(stream) });
+            }
             SUCCESS
         }
         code => code,
@@ -97,10 +193,16 @@ pub unsafe extern "C" fn cuGraphLaunch(executable: u64, stream: u64) -> Code {
 }
 
 fn destroy(name: &'static str, graph: u64) -> Code {
-    match with(|state| state.graphs.remove(&graph)) {
-        Some(_) => enter(name),
-        None => INVALID_VALUE,
+    let code = enter(name);
+    if code == INVALID_CONTEXT {
+        return code;
     }
+    if with(|state| state.graphs.remove(&graph)).is_none() {
+        return INVALID_VALUE;
+    }
+    with(|state| state.users.values_mut().for_each(|user| user.graphs.retain(|holder| *holder != graph)));
+    release_users(|_, user| user.graphs.is_empty());
+    code
 }
 
 #[unsafe(no_mangle)]
@@ -128,13 +230,19 @@ pub unsafe extern "C" fn cuArray3DCreate_v2(to: *mut u64, description: *const us
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuArrayDestroy(array: u64) -> Code {
-    enter("cuArrayDestroy");
-    unsafe { free(array) }
+    match enter("cuArrayDestroy") {
+        SUCCESS => unsafe { free(array) },
+        code => code,
+    }
 }
 
 /// `CUDA_MEMCPY3D`: two sides of 12 words, then bytes of a row, rows, slices. Whole arrays alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpy3DAsync_v2(copy: *const u64, stream: u64) -> Code {
+    let code = enter("cuMemcpy3DAsync_v2");
+    if code != SUCCESS {
+        return code;
+    }
     jitter();
     let word = |at: usize| unsafe { copy.add(at).read() };
     let side = |at: usize| match word(at + 4) as u32 {
@@ -146,19 +254,24 @@ pub unsafe extern "C" fn cuMemcpy3DAsync_v2(copy: *const u64, stream: u64) -> Co
     if (!from_array || touch(stream, from, bytes, false)) & (!to_array || touch(stream, to, bytes, true)) {
         unsafe { (to as *mut u8).copy_from(from as *const u8, bytes) };
     }
-    enter("cuMemcpy3DAsync_v2")
+    SUCCESS
 }
 
 /// A texture or surface: the address of its memory, from a `CUDA_RESOURCE_DESC`.
 unsafe fn object(to: *mut u64, resource: *const u64) -> Code {
     let object = handle();
-    with(|state| state.objects.insert(object, unsafe { resource.add(1).read() }));
+    with(|state| {
+        state.homes.insert(object, CURRENT.get());
+        state.objects.insert(object, unsafe { resource.add(1).read() })
+    });
     unsafe { put(to, object) }
 }
 
 /// Nothing may use an object that is destroyed.
 fn destroy_object(object: u64) -> Code {
     with(|state| {
+        stays_home(state, 0, &[object]);
+        state.homes.remove(&object);
         state.order.touch_by_host(object, true);
         state.order.forget(object);
         state.order.misuses += u64::from(state.objects.remove(&object).is_none());
@@ -180,12 +293,16 @@ pub unsafe extern "C" fn cuSurfObjectCreate(to: *mut u64, resource: *const u64) 
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuTexObjectDestroy(object: u64) -> Code {
-    destroy_object(object);
-    enter("cuTexObjectDestroy")
+    match enter("cuTexObjectDestroy") {
+        SUCCESS => destroy_object(object),
+        code => code,
+    }
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuSurfObjectDestroy(object: u64) -> Code {
-    destroy_object(object);
-    enter("cuSurfObjectDestroy")
+    match enter("cuSurfObjectDestroy") {
+        SUCCESS => destroy_object(object),
+        code => code,
+    }
 }

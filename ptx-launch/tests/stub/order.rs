@@ -5,9 +5,9 @@ use crate::expansion::saxpy;
 use crate::program::{self, Ground};
 use crate::stub::Stub;
 use cudarc::driver::CudaContext;
-use ptx_launch::Texture;
 use ptx_launch::expansion as rt;
 use ptx_launch::prelude::*;
+use ptx_launch::{Error, Texture};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `work`, after which no race may have happened, and nothing may be left.
@@ -19,9 +19,10 @@ pub(crate) fn ordered(work: impl FnOnce(&Stub, &Device)) {
     saxpy(&device, 1.0, &x, &mut y, 16).unwrap();
     drop((x, y));
     device.synchronize().unwrap();
-    let before = (stub.races(), stub.misuses(), stub.alive());
+    let counts = || [stub.races(), stub.misuses(), stub.strays(), stub.alive()];
+    let before = counts();
     work(&stub, &device);
-    assert_eq!((stub.races(), stub.misuses(), stub.alive()), before, "races, misuses, what is alive");
+    assert_eq!(counts(), before, "races, misuses, strays, what is alive");
 }
 
 #[test]
@@ -337,7 +338,10 @@ fn memory_that_cannot_be_put_in_order_is_not_freed() {
     stub.refuse("cuStreamWaitEvent", 999);
     drop(y);
     assert_eq!((stub.allocations(), stub.races()), (before.0 - 1, before.1), "the host waits instead");
-    assert_eq!(device.synchronize().unwrap_err().driver_code(), Some(999));
+    device.synchronize().unwrap();
+    let late = device.take_late_errors();
+    assert_eq!(late.iter().map(Error::driver_code).collect::<Vec<_>>(), [Some(999)], "and no other call has the error");
+    assert!(device.take_late_errors().is_empty());
     let mut y = device.zeros::<f32>(16).unwrap();
     saxpy(&stream, 1.0, &x, &mut y, 16).unwrap();
     let before = stub.allocations();
@@ -345,6 +349,9 @@ fn memory_that_cannot_be_put_in_order_is_not_freed() {
     stub.refuse("cuCtxSynchronize", 999);
     drop(y);
     assert_eq!(stub.allocations(), before);
+    drop(device.zeros::<f32>(16).unwrap());
+    assert_eq!(stub.allocations(), before - 1, "it is freed when the driver is well again");
+    assert_eq!(device.take_late_errors().len(), 1);
 }
 
 #[test]
@@ -368,18 +375,20 @@ fn whatever_programs_do_nothing_races() {
     let stub = Stub::lock();
     let devices = [device(), device()];
     let look = |at: *const u8, writes: bool| stub.host(at, writes);
-    let ground = Ground { devices, pause: 0, look: &look, stub: true };
-    let counts = || (stub.races(), stub.misuses(), stub.alive());
+    let peer = Some(Device::cuda(1).unwrap());
+    let ground = Ground { devices, peer, pause: 0, look: &look, stub: true };
+    let counts = || [stub.races(), stub.misuses(), stub.strays(), stub.alive()];
     let before = counts();
     program::run(&ground, 0, 2000);
-    assert_eq!(counts(), before, "races, misuses, what is alive, after a long program");
-    ground.devices[0].synchronize().unwrap();
+    assert_eq!(counts(), before, "races, misuses, strays, what is alive, after a long program");
+    let synchronize = || ground.devices.iter().chain(&ground.peer).for_each(|device| device.synchronize().unwrap());
+    synchronize();
     for seed in first..first + size.div_ceil(OPERATIONS) {
         stub.jitter(random(&mut seed.wrapping_mul(77), 3) as u64);
         let run = catch_unwind(AssertUnwindSafe(|| program::run(&ground, seed, OPERATIONS as usize)));
         stub.jitter(0);
         assert!(run.is_ok(), "the program of seed {seed} failed");
-        assert_eq!(counts(), before, "races, misuses, what is alive, after the program of seed {seed}");
-        ground.devices[0].synchronize().unwrap();
+        assert_eq!(counts(), before, "races, misuses, strays, what is alive, after the program of seed {seed}");
+        synchronize();
     }
 }

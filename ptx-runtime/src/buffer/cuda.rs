@@ -2,13 +2,14 @@
 #![allow(unsafe_code, reason = "calls of the driver, and memory that is seen as another type")]
 
 use super::Bound;
-use super::order::{Order, parts, patiently};
-use super::uses::{Access, Borrow, Recorded, record, wait_for};
+use super::order::{Order, is_captured, parts, patiently};
+use super::uses::{Access, Borrow, Recorded};
+use crate::context::{Event, bind, drop_aside, free, note, record, set_aside, synchronize, wait_for, within};
 use crate::device::cuda::CudaDevice;
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
-use crate::stream::{Events, StreamRef, Submission, is_per_thread, synchronize_context};
+use crate::stream::{Entered, StreamRef, Submission, Turn, is_per_thread, synchronize_context, unknown_state};
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, CudaView, CudaViewMut, DriverError, result};
 use std::sync::Arc;
@@ -30,8 +31,9 @@ impl CudaMemory {
 
     /// `bytes` bytes without defined contents. There is always at least one, so that the address is the buffer's own.
     pub(super) fn allocate(device: &CudaDevice, bytes: usize) -> Result<CudaMemory> {
+        drop_aside();
         // SAFETY: bytes have no invalid values, and `Buffer` fills them before anybody reads.
-        let slice = unsafe { device.default_stream().alloc::<u8>(bytes.max(1)) };
+        let slice = bind(device.context()).and_then(|()| unsafe { device.default_stream().alloc::<u8>(bytes.max(1)) });
         let failed = |e| cudarc_error(&format!("{bytes} bytes are asked for on {}", device.name()), e);
         slice.map_err(failed).and_then(CudaMemory::new)
     }
@@ -55,23 +57,26 @@ impl CudaMemory {
     /// Ready to be used by work on `on`, as [`bind`](CudaMemory::bind); for variables of modules.
     pub(crate) fn bind_shared<'s>(
         self: &'s Arc<Self>,
-        (on, events): (&'s Arc<CudaStream>, Events),
+        on: &'s Arc<CudaStream>,
         access: Access,
         submission: Option<&'s Submission<'s>>,
     ) -> Result<Bound<'s>> {
-        if events == Events::LeftOut {
-            graph::note(on, Some((self, access)));
-            return Ok(Bound::recorded(self.address, None));
-        }
-        let recorded = patiently(|| self.begin_graph(on, access, submission))?;
-        Ok(Bound::recorded(self.address, Some(recorded)))
+        let Entered { capture, turn } = StreamRef { submission, ..StreamRef::cuda(on) }.enter(on)?;
+        let recorded = match capture {
+            Some(capture) => {
+                graph::note(on, &capture, Some((self, access)))?;
+                None
+            }
+            None => Some(patiently(|| self.begin_graph(on, access, submission))?),
+        };
+        Ok(Bound::recorded(self.address, recorded).during(turn))
     }
 
     /// Copies all of a module's variable out on `on`, and waits.
-    pub(crate) fn read_shared(self: &Arc<Self>, on: &Arc<CudaStream>, events: Events, into: &mut [u8]) -> Result<()> {
-        let on = outside_of_captures(on, events)?;
+    pub(crate) fn read_shared(self: &Arc<Self>, on: &Arc<CudaStream>, into: &mut [u8]) -> Result<()> {
+        let _turn = outside_of_captures(on, captured)?;
         // As a write: it waits for all uses, so that they can be forgotten, and their streams.
-        let bound = self.bind_shared((on, events), Access::Write, None)?;
+        let bound = self.bind_shared(on, Access::Write, None)?;
         let begun = self.order.begun();
         self.copy_out(on, bound, 0, into)?;
         self.order.ended(begun);
@@ -79,9 +84,9 @@ impl CudaMemory {
     }
 
     /// Copies all of a module's variable in on `on`; see [`write`](CudaMemory::write).
-    pub(crate) fn write_shared(self: &Arc<Self>, on: &Arc<CudaStream>, events: Events, from: &[u8]) -> Result<()> {
-        let on = outside_of_captures(on, events)?;
-        let bound = self.bind_shared((on, events), Access::Write, None)?;
+    pub(crate) fn write_shared(self: &Arc<Self>, on: &Arc<CudaStream>, from: &[u8]) -> Result<()> {
+        let _turn = outside_of_captures(on, captured)?;
+        let bound = self.bind_shared(on, Access::Write, None)?;
         self.copy_in(on, bound, 0, from)
     }
 
@@ -112,15 +117,15 @@ impl CudaMemory {
         stream: StreamRef<'s>,
         (access, borrow): (Access, Borrow),
     ) -> Result<Bound<'s>> {
-        let (on, events) = Bound::same_context(self.home(), stream)?;
-        let recorded = match events {
-            Events::Kept => self.begin(on, (access, borrow), stream.submission)?,
-            Events::LeftOut => {
-                graph::note(on, Some((self, access)));
+        let (on, Entered { capture, turn }) = Bound::same_context(self.home(), stream)?;
+        let recorded = match capture {
+            None => self.begin(on, (access, borrow), stream.submission)?,
+            Some(capture) => {
+                graph::note(on, &capture, Some((self, access)))?;
                 None
             }
         };
-        Ok(Bound::recorded(self.address, recorded))
+        Ok(Bound::recorded(self.address, recorded).during(turn))
     }
 
     #[inline]
@@ -148,51 +153,46 @@ impl CudaMemory {
         self.order.begin_graph(on, access, submission)
     }
 
-    /// Its home stream, on which the host copies.
-    fn home_for_copies(&self) -> Result<&Arc<CudaStream>> {
-        outside_of_captures(self.home(), Events::of(self.home()))
-    }
-
     /// Copies out on the home stream, and waits.
     pub(super) fn read(self: &Arc<Self>, offset: usize, into: &mut [u8], borrow: Borrow) -> Result<()> {
-        let home = self.home_for_copies()?;
-        home.context().bind_to_thread().map_err(downloads)?;
+        let (home, _turn) = (self.home(), outside_of_captures(self.home(), captured)?);
         let recorded = self.begin(home, (Access::Read, borrow), None)?;
         self.copy_out(home, recorded, offset, into)
     }
 
-    /// Copies out on a stream whose context is current, and waits. `recorded` records the use.
+    /// Copies out on a stream that is not captured, and waits. `recorded` records the use.
     fn copy_out<R>(&self, on: &CudaStream, recorded: R, offset: usize, into: &mut [u8]) -> Result<()> {
+        bind(on.context()).map_err(downloads)?;
         // SAFETY: the view lies in the buffer; `into` is borrowed until the stream was waited for.
         unsafe { result::memcpy_dtoh_async(into, self.address + offset as u64, on.cu_stream()) }.map_err(downloads)?;
         drop(recorded);
-        on.synchronize().map_err(downloads)
+        synchronize(on).map_err(downloads)
     }
 
     /// Copies in on the home stream. `from` is no longer needed when it returns: of pageable memory the driver takes a copy
     /// first, for pinned memory the stream is waited for.
     pub(super) fn write(self: &Arc<Self>, offset: usize, from: &[u8], borrow: Borrow) -> Result<()> {
-        let home = self.home_for_copies()?;
-        home.context().bind_to_thread().map_err(uploads)?;
+        let (home, _turn) = (self.home(), outside_of_captures(self.home(), captured)?);
         let recorded = self.begin(home, (Access::Write, borrow), None)?;
         self.copy_in(home, recorded, offset, from)
     }
 
-    /// Copies in on a stream whose context is current. `recorded` records the use.
+    /// Copies in on a stream that is not captured. `recorded` records the use.
     fn copy_in<R>(&self, on: &CudaStream, recorded: R, offset: usize, from: &[u8]) -> Result<()> {
+        bind(on.context()).map_err(uploads)?;
         // SAFETY: the view lies in the buffer; what becomes of `from` is said at `write`.
         unsafe { result::memcpy_htod_async(self.address + offset as u64, from, on.cu_stream()) }.map_err(uploads)?;
         drop(recorded);
         match Driver::get()?.is_pageable(from) {
             true => Ok(()),
-            false => on.synchronize().map_err(uploads),
+            false => synchronize(on).map_err(uploads),
         }
     }
 
     /// Waits for the work on the home stream. If that is all there was, nothing waits for it anymore.
     pub(super) fn wait(&self) -> Result<()> {
         let begun = self.order.begun();
-        self.home().synchronize().map_err(|e| cudarc_error("work on a buffer failed", e))?;
+        synchronize(self.home()).map_err(|e| cudarc_error("work on a buffer failed", e))?;
         self.order.ended(begun);
         Ok(())
     }
@@ -200,8 +200,8 @@ impl CudaMemory {
     /// Every byte becomes zero, on the home stream.
     pub(super) fn clear(self: &Arc<Self>) -> Result<()> {
         let home = self.home();
-        home.context().bind_to_thread().map_err(|e| cudarc_error("a buffer could not be cleared", e))?;
         let _bound = self.bind(StreamRef::cuda(home), (Access::Write, Borrow::Whole))?;
+        bind(home.context()).map_err(|e| cudarc_error("a buffer could not be cleared", e))?;
         // SAFETY: all of the buffer, and zero bytes are a value of every plain type.
         unsafe { result::memset_d8_async(self.address, 0, self.len, home.cu_stream()) }
             .map_err(|e| cudarc_error("a buffer could not be cleared", e))
@@ -231,12 +231,33 @@ impl CudaMemory {
 }
 
 impl Drop for CudaMemory {
-    /// The stream that frees the memory waits for all uses. Memory that may still be in use is never freed.
     fn drop(&mut self) {
         let Some(slice) = self.slice.take() else { return };
-        if let Err(error) = self.order.gather() {
-            self.order.note(Err(error));
-            std::mem::forget(slice);
+        let order = std::mem::replace(&mut self.order, Order::of_module(slice.stream().clone()));
+        drop_aside();
+        drop(Dropped(Some((order, slice))));
+    }
+}
+
+/// Memory that nobody has any more. Dropping it frees it, or sets it aside: memory that may still be in use is never freed.
+struct Dropped(Option<(Order, CudaSlice<u8>)>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let Some((order, slice)) = self.0.take() else { return };
+        let home = slice.stream().clone();
+        let freed = within(home.context(), || {
+            // The stream that frees the memory waits for all uses.
+            let gathered = order.gather().and_then(|()| order.home_outside_of_captures());
+            let Ok(_turn) = gathered else {
+                set_aside(Box::new(Dropped(Some((order, slice)))));
+                return gathered.map(drop);
+            };
+            // SAFETY: the slice lets go of the memory, and the home stream comes after all uses.
+            unsafe { free(slice.leak(), &home) }
+        });
+        if !freed.is_err_and(is_captured) {
+            note(home.context(), freed);
         }
     }
 }
@@ -245,24 +266,28 @@ impl Drop for CudaMemory {
 fn retype<T, U>(mut slice: CudaSlice<T>, len: usize) -> Result<CudaSlice<U>> {
     let home = slice.stream().clone();
     // cudarc makes two events below, and panics where none can be made: so it is tried before.
-    home.context().new_event(None).map_err(changes_hands)?;
+    Event::new(home.context()).map_err(changes_hands)?;
     // The home stream waits for the uses of the other streams, also where cudarc no longer does.
-    for event in parts(&mut slice).1.into_iter().flatten() {
+    for event in parts(&mut slice).map_err(changes_hands)?.1.into_iter().flatten() {
         wait_for(&home, event).map_err(changes_hands)?;
     }
     let address = slice.leak();
     // SAFETY: the memory is that of the slice, which has let go of it; its elements are plain data.
     let mut slice = unsafe { home.upgrade_device_ptr::<U>(address, len) };
     // To the new events all that was before is a write on the home stream.
-    if let (_, Some([_, write])) = parts(&mut slice) {
+    if let (_, Some([_, write])) = parts(&mut slice).map_err(changes_hands)? {
         record(write, &home).map_err(changes_hands)?;
     }
     Ok(slice)
 }
 
-/// A stream on which the host copies.
-fn outside_of_captures(on: &Arc<CudaStream>, events: Events) -> Result<&Arc<CudaStream>> {
-    if events == Events::Kept { Ok(on) } else { Err(captured()) }
+/// Keeps a stream, on which the host copies, out of captures.
+///
+/// # Errors
+/// `captured` if it is in one, and those of the driver.
+pub(super) fn outside_of_captures(on: &CudaStream, captured: fn() -> Error) -> Result<Option<Turn>> {
+    let Entered { capture, turn } = Entered::on(on).map_err(unknown_state)?;
+    if capture.is_none() { Ok(turn) } else { Err(captured()) }
 }
 
 #[cold]

@@ -1,11 +1,12 @@
 //! Events behind submitted work. Several uses may share one: it is recorded for new work only when none of them needs it anymore.
 
-use cudarc::driver::{CudaContext, CudaEvent, DriverError};
+use crate::context::Event;
+use cudarc::driver::{CudaContext, DriverError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The events of one context that nobody needs now. The uses of memory keep it alive.
 #[derive(Default)]
-struct Spare(Mutex<Vec<Arc<CudaEvent>>>);
+struct Spare(Mutex<Vec<Arc<Event>>>);
 
 /// The most events that are kept.
 const KEPT: usize = 64;
@@ -36,14 +37,14 @@ impl Spare {
 
 impl EventPool {
     /// An event that nobody else has.
-    pub(super) fn take(&mut self, context: &Arc<CudaContext>) -> Result<Arc<CudaEvent>, DriverError> {
+    pub(super) fn take(&mut self, context: &Arc<CudaContext>) -> Result<Arc<Event>, DriverError> {
         let spare = self.0.get_or_insert_with(|| Spare::of(context));
         let event = lock(&spare.0).pop();
-        event.map_or_else(|| context.new_event(None).map(Arc::new), Ok)
+        event.map_or_else(|| Event::new(context).map(Arc::new), Ok)
     }
 
     /// A use needs this event no longer. The last one gives it back.
-    pub(super) fn put(&self, event: Option<Arc<CudaEvent>>) {
+    pub(super) fn put(&self, event: Option<Arc<Event>>) {
         let (Some(mut event), Some(spare)) = (event, &self.0) else { return };
         if Arc::get_mut(&mut event).is_some() {
             let mut events = lock(&spare.0);

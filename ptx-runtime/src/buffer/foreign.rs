@@ -2,9 +2,11 @@
 #![allow(unsafe_code, reason = "calls of the driver")]
 
 use super::Bound;
+use super::cuda::outside_of_captures;
+use crate::context::{bind, synchronize};
 use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
-use crate::stream::{Events, Stream, StreamKind, StreamRef};
+use crate::stream::{Stream, StreamKind, StreamRef};
 use cudarc::driver::result;
 
 /// Bytes on the device of a stream. Whoever made it vouches for them.
@@ -32,7 +34,7 @@ impl<'a> Foreign<'a> {
     #[inline]
     pub(super) fn bind<'s>(&self, offset: usize, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match self.home().kind {
-            StreamKind::Cuda(home, _) => Bound::foreign(self.address, home, stream),
+            StreamKind::Cuda(home) => Bound::foreign(self.address, home, stream),
             StreamKind::Cpu(home) => Bound::cpu(self.address, home, stream),
         }
         .map(|bound| bound.plus(offset))
@@ -43,13 +45,13 @@ impl<'a> Foreign<'a> {
         let from = self.address + offset as u64;
         match self.home().kind {
             StreamKind::Cpu(device) => device.read(from, into),
-            StreamKind::Cuda(_, Events::LeftOut) => Err(captured()),
-            StreamKind::Cuda(home, Events::Kept) => {
+            StreamKind::Cuda(home) => {
+                let _turn = outside_of_captures(home, captured)?;
                 let failed = |e| cudarc_error("memory from a raw address is downloaded", e);
-                home.context().bind_to_thread().map_err(failed)?;
+                bind(home.context()).map_err(failed)?;
                 // SAFETY: the view lies in memory that its maker vouches for; `into` is borrowed until the stream was waited for.
                 unsafe { result::memcpy_dtoh_async(into, from, home.cu_stream()) }.map_err(failed)?;
-                home.synchronize().map_err(failed)
+                synchronize(home).map_err(failed)
             }
         }
     }
@@ -59,13 +61,13 @@ impl<'a> Foreign<'a> {
         let to = self.address + offset as u64;
         match self.home().kind {
             StreamKind::Cpu(device) => device.write(to, from),
-            StreamKind::Cuda(_, Events::LeftOut) => Err(captured()),
-            StreamKind::Cuda(home, Events::Kept) => {
+            StreamKind::Cuda(home) => {
+                let _turn = outside_of_captures(home, captured)?;
                 let failed = |e| cudarc_error("memory at a raw address is written", e);
-                home.context().bind_to_thread().map_err(failed)?;
+                bind(home.context()).map_err(failed)?;
                 // SAFETY: as in `read`.
                 unsafe { result::memcpy_htod_async(to, from, home.cu_stream()) }.map_err(failed)?;
-                home.synchronize().map_err(failed)
+                synchronize(home).map_err(failed)
             }
         }
     }

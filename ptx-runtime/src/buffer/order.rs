@@ -7,25 +7,25 @@
 //! cudarc's two events are recorded when the memory is lent to cudarc, and waited for when it comes back, also when cudarc's
 //! context no longer manages several streams.
 
-use super::uses::{Access, Borrow, Queue, Recorded, Uses, Writers, record, wait_for};
+use super::uses::{Access, Borrow, Queue, Recorded, Uses, Writers};
+use crate::context::{self, join, record, wait_for};
 use crate::driver::Handle;
 use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph;
-use crate::stream::{Submission, synchronize_context};
+use crate::graph::{self, Fence};
+use crate::stream::{Entered, Submission, Turn, synchronize_context, until};
 use cudarc::driver::sys::CUevent;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, SyncOnDrop};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 /// The uses of a buffer.
 pub(crate) struct Order {
     /// The stream that frees it.
     home: Arc<CudaStream>,
     /// cudarc's events of reads and of writes, which live as long as the slice; none where the user turned them off.
-    theirs: Option<[Handle<CUevent>; 2]>,
+    theirs: Option<Theirs>,
     /// The handle of the stream that alone has used it, without an event; else `NO_STREAM`.
     sole: AtomicUsize,
     /// Guards that are alive.
@@ -35,11 +35,11 @@ pub(crate) struct Order {
     state: Mutex<State>,
 }
 
+/// cudarc's events of reads and of writes.
+type Theirs = [Handle<CUevent>; 2];
+
 /// A handle that no stream has.
 const NO_STREAM: usize = usize::MAX;
-
-/// The longest time for which a graph waits for another thread to submit what it has begun.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 struct State {
@@ -68,12 +68,12 @@ impl Order {
     /// The order of a new slice, which its home stream has written; and its address.
     pub(super) fn of(slice: &mut CudaSlice<u8>) -> Result<(Order, u64)> {
         let home = slice.stream().clone();
-        let (address, theirs) = parts(slice);
+        let (address, theirs) = parts(slice).map_err(unordered)?;
         let mut state = State::default();
         let late = Queue::of(&home).shared().is_some();
         let entered =
             state.uses.enter(&home, (Access::Write, Borrow::Whole), (late, false), None).map_err(unordered)?;
-        home.context().bind_to_thread().and_then(|()| entered.record(&home)).map_err(unordered)?;
+        entered.record(&home).map_err(unordered)?;
         let (sole, open, busy) = (AtomicUsize::new(NO_STREAM), AtomicUsize::new(0), AtomicBool::new(false));
         let order = Order { home, theirs, sole, open, busy, state: Mutex::new(state) };
         order.publish(&order.state());
@@ -190,10 +190,9 @@ impl Order {
             (Some([read, _]), Access::Write, Lent::Read) => [Some(read), None],
             _ => return Ok(()),
         };
-        on.context().bind_to_thread()?;
         read.into_iter().chain(write).try_for_each(|event| wait_for(on, event))?;
         // On the stream that it has alone, cudarc records nothing.
-        if !managed(&self.home) && Queue::of(&self.home) != Queue::of(on) { on.join(&self.home) } else { Ok(()) }
+        if !managed(&self.home) && Queue::of(&self.home) != Queue::of(on) { join(on, &self.home) } else { Ok(()) }
     }
 
     /// Before the memory is read as cudarc's: its event of writes comes to stand for all writes. `false` if that fails.
@@ -219,17 +218,18 @@ impl Order {
             self.follow(state, home, Access::Read, open)?;
         }
         if state.lent == Lent::Nothing || state.told != Some(state.uses.writes()) {
-            home.context().bind_to_thread()?;
             match state.uses.writers() {
                 // All writes that have not ended are cudarc's.
                 Writers::Nobody => {}
                 Writers::One(writer)
-                    if state.lent < Lent::Written && self.is_awaited(&writer) && graph::fence(&writer)?.is_none() =>
+                    if state.lent < Lent::Written
+                        && self.is_awaited(&writer)
+                        && let Fence::None(_turn) = graph::fence(&writer)? =>
                 {
                     record(write, &writer)?;
                 }
-                _ if graph::fence(home)?.is_some() => return Err(captured_home()),
                 _ => {
+                    let _turn = self.home_outside_of_captures()?;
                     state.uses.follow(home, Access::Read, open)?;
                     wait_for(home, write)?;
                     record(write, home)?;
@@ -255,10 +255,7 @@ impl Order {
     /// reader from then on.
     fn keep_reads(&self, state: &mut State, open: bool) -> Result<(), DriverError> {
         let (home, Some([read, _])) = (&self.home, self.theirs) else { return Ok(()) };
-        if graph::fence(home)?.is_some() {
-            return Err(captured_home());
-        }
-        home.context().bind_to_thread()?;
+        let _turn = self.home_outside_of_captures()?;
         wait_for(home, read)?;
         state.uses.enter(home, (Access::Read, Borrow::Part), (false, open), None)?.record(home)
     }
@@ -270,8 +267,7 @@ impl Order {
     /// Those of the driver; the memory is not lent then.
     pub(super) fn lend_mut(&mut self) -> Result<(), DriverError> {
         self.gather()?;
-        let home = &self.home;
-        home.context().bind_to_thread()?;
+        let (home, _turn) = (&self.home, self.home_outside_of_captures()?);
         if let Some([_, write]) = self.theirs {
             record(write, home)?;
         }
@@ -296,22 +292,32 @@ impl Order {
     pub(super) fn gather(&self) -> Result<(), DriverError> {
         let (home, mut state) = (&self.home, self.state());
         let open = self.open.load(Acquire) > 0;
-        let followed = match graph::fence(home) {
-            // What a capture records has no order with what runs.
-            Ok(Some(_)) => Err(captured_home()),
-            Ok(None) => self.follow(&mut state, home, Access::Write, open),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = followed {
-            synchronize_context(home.context())?;
-            self.note(Err(error));
+        let followed =
+            self.home_outside_of_captures().and_then(|_turn| self.follow(&mut state, home, Access::Write, open));
+        match followed {
+            // A wait for all work would break the capture.
+            Err(error) if is_captured(error) => Err(error),
+            Err(error) => synchronize_context(home.context()).map(|()| self.note(Err(error))),
+            Ok(()) => Ok(()),
         }
-        Ok(())
     }
 
-    /// An error of a call that cannot return it: the context reports it at the next one, as cudarc's do.
+    /// Keeps the home stream out of captures: what a capture records has no order with what runs.
+    ///
+    /// # Errors
+    /// If it is in one, and those of the driver.
+    pub(super) fn home_outside_of_captures(&self) -> Result<Option<Turn>, DriverError> {
+        match Entered::on(&self.home)? {
+            Entered { capture: None, turn } => Ok(turn),
+            _ => Err(captured_home()),
+        }
+    }
+
+    /// Keeps an error of a call that cannot return it. What a capture forbids is done when it has ended.
     pub(super) fn note(&self, result: Result<(), DriverError>) {
-        self.home.context().record_err(result);
+        if !result.is_err_and(is_captured) {
+            context::note(self.home.context(), result);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -342,24 +348,22 @@ impl Order {
 /// # Errors
 /// Those of `begin`, and [`ErrorKind::Unsupported`] when they never submit it.
 pub(crate) fn patiently<R>(mut begin: impl FnMut() -> Result<Option<R>>) -> Result<R> {
-    let start = Instant::now();
-    loop {
-        match begin()? {
-            Some(begun) => return Ok(begun),
-            None if start.elapsed() > PATIENCE => return Err(never_submitted()),
-            None => std::thread::yield_now(),
-        }
-    }
+    until(|| begin().transpose()).unwrap_or_else(|| Err(never_submitted()))
 }
 
 /// The address of a slice, and the events that cudarc records for its reads and writes. Its home stream waits for both, if cudarc
 /// keeps them now.
-pub(super) fn parts<T>(slice: &mut CudaSlice<T>) -> (u64, Option<[Handle<CUevent>; 2]>) {
+///
+/// # Errors
+/// Those of the waits.
+pub(super) fn parts<T>(slice: &mut CudaSlice<T>) -> Result<(u64, Option<Theirs>), DriverError> {
     let home = slice.stream().clone();
-    let (address, read) = slice.device_ptr(&home);
-    let read = event(read);
-    let write = event(slice.device_ptr_mut(&home).1);
-    (address, read.zip(write).map(|(read, write)| [read, write]))
+    context::returning(home.context(), || {
+        let (address, read) = slice.device_ptr(&home);
+        let read = event(read);
+        let write = event(slice.device_ptr_mut(&home).1);
+        (address, read.zip(write).map(|(read, write)| [read, write]))
+    })
 }
 
 fn event(sync: SyncOnDrop<'_>) -> Option<Handle<CUevent>> {
@@ -373,6 +377,11 @@ fn event(sync: SyncOnDrop<'_>) -> Option<Handle<CUevent>> {
 
 fn captured_home() -> DriverError {
     DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+}
+
+/// Returns true for the error of a wait that a capture forbids.
+pub(super) fn is_captured(error: DriverError) -> bool {
+    error == captured_home()
 }
 
 #[cold]

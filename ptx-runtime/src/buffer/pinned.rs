@@ -2,8 +2,10 @@
 //! [`Stream::download`](crate::Stream::download) are what it is for.
 #![allow(unsafe_code, reason = "the driver hands out memory without contents")]
 
+use super::order::is_captured;
 use super::uses::{Access, Borrow, Queue, Recorded, Uses};
 use super::{Element, too_large};
+use crate::context::{bind, note, set_aside, within};
 use crate::device::{Device, Inner};
 use crate::driver::Handle;
 use crate::driver::cudarc_error;
@@ -122,6 +124,7 @@ pub(crate) struct PinnedMemory {
 impl PinnedMemory {
     /// `bytes` bytes, and at least one.
     fn zeroed(context: &Arc<CudaContext>, bytes: usize) -> Result<PinnedMemory, DriverError> {
+        bind(context)?;
         // SAFETY: the memory is filled before anybody sees it.
         let mut slice = unsafe { context.alloc_pinned_with_flags::<u8>(bytes.max(1), 0) }?;
         let at = slice.as_mut_ptr()?;
@@ -176,14 +179,26 @@ impl PinnedMemory {
 }
 
 impl Drop for PinnedMemory {
-    /// Memory that a copy may still use is never freed.
+    /// Memory that a copy may still use is never freed: it is set aside, with the uses.
     fn drop(&mut self) {
-        let slice = self.slice.take();
-        let Err(error) = self.wait(Access::Write) else { return };
-        if synchronize_context(&self.context).is_err() {
-            std::mem::forget(slice);
+        let (slice, waited) = (self.slice.take(), within(&self.context, || self.wait(Access::Write)));
+        // A wait for all work would break a capture.
+        let ended = waited.or_else(|error| match is_captured(error) {
+            true => Err(error),
+            false => synchronize_context(&self.context).map(|()| note(&self.context, waited)),
+        });
+        if ended.is_ok() {
+            let freed = within(&self.context, || {
+                drop(slice);
+                Ok(())
+            });
+            note(&self.context, freed);
+        } else if let Some(slice) = slice {
+            let (context, uses) = (self.context.clone(), std::mem::take(&mut *self.uses()));
+            let open = AtomicUsize::new(self.open.load(Relaxed));
+            let memory = PinnedMemory { context, slice: Some(slice), at: self.at, uses: Mutex::new(uses), open };
+            set_aside(Box::new(memory));
         }
-        self.context.record_err(Err::<(), _>(error));
     }
 }
 

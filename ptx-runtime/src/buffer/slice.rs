@@ -1,12 +1,14 @@
 //! Device memory as an argument: what may be passed for `&[T]` and `&mut [T]`, and how it is tied to a stream.
 #![allow(unsafe_code, reason = "the traits promise memory")]
 
+use super::order::unordered;
 use super::{Buffer, Recorded, View, ViewMut};
+use crate::context::returning;
 use crate::device::cpu::CpuDevice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
 use crate::param::Arg;
-use crate::stream::{Events, StreamKind, StreamRef};
+use crate::stream::{Capture, Entered, StreamKind, StreamRef, Turn};
 use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
 use std::sync::Arc;
 
@@ -78,6 +80,8 @@ pub unsafe trait WriteSlice<T> {
 pub struct Bound<'s> {
     address: u64,
     _after: After<'s>,
+    /// Dropped last: until then no capture begins or ends on the stream. A submission keeps its own.
+    _turn: Option<Turn>,
 }
 
 /// Action after the work is submitted.
@@ -117,55 +121,66 @@ impl<'s> Bound<'s> {
     /// No memory: the address zero.
     #[inline]
     fn absent() -> Bound<'s> {
-        Bound { address: 0, _after: After::Nothing }
+        Bound { address: 0, _after: After::Nothing, _turn: None }
     }
 
     /// Memory of the CPU device.
     #[inline]
     pub(crate) fn cpu(address: u64, home: &CpuDevice, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match stream.kind {
-            StreamKind::Cpu(device) if device.is(home) => Ok(Bound { address, _after: After::Nothing }),
+            StreamKind::Cpu(device) if device.is(home) => Ok(Bound { address, _after: After::Nothing, _turn: None }),
             _ => Err(elsewhere(home.name(), stream)),
         }
     }
 
+    /// The same, as long as the stream stays as it was entered.
     #[inline]
-    fn synced((address, sync): (u64, SyncOnDrop<'s>)) -> Bound<'s> {
-        Bound { address, _after: After::Cudarc(sync) }
+    pub(crate) fn during(self, turn: Option<Turn>) -> Bound<'s> {
+        Bound { _turn: turn, ..self }
+    }
+
+    /// Memory of cudarc's, whose waits the caller has asked for.
+    ///
+    /// # Errors
+    /// Those of the waits, which cudarc parks in the context.
+    fn synced(on: &CudaStream, wait: impl FnOnce() -> (u64, SyncOnDrop<'s>)) -> Result<Bound<'s>> {
+        let (address, sync) = returning(on.context(), wait).map_err(unordered)?;
+        Ok(Bound { address, _after: After::Cudarc(sync), _turn: None })
     }
 
     /// Memory of ours on a CUDA device.
     #[inline]
     pub(crate) fn recorded(address: u64, recorded: Option<Recorded<'s>>) -> Bound<'s> {
-        Bound { address, _after: recorded.map_or(After::Nothing, After::Recorded) }
+        Bound { address, _after: recorded.map_or(After::Nothing, After::Recorded), _turn: None }
     }
 
     /// The address alone. cudarc gives it only for a stream that then waits: for one on which nobody else waits, which
     /// leaves the captured one alone.
     #[cold]
-    fn captured<T>(slice: &impl DevicePtr<T>, on: &CudaStream) -> Bound<'s> {
-        graph::note(on, None);
-        Bound { address: address_of(slice), _after: After::Nothing }
+    fn captured<T>(slice: &impl DevicePtr<T>, (on, capture): (&CudaStream, Capture)) -> Result<Bound<'s>> {
+        graph::note(on, &capture, None)?;
+        Ok(Bound { address: address_of(slice), _after: After::Nothing, _turn: None })
     }
 
     /// Memory of somebody else's on a CUDA device, which nobody orders and no graph holds.
     #[inline]
     pub(crate) fn foreign(address: u64, home: &CudaStream, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        let (on, events) = Bound::same_context(home, stream)?;
-        if events == Events::LeftOut {
-            graph::note(on, None);
+        let (on, entered) = Bound::same_context(home, stream)?;
+        if let Some(capture) = entered.capture {
+            graph::note(on, &capture, None)?;
         }
-        Ok(Bound { address, _after: After::Nothing })
+        Ok(Bound { address, _after: After::Nothing, _turn: entered.turn })
     }
 
     /// Memory of cudarc's that work on `stream` will read.
     #[inline]
     pub(crate) fn cuda_read<T>(slice: &'s impl DevicePtr<T>, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        let (on, events) = Bound::same_context(slice.stream(), stream)?;
-        match events {
-            Events::Kept => Ok(Bound::synced(slice.device_ptr(on))),
-            Events::LeftOut => Ok(Bound::captured(slice, on)),
+        let (on, Entered { capture, turn }) = Bound::same_context(slice.stream(), stream)?;
+        match capture {
+            None => Bound::synced(on, || slice.device_ptr(on)),
+            Some(capture) => Bound::captured(slice, (on, capture)),
         }
+        .map(|bound| bound.during(turn))
     }
 
     /// Memory of cudarc's that work on `stream` will write.
@@ -174,18 +189,19 @@ impl<'s> Bound<'s> {
     where
         S: DevicePtr<T> + DevicePtrMut<T>,
     {
-        let (on, events) = Bound::same_context(slice.stream(), stream)?;
-        match events {
-            Events::Kept => Ok(Bound::synced(slice.device_ptr_mut(on))),
-            Events::LeftOut => Ok(Bound::captured(slice, on)),
+        let (on, Entered { capture, turn }) = Bound::same_context(slice.stream(), stream)?;
+        match capture {
+            None => Bound::synced(on, || slice.device_ptr_mut(on)),
+            Some(capture) => Bound::captured(slice, (on, capture)),
         }
+        .map(|bound| bound.during(turn))
     }
 
-    /// The stream as cudarc's, if `home` belongs to the same context.
+    /// The stream as cudarc's, and its state, if `home` belongs to the same context.
     #[inline]
-    pub(crate) fn same_context(home: &CudaStream, stream: StreamRef<'s>) -> Result<(&'s Arc<CudaStream>, Events)> {
+    pub(crate) fn same_context(home: &CudaStream, stream: StreamRef<'s>) -> Result<(&'s Arc<CudaStream>, Entered)> {
         match stream.kind {
-            StreamKind::Cuda(on, events) if on.context().cu_ctx() == home.context().cu_ctx() => Ok((on, events)),
+            StreamKind::Cuda(on) if on.context().cu_ctx() == home.context().cu_ctx() => Ok((on, stream.enter(on)?)),
             _ => Err(elsewhere(&format!("CUDA device {}", home.context().ordinal()), stream)),
         }
     }

@@ -4,14 +4,14 @@
 //! then. `order` decides when an event is recorded at once, and what a use waits for in device memory, `pinned` in host memory.
 //! The uses of one submission share an event. It is recorded again only for guards that are alive at the same time, whose order of
 //! submission is unknown: they record the same one, so that the last of them covers all.
-#![allow(unsafe_code, reason = "events are recorded and waited for by their handles")]
 
 use super::events::EventPool;
+use crate::context::{Event, note, record, wait_for};
 use crate::driver::Handle;
-use crate::graph;
+use crate::graph::{self, Fence};
 use crate::stream::{PER_THREAD, Submission, synchronize_context};
-use cudarc::driver::sys::{CUevent, CUevent_wait_flags};
-use cudarc::driver::{CudaEvent, CudaStream, DriverError, result};
+use cudarc::driver::sys::CUevent;
+use cudarc::driver::{CudaStream, DriverError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Release};
 use std::thread::{self, ThreadId};
@@ -65,7 +65,7 @@ struct Use {
     stream: Arc<CudaStream>,
     queue: Queue,
     /// Always recorded on this queue, also for other memory that shares it.
-    event: Option<Arc<CudaEvent>>,
+    event: Option<Arc<Event>>,
     /// Uses were submitted, or will be, that no guard records.
     late: bool,
     /// It has written since all others were waited for.
@@ -118,15 +118,15 @@ pub(super) enum Mark<'s> {
     Late,
     /// That of its submission, unless another guard has recorded it.
     Shared(&'s Submission<'s>),
-    Own(Arc<CudaEvent>),
+    Own(Arc<Event>),
 }
 
 impl Mark<'_> {
     fn event(&self) -> Option<Handle<CUevent>> {
         match self {
             Mark::Late => None,
-            Mark::Shared(submission) => submission.unrecorded().map(handle),
-            Mark::Own(event) => Some(handle(event)),
+            Mark::Shared(submission) => submission.unrecorded().map(Event::handle),
+            Mark::Own(event) => Some(event.handle()),
         }
     }
 
@@ -134,7 +134,7 @@ impl Mark<'_> {
         matches!(self, Mark::Late)
     }
 
-    /// Records it. The stream's context is current.
+    /// Records it.
     pub(super) fn record(&self, on: &CudaStream) -> Result<(), DriverError> {
         let Some(event) = self.event() else { return Ok(()) };
         record(event, on)?;
@@ -154,7 +154,6 @@ impl Recorded<'_> {
         if !self.queue.is_here() {
             return Ok(false);
         }
-        self.on.context().bind_to_thread()?;
         self.mark.record(self.on)?;
         if let Some((event, home)) = self.theirs {
             record(event, self.on)?;
@@ -171,7 +170,7 @@ impl Drop for Recorded<'_> {
             Ok(true) => drop(self.open.fetch_sub(1, Release)),
             // As long as the use counts as open, whoever waits for it records an event of its own, or lets the host wait.
             Ok(false) => {}
-            Err(error) => self.on.context().record_err(Err::<(), _>(error)),
+            Err(error) => note(self.on.context(), Err::<(), _>(error)),
         }
         if let Some(busy) = self.busy {
             busy.store(false, Release);
@@ -179,28 +178,12 @@ impl Drop for Recorded<'_> {
     }
 }
 
-fn handle(event: &CudaEvent) -> Handle<CUevent> {
-    Handle(event.cu_event())
-}
-
-/// The stream's context is current.
-pub(super) fn record(event: Handle<CUevent>, on: &CudaStream) -> Result<(), DriverError> {
-    // SAFETY: the caller keeps the event; the stream is alive.
-    unsafe { result::event::record(event.0, on.cu_stream()) }
-}
-
-/// The stream's context is current.
-pub(super) fn wait_for(on: &CudaStream, event: Handle<CUevent>) -> Result<(), DriverError> {
-    // SAFETY: the caller keeps the event; the stream is alive.
-    unsafe { result::stream::wait_event(on.cu_stream(), event.0, CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT) }
-}
-
 /// The end of the uses of a stream.
 enum End {
     /// The use's own event.
-    Event(Handle<CUevent>),
+    Event(Arc<Event>),
     /// The event of the beginning of a capture: nothing that was submitted to the stream since has run.
-    Fence(Arc<CudaEvent>),
+    Fence(Arc<Event>),
     /// They have ended already.
     Past,
 }
@@ -208,8 +191,7 @@ enum End {
 impl End {
     fn handle(&self) -> Option<Handle<CUevent>> {
         match self {
-            End::Event(event) => Some(*event),
-            End::Fence(event) => Some(handle(event)),
+            End::Event(event) | End::Fence(event) => Some(event.handle()),
             End::Past => None,
         }
     }
@@ -222,7 +204,7 @@ impl Use {
     }
 
     /// The event to record for this use alone. While guards are `open` it stays the same, otherwise nobody else has it.
-    fn own_event(&mut self, events: &mut EventPool, open: bool) -> Result<&Arc<CudaEvent>, DriverError> {
+    fn own_event(&mut self, events: &mut EventPool, open: bool) -> Result<&Arc<Event>, DriverError> {
         let event = match self.event.take_if(|event| open || Arc::get_mut(event).is_some()) {
             Some(event) => event,
             None => {
@@ -252,19 +234,19 @@ impl Use {
     /// The event behind all that was submitted, recorded now if `stale` or if no guard has recorded it.
     fn end(&mut self, events: &mut EventPool, stale: bool) -> Result<End, DriverError> {
         if let Some(event) = self.event.as_ref().filter(|_| !stale && !self.late) {
-            return Ok(End::Event(handle(event)));
+            return Ok(End::Event(event.clone()));
         }
         if !self.queue.is_here() {
             // Nobody else can record an event on a thread's own stream.
             synchronize_context(self.stream.context())?;
             return Ok(End::Past);
         }
-        if let Some(fence) = graph::fence(&self.stream)? {
-            return Ok(End::Fence(fence));
-        }
-        let event = handle(self.own_event(events, stale)?);
-        self.stream.context().bind_to_thread()?;
-        record(event, &self.stream)?;
+        let _turn = match graph::fence(&self.stream)? {
+            Fence::None(turn) => turn,
+            Fence::At(fence) => return Ok(End::Fence(fence)),
+        };
+        let event = self.own_event(events, stale)?.clone();
+        record(event.handle(), &self.stream)?;
         Ok(End::Event(event))
     }
 }
@@ -321,7 +303,7 @@ impl Uses {
     /// Lets `on` wait for the uses of other streams that an access of this kind conflicts with. While guards are `open`, other uses
     /// may be submitted any time, and nothing is known of the streams afterwards.
     pub(super) fn follow(&mut self, on: &CudaStream, access: Access, open: bool) -> Result<(), DriverError> {
-        let (queue, events, mut bound) = (Queue::of(on), &mut self.events, false);
+        let (queue, events) = (Queue::of(on), &mut self.events);
         for used in self.list.iter_mut().filter(|used| used.queue != queue) {
             if access == Access::Read && !used.wrote {
                 continue;
@@ -332,10 +314,6 @@ impl Uses {
             }
             let end = used.end(events, open)?;
             if let Some(event) = end.handle() {
-                if !bound {
-                    on.context().bind_to_thread()?;
-                    bound = true;
-                }
                 wait_for(on, event)?;
             }
             // Beside a write nothing is submitted that no guard counts.
@@ -353,10 +331,8 @@ impl Uses {
     pub(super) fn wait(&mut self, access: Access, open: bool) -> Result<(), DriverError> {
         for used in self.list.iter_mut().filter(|used| access == Access::Write || used.wrote) {
             let end = used.end(&mut self.events, open)?;
-            if let Some(event) = end.handle() {
-                used.stream.context().bind_to_thread()?;
-                // SAFETY: the event is kept by the use, or by `end`.
-                unsafe { result::event::synchronize(event.0) }?;
+            if let End::Event(event) | End::Fence(event) = end {
+                event.synchronize()?;
             }
         }
         Ok(())
@@ -420,9 +396,7 @@ impl Uses {
         if open || self.list.len() < self.limit.max(FEW) {
             return;
         }
-        // SAFETY: the event is alive.
-        let ended = |event: &CudaEvent| unsafe { result::event::query(event.cu_event()) }.is_ok();
-        self.keep(|used| used.late || !used.event.as_deref().is_some_and(ended));
+        self.keep(|used| used.late || !used.event.as_deref().is_some_and(Event::has_happened));
         self.limit = 2 * self.list.len();
     }
 }

@@ -1,10 +1,11 @@
 //! A CUDA GPU: its context, its limits, its default stream. Loading and launching stand in `load` and `launch`.
 #![allow(unsafe_code, reason = "the driver is asked for device attributes")]
 
+use crate::context::{self, Event, bind};
 use crate::driver::{CPU_DEVICE, Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::stream::{beside_captures, synchronize_context};
-use cudarc::driver::result::ctx as context;
+use cudarc::driver::result::ctx;
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUresult};
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use ptx_target::Arch;
@@ -41,6 +42,7 @@ impl CudaDevice {
 
     /// The device of a context that somebody else made.
     pub(crate) fn of_context(context: &Arc<CudaContext>) -> Result<CudaDevice> {
+        context::bound(context)?;
         let name = context.name().map_err(|e| cudarc_error("the device does not tell its name", e))?;
         Ok(CudaDevice(Arc::new(State { context: context.clone(), stream: context.default_stream(), name })))
     }
@@ -62,21 +64,23 @@ impl CudaDevice {
     pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>> {
         let State { context, stream, .. } = &*self.0;
         let made = beside_captures(|any| match any && !context.is_in_multi_stream_mode() {
-            true => stream.record_event(None)?.synchronize().and_then(|()| stream.fork()),
-            false => context.new_stream(),
+            true => Event::behind(stream)?.synchronize().and_then(|()| stream.fork()),
+            false => bind(context).and_then(|()| context.new_stream()),
         });
         made.map_err(|e| cudarc_error("no stream could be made", e))
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
-        synchronize_context(&self.0.context).map_err(|e| match e.0 {
+        let ended = synchronize_context(&self.0.context);
+        context::drop_aside();
+        ended.map_err(|e| match e.0 {
             CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED => waits_in_capture(e),
             _ => cudarc_error("work on the device failed", e),
         })
     }
 
     pub(crate) fn synchronize_stream(&self, stream: &CudaStream) -> Result<()> {
-        stream.synchronize().map_err(|e| cudarc_error("work on the stream failed", e))
+        context::synchronize(stream).map_err(|e| cudarc_error("work on the stream failed", e))
     }
 }
 
@@ -90,13 +94,13 @@ pub fn keep_current_context<R>(work: impl FnOnce() -> R) -> R {
     if Driver::get().is_err() {
         return work();
     }
-    let before = context::get_current();
+    let before = ctx::get_current();
     let result = work();
     if let Ok(before) = before
-        && context::get_current() != Ok(before)
+        && ctx::get_current() != Ok(before)
     {
         // SAFETY: the context was current before. It is still there, unless `work` destroyed it, which the driver answers with an error.
-        let _ = unsafe { context::set_current(before.unwrap_or(std::ptr::null_mut())) };
+        let _ = unsafe { ctx::set_current(before.unwrap_or(std::ptr::null_mut())) };
     }
     result
 }
@@ -120,6 +124,7 @@ pub(crate) struct Limits {
 impl Limits {
     /// The limits of the context's device.
     pub(crate) fn read(context: &CudaContext) -> Result<Limits> {
+        context::bound(context)?;
         let ask = |attribute: Attribute| -> Result<i64> {
             let value = context.attribute(attribute).map_err(|e| cudarc_error("the device hides a property", e))?;
             Ok(value.into())

@@ -4,7 +4,8 @@
 use super::attributes::{self, Attributes};
 use super::fit::Shape;
 use crate::config::Config;
-use crate::driver::{Code, Driver, cudarc_error};
+use crate::context::bound;
+use crate::driver::{Code, Driver};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::load::CudaKernel;
@@ -21,7 +22,7 @@ const PORTABLE_CLUSTER: u32 = 8;
 #[inline]
 pub(super) unsafe fn launch(kernel: &Kernel, stream: &CudaStream, config: &Config, args: &[Arg<'_>]) -> Result<()> {
     let context = stream.context();
-    context.bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
+    bound(context)?;
     let loaded = kernel.in_context(context)?;
     let (driver, shape) = (loaded.driver, loaded.fit(config, kernel)?);
     if shape.is_empty() {

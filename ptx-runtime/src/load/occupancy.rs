@@ -4,9 +4,10 @@
 use super::options::JitOptions;
 use super::{CudaKernel, CudaModule, Figures};
 use crate::config::Config;
+use crate::context::bound;
 use crate::device::cuda::CudaDevice;
 use crate::device::{Device, Inner};
-use crate::driver::{Driver, cudarc_error};
+use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
 use crate::launch::{Shape, cluster_config};
@@ -102,7 +103,7 @@ impl Kernel {
 }
 
 fn current(device: &CudaDevice) -> Result<()> {
-    device.context().bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))
+    bound(device.context())
 }
 
 #[cold]

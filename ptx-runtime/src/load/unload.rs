@@ -1,6 +1,7 @@
 //! Unloading of a module: only one that was loaded as text while the program runs is ever unloaded.
 
 use super::CudaModule;
+use crate::context::bound;
 use crate::device::cuda::keep_current_context;
 use crate::driver::{Driver, cudarc_error};
 use crate::error::Result;
@@ -14,7 +15,8 @@ impl Module {
             let Some(context) = module.home.0.upgrade() else { return Ok(()) };
             let driver = Driver::get()?;
             synchronize_context(&context).map_err(|error| cudarc_error("a module is unloaded", error))?;
-            // SAFETY: the wait made the context current, and its work has ended; the handle is used no more.
+            bound(&context)?;
+            // SAFETY: the context is current, and its work has ended; the handle is used no more.
             let code = unsafe { (driver.cuModuleUnload)(module.handle.0) };
             driver.check(code, "a module is unloaded")
         };

@@ -1,6 +1,7 @@
 //! The driver's per-thread default stream: one handle, another queue on each thread.
 #![allow(unsafe_code, reason = "the stream is waited for by its handle")]
 
+use crate::context::{note, within};
 use cudarc::driver::{CudaContext, CudaStream, result};
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
@@ -40,10 +41,9 @@ pub(super) fn wait_at_thread_end(context: &Arc<CudaContext>) {
 impl Drop for Used {
     fn drop(&mut self) {
         for context in self.0.get_mut().drain(..).filter_map(|context| context.upgrade()) {
-            if context.bind_to_thread().is_ok() {
-                // SAFETY: the handle is valid in every context. An error stays in the context, and later calls report it.
-                let _ = unsafe { result::stream::synchronize(std::ptr::without_provenance_mut(PER_THREAD)) };
-            }
+            let own = std::ptr::without_provenance_mut(PER_THREAD);
+            // SAFETY: the handle is valid in every context.
+            note(&context, within(&context, || unsafe { result::stream::synchronize(own) }));
         }
     }
 }

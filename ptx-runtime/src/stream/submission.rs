@@ -1,7 +1,8 @@
 //! Work that uses several pieces of memory and is submitted at once.
 
-use super::StreamRef;
-use cudarc::driver::CudaEvent;
+use super::{Capture, Entered, StreamRef};
+use crate::context::Event;
+use cudarc::driver::{CudaStream, DriverError};
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, OnceLock};
 
@@ -9,8 +10,10 @@ use std::sync::{Arc, OnceLock};
 /// dropped records it, and the others have nothing to do. Therefore all of the work is submitted before any guard is dropped.
 pub struct Submission<'a> {
     stream: StreamRef<'a>,
+    /// The state of the stream when the first piece of memory was bound, which it keeps.
+    entered: OnceLock<Entered>,
     /// Behind the work; only if another stream may have to wait for it.
-    event: OnceLock<Arc<CudaEvent>>,
+    event: OnceLock<Arc<Event>>,
     is_recorded: AtomicBool,
 }
 
@@ -19,7 +22,7 @@ impl<'a> Submission<'a> {
     #[inline]
     pub fn on(stream: StreamRef<'a>) -> Submission<'a> {
         let stream = StreamRef { submission: None, ..stream };
-        Submission { stream, event: OnceLock::new(), is_recorded: AtomicBool::new(false) }
+        Submission { stream, entered: OnceLock::new(), event: OnceLock::new(), is_recorded: AtomicBool::new(false) }
     }
 
     /// The stream, for the memory that the work uses.
@@ -28,11 +31,18 @@ impl<'a> Submission<'a> {
         StreamRef { submission: Some(self), ..self.stream }
     }
 
+    /// The capture that the stream is in, as the first piece of memory has found it.
+    #[inline]
+    pub(crate) fn capture(&self, stream: &CudaStream) -> Result<Option<Capture>, DriverError> {
+        if let Some(entered) = self.entered.get() {
+            return Ok(entered.capture);
+        }
+        let entered = Entered::on(stream)?;
+        Ok(self.entered.get_or_init(|| entered).capture)
+    }
+
     /// The event behind the work, made by the first use that needs one; `None` once it is recorded.
-    pub(crate) fn event<E>(
-        &self,
-        make: impl FnOnce() -> Result<Arc<CudaEvent>, E>,
-    ) -> Result<Option<&Arc<CudaEvent>>, E> {
+    pub(crate) fn event<E>(&self, make: impl FnOnce() -> Result<Arc<Event>, E>) -> Result<Option<&Arc<Event>>, E> {
         if self.is_recorded() {
             return Ok(None);
         }
@@ -43,7 +53,7 @@ impl<'a> Submission<'a> {
     }
 
     /// The event, if it has yet to be recorded.
-    pub(crate) fn unrecorded(&self) -> Option<&CudaEvent> {
+    pub(crate) fn unrecorded(&self) -> Option<&Event> {
         self.event.get().filter(|_| !self.is_recorded()).map(|event| &**event)
     }
 

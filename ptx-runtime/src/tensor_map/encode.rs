@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "calls of the driver")]
 
 use super::{Mode, Swizzle, TensorMap, TensorMapBuilder};
+use crate::context::bound;
 use crate::driver::{Code, Driver};
 use crate::error::{Error, ErrorKind, Result};
 use std::ffi::c_void;
@@ -49,6 +50,7 @@ impl TensorMapBuilder {
     #[doc(hidden)]
     pub fn encode(&self) -> Result<TensorMap> {
         let driver = Driver::get()?;
+        self.context.as_deref().map_or(Ok(()), bound)?;
         let mut map = TensorMap([0; 16]);
         let lists = self.lists();
         let code = match &self.mode {

@@ -61,7 +61,7 @@ impl<T: Texel> TexelArray<T> {
         let bytes = bytes.ok_or_else(too_large)?;
         let memory = device.zeros::<u8>(if device.as_stream().is_cuda() { 1 } else { bytes })?;
         let array = match device.as_stream().kind {
-            StreamKind::Cuda(stream, _) => Some(Arc::new(CudaArray::new(stream, extent, (T::FORMAT, T::CHANNELS))?)),
+            StreamKind::Cuda(stream) => Some(Arc::new(CudaArray::new(stream, extent, (T::FORMAT, T::CHANNELS))?)),
             StreamKind::Cpu(_) => None,
         };
         let on_cuda = array.is_some();
@@ -126,7 +126,7 @@ impl<T: Texel> TexelArray<T> {
     /// What the driver says.
     pub fn surface(&mut self) -> Result<Surface<'_>> {
         let object = match (self.memory.home().kind, &self.array) {
-            (StreamKind::Cuda(stream, _), Some(array)) => Object::surface(stream.context(), array)?,
+            (StreamKind::Cuda(stream), Some(array)) => Object::surface(stream.context(), array)?,
             #[cfg(feature = "cpu")]
             (StreamKind::Cpu(device), _) => {
                 let format = (T::FORMAT.channel(false), T::CHANNELS);
@@ -174,7 +174,7 @@ impl Surface<'_> {
     /// [`ErrorKind::WrongDevice`] when surface and stream belong to different devices.
     pub fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         let bound = self.memory.bind_write(stream)?;
-        self.object.note(stream);
+        self.object.note(stream)?;
         Ok(bound.called(self.object.handle()))
     }
 }

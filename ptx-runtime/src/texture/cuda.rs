@@ -7,10 +7,11 @@ use super::object::Object;
 use super::texel::TexelFormat;
 use super::{Source, TextureBuilder, rows};
 use crate::buffer::{View, ViewMut};
-use crate::driver::{Driver, cudarc_error};
+use crate::context::{self, bound, note, within};
+use crate::driver::{Code, Driver, cudarc_error};
 use crate::error::Result;
 use crate::stream::{StreamRef, after_captures};
-use cudarc::driver::{CudaContext, CudaStream};
+use cudarc::driver::{CudaContext, CudaStream, result};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ impl TextureBuilder<'_> {
         };
         let driver = Driver::get()?;
         let create = driver.cuTexObjectCreate()?;
-        context.bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
+        bound(context)?;
         let mut handle = 0;
         // SAFETY: both descriptions are laid out as the driver's, and live through the call.
         let code = unsafe {
@@ -112,6 +113,18 @@ pub(super) enum Kind {
     Surface,
 }
 
+/// Destroys something that work of the context may use, when no capture forbids the wait for that work.
+fn after_all_work(context: &Arc<CudaContext>, destroy: impl FnOnce() -> Code + Send + 'static) {
+    let context = context.clone();
+    after_captures(move || {
+        let ended = within(&context, || {
+            result::ctx::synchronize()?;
+            Ok(destroy())
+        });
+        note(&context, ended);
+    });
+}
+
 /// Gives an object back, when nothing can use it any more.
 pub(super) fn destroy(context: &Arc<CudaContext>, kind: Kind, handle: u64) {
     let Ok(driver) = Driver::get() else { return };
@@ -120,13 +133,8 @@ pub(super) fn destroy(context: &Arc<CudaContext>, kind: Kind, handle: u64) {
         Kind::Surface => driver.cuSurfObjectDestroy(),
     };
     let Ok(destroy) = destroy else { return };
-    let context = context.clone();
-    after_captures(move || {
-        if context.bind_to_thread().is_ok() && context.synchronize().is_ok() {
-            // SAFETY: the object is ours, and all work of the context has ended.
-            let _ = unsafe { destroy(handle) };
-        }
-    });
+    // SAFETY: the object is ours, and all work of the context has ended.
+    after_all_work(context, move || unsafe { destroy(handle) });
 }
 
 impl Object {
@@ -135,7 +143,7 @@ impl Object {
         let resource = Resource { kind: ARRAY, address: array.handle(), ..Resource::default() };
         let driver = Driver::get()?;
         let create = driver.cuSurfObjectCreate()?;
-        context.bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
+        bound(context)?;
         let mut handle = 0;
         // SAFETY: the description is laid out as the driver's, and lives through the call.
         driver.check(unsafe { create(&raw mut handle, (&raw const resource).cast()) }, "a surface of an array")?;
@@ -218,7 +226,7 @@ impl CudaArray {
         };
         let driver = Driver::get()?;
         let create = driver.cuArray3DCreate_v2()?;
-        stream.context().bind_to_thread().map_err(|e| cudarc_error("an earlier call left an error", e))?;
+        bound(stream.context())?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the description is laid out as the driver's, and lives through the call.
         let code = unsafe { create(&raw mut handle, (&raw const description).cast()) };
@@ -262,23 +270,19 @@ impl CudaArray {
         let (copy, driver) = (Copy3d { from, to, sizes: self.sizes }, Driver::get()?);
         let submit = driver.cuMemcpy3DAsync_v2()?;
         let failed = |e| cudarc_error("a copy of an array failed", e);
-        self.stream.context().bind_to_thread().map_err(failed)?;
+        bound(self.stream.context())?;
         // SAFETY: the description is laid out as the driver's; as many bytes as it says are borrowed from the host until the
         // stream was waited for.
         driver.check(unsafe { submit((&raw const copy).cast(), self.stream.cu_stream()) }, "a copy of an array")?;
-        self.stream.synchronize().map_err(failed)
+        context::synchronize(&self.stream).map_err(failed)
     }
 }
 
 impl Drop for CudaArray {
     fn drop(&mut self) {
         let Ok(destroy) = Driver::get().and_then(Driver::cuArrayDestroy) else { return };
-        let (context, handle) = (self.stream.context().clone(), self.handle);
-        after_captures(move || {
-            if context.bind_to_thread().is_ok() && context.synchronize().is_ok() {
-                // SAFETY: the array is ours, and all work of the context has ended.
-                let _ = unsafe { destroy(handle as *mut c_void) };
-            }
-        });
+        let handle = self.handle;
+        // SAFETY: the array is ours, and all work of the context has ended.
+        after_all_work(self.stream.context(), move || unsafe { destroy(handle as *mut c_void) });
     }
 }

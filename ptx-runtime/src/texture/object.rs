@@ -3,10 +3,9 @@
 use super::cuda::{self, CudaArray};
 #[cfg(feature = "cpu")]
 use crate::device::cpu::{CpuDevice, fault_error};
-#[cfg(feature = "cpu")]
 use crate::error::Result;
 use crate::graph;
-use crate::stream::{Events, StreamKind, StreamRef};
+use crate::stream::{StreamKind, StreamRef};
 use cudarc::driver::CudaContext;
 #[cfg(feature = "cpu")]
 use ptx_interp::texture as cpu;
@@ -60,10 +59,12 @@ impl Object {
     }
 
     /// Work on `stream` gets the handle: a graph that is being recorded keeps the object.
-    pub(super) fn note(&self, stream: StreamRef<'_>) {
-        if let StreamKind::Cuda(on, Events::LeftOut) = stream.kind {
-            graph::keep(on, &self.held);
-        }
+    ///
+    /// # Errors
+    /// Those of the driver.
+    pub(super) fn note(&self, stream: StreamRef<'_>) -> Result<()> {
+        let StreamKind::Cuda(on) = stream.kind else { return Ok(()) };
+        stream.capture(on)?.map_or(Ok(()), |capture| graph::keep(on, &capture, &self.held))
     }
 }
 

@@ -122,6 +122,32 @@ fn crates_use_what_is_above_them() {
     }
 }
 
+/// cudarc's calls that bind a context return the errors of earlier drops, and its drops need the right one: only `context` uses them.
+#[test]
+fn contexts_are_bound_in_one_place() {
+    const DOOR: &str = "ptx-runtime/src/context.rs";
+    const CALLS: &[&str] = &[
+        "bind_to_thread",
+        "record_err",
+        "check_err",
+        "record_event",
+        "new_event",
+        "CudaEvent",
+        "result::event::",
+        "free_async",
+        "free_sync",
+        ".wait(&",
+    ];
+    let files = source::files("ptx-runtime");
+    assert!(files.iter().any(|file| file.path.ends_with(DOOR)), "the door is gone");
+    for file in files.iter().filter(|file| !file.path.ends_with(DOOR)) {
+        for call in CALLS {
+            let lines: Vec<_> = file.names.match_indices(call).map(|(at, _)| source::line(&file.names, at)).collect();
+            assert!(lines.is_empty(), "{} calls `{call}` itself: lines {lines:?}", file.path.display());
+        }
+    }
+}
+
 /// Only the places listed in [`opcodes::ALLOWED`] compare opcodes.
 #[test]
 fn opcodes_are_compared_where_they_belong() {

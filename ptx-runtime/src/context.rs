@@ -1,0 +1,217 @@
+//! The door to a context of the driver. A call that needs a current context comes after [`bind`], a drop works inside of [`within`], and
+//! no error of one call reaches another: cudarc parks the errors of its drops in the context and returns them from the next call, so they
+//! are taken out here first. `Device::take_late_errors` returns them, and those of our own drops.
+#![allow(unsafe_code, reason = "calls of the driver")]
+
+use crate::driver::{Handle, cudarc_error};
+use crate::error::{Error, Result};
+use cudarc::driver::sys::{CUevent, CUevent_flags, CUevent_wait_flags};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
+use std::any::Any;
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The most errors that are kept for one context; the first ones say more than later ones.
+const KEPT: usize = 64;
+
+/// Errors that no call could return, by the context.
+static LATE: Mutex<Vec<(usize, DriverError)>> = Mutex::new(Vec::new());
+
+fn late() -> MutexGuard<'static, Vec<(usize, DriverError)>> {
+    LATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes the context current in this thread.
+#[inline]
+pub(crate) fn bind(context: &CudaContext) -> Result<(), DriverError> {
+    collect(context);
+    if result::ctx::get_current()? != Some(context.cu_ctx()) {
+        // SAFETY: the context is alive.
+        unsafe { result::ctx::set_current(context.cu_ctx()) }?;
+    }
+    Ok(())
+}
+
+/// The same, for calls that return our errors.
+#[inline]
+pub(crate) fn bound(context: &CudaContext) -> Result<()> {
+    bind(context).map_err(|error| cudarc_error("the context of a device cannot be made current", error))
+}
+
+/// Calls `work` with the context current, and then makes the one current again that was before: a drop leaves no trace in its thread.
+pub(crate) fn within<R>(
+    context: &CudaContext,
+    work: impl FnOnce() -> Result<R, DriverError>,
+) -> Result<R, DriverError> {
+    collect(context);
+    let (before, ours) = (result::ctx::get_current()?, Some(context.cu_ctx()));
+    if before != ours {
+        // SAFETY: the context is alive.
+        unsafe { result::ctx::set_current(context.cu_ctx()) }?;
+    }
+    let result = work();
+    if before != ours {
+        // SAFETY: the context was current before; null leaves the thread without one.
+        let _ = unsafe { result::ctx::set_current(before.unwrap_or(null_mut())) };
+    }
+    collect(context);
+    result
+}
+
+/// Takes out the error that cudarc has parked in the context.
+#[inline]
+fn collect(context: &CudaContext) {
+    note(context, context.check_err());
+}
+
+/// Keeps an error of a call that cannot return it.
+#[inline]
+pub(crate) fn note<T>(context: &CudaContext, result: Result<T, DriverError>) {
+    if let Err(error) = result {
+        keep(context, error);
+    }
+}
+
+#[cold]
+fn keep(context: &CudaContext, error: DriverError) {
+    let (at, mut late) = (context.cu_ctx().addr(), late());
+    if late.iter().filter(|(home, _)| *home == at).count() < KEPT {
+        late.push((at, error));
+    }
+}
+
+/// The errors that were kept since the last call, in their order.
+pub(crate) fn take_late(context: &CudaContext) -> Vec<Error> {
+    collect(context);
+    let at = context.cu_ctx().addr();
+    let taken: Vec<_> = late().extract_if(.., |(home, _)| *home == at).collect();
+    taken.into_iter().map(|(_, error)| cudarc_error("memory, a stream or an event was dropped", error)).collect()
+}
+
+/// What cannot be dropped now, because a capture goes on, the driver fails or is calling us.
+static ASIDE: Mutex<Vec<Aside>> = Mutex::new(Vec::new());
+
+type Aside = Box<dyn Any + Send>;
+
+fn aside() -> MutexGuard<'static, Vec<Aside>> {
+    ASIDE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps something until the next allocation, drop or wait for a device.
+pub(crate) fn set_aside(it: Aside) {
+    aside().push(it);
+}
+
+/// Drops what was set aside. What still cannot be dropped comes back.
+pub(crate) fn drop_aside() {
+    let all = std::mem::take(&mut *aside());
+    drop(all);
+}
+
+/// Calls something of cudarc's that parks its error instead of returning it.
+pub(crate) fn returning<R>(context: &CudaContext, call: impl FnOnce() -> R) -> Result<R, DriverError> {
+    bind(context)?;
+    let result = call();
+    context.check_err().map(|()| result)
+}
+
+/// An event, which knows its context when it goes.
+#[derive(Debug)]
+pub(crate) struct Event {
+    handle: Handle<CUevent>,
+    context: Arc<CudaContext>,
+}
+
+impl Event {
+    /// An event without a time.
+    pub(crate) fn new(context: &Arc<CudaContext>) -> Result<Event, DriverError> {
+        Event::with_flags(context, CUevent_flags::CU_EVENT_DISABLE_TIMING)
+    }
+
+    fn with_flags(context: &Arc<CudaContext>, flags: CUevent_flags) -> Result<Event, DriverError> {
+        bind(context)?;
+        let handle = Handle(result::event::create(flags)?);
+        Ok(Event { handle, context: context.clone() })
+    }
+
+    /// An event behind all that was submitted to a stream.
+    pub(crate) fn behind(stream: &CudaStream) -> Result<Event, DriverError> {
+        let event = Event::new(stream.context())?;
+        record(event.handle, stream).map(|()| event)
+    }
+
+    /// The same, with a time.
+    pub(crate) fn timed(stream: &CudaStream) -> Result<Event, DriverError> {
+        let event = Event::with_flags(stream.context(), CUevent_flags::CU_EVENT_DEFAULT)?;
+        record(event.handle, stream).map(|()| event)
+    }
+
+    pub(crate) fn handle(&self) -> Handle<CUevent> {
+        self.handle
+    }
+
+    /// The host waits for it.
+    pub(crate) fn synchronize(&self) -> Result<(), DriverError> {
+        bind(&self.context)?;
+        // SAFETY: the event is alive.
+        unsafe { result::event::synchronize(self.handle.0) }
+    }
+
+    /// Returns true if it is known to have happened.
+    pub(crate) fn has_happened(&self) -> bool {
+        // SAFETY: the event is alive.
+        within(&self.context, || unsafe { result::event::query(self.handle.0) }).is_ok()
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: the event is ours.
+        let destroyed = within(&self.context, || unsafe { result::event::destroy(self.handle.0) });
+        note(&self.context, destroyed);
+    }
+}
+
+/// Records an event, which the caller keeps, of the stream's own context.
+pub(crate) fn record(event: Handle<CUevent>, on: &CudaStream) -> Result<(), DriverError> {
+    bind(on.context())?;
+    // SAFETY: the caller keeps the event; the stream is alive.
+    unsafe { result::event::record(event.0, on.cu_stream()) }
+}
+
+/// Lets a stream wait for an event, which the caller keeps, of any context.
+pub(crate) fn wait_for(on: &CudaStream, event: Handle<CUevent>) -> Result<(), DriverError> {
+    bind(on.context())?;
+    // SAFETY: the caller keeps the event; the stream is alive.
+    unsafe { result::stream::wait_event(on.cu_stream(), event.0, CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT) }
+}
+
+/// Lets `on` wait for all that was submitted to another stream.
+pub(crate) fn join(on: &CudaStream, other: &CudaStream) -> Result<(), DriverError> {
+    wait_for(on, Event::behind(other)?.handle)
+}
+
+/// The host waits for a stream.
+pub(crate) fn synchronize(stream: &CudaStream) -> Result<(), DriverError> {
+    bind(stream.context())?;
+    // SAFETY: the stream is alive.
+    unsafe { result::stream::synchronize(stream.cu_stream()) }
+}
+
+/// Frees memory that was allocated on a stream, in the order of that stream.
+///
+/// # Safety
+/// The memory belongs to nobody else, and whatever uses it comes before the end of the stream.
+pub(crate) unsafe fn free(address: u64, home: &CudaStream) -> Result<(), DriverError> {
+    let context = home.context();
+    within(context, || {
+        if context.has_async_alloc() {
+            // SAFETY: passed on.
+            return unsafe { result::free_async(address, home.cu_stream()) };
+        }
+        // SAFETY: the stream is alive.
+        unsafe { result::stream::synchronize(home.cu_stream()) }?;
+        // SAFETY: passed on; all work of the stream has ended.
+        unsafe { result::free_sync(address) }
+    })
+}
