@@ -138,6 +138,21 @@ fn one_launch_is_two_driver_calls_and_no_allocation() {
     assert_eq!(stub.calls("") - all, 2);
 }
 
+/// A stream that can be captured: its state is one more call, and the binding before that another one.
+#[test]
+fn a_launch_on_another_stream_reads_its_state_once() {
+    let stub = Stub::lock();
+    let device = device();
+    let stream = device.new_stream().unwrap();
+    let (x, mut y) = vectors(&device, 256);
+    saxpy(&stream, 1.0, &x, &mut y, 256).unwrap();
+    let names = ["cuStreamIsCapturing", "cuLaunchKernel", "cuEventRecord", "cuCtxGetCurrent", ""];
+    let before = names.map(|name| stub.calls(name));
+    assert_eq!(allocations(|| saxpy(&stream, 1.0, &x, &mut y, 256).unwrap()), 0);
+    let after = names.map(|name| stub.calls(name));
+    assert_eq!([0, 1, 2, 3, 4].map(|at| after[at] - before[at]), [1, 1, 1, 3, 6]);
+}
+
 #[test]
 fn managed_streams_cost_no_more_than_in_cudarc() {
     let stub = Stub::lock();

@@ -71,6 +71,10 @@ impl Stream {
     }
 
     /// cudarc's stream, or `None` on the CPU device.
+    ///
+    /// A graph that cudarc's `begin_capture` records holds the buffers that are used meanwhile, but nothing orders its launches among
+    /// other uses of them. While it is called, no other thread may submit to the stream: [`capture`](Stream::capture) waits for them, and
+    /// cudarc does not.
     pub fn as_cuda(&self) -> Option<&Arc<CudaStream>> {
         match &self.0 {
             Queue::Cuda(_, stream) => Some(stream),
