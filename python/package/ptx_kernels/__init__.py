@@ -6,6 +6,8 @@ an interpreter for tests. Importing this package imports no framework.
 
 from __future__ import annotations
 
+import sys as _sys
+
 from ._native_library import Library, load
 from ._operations import (
     add_layer_norm,
@@ -57,3 +59,9 @@ __all__ = [
     "swiglu",
 ]
 __version__ = "0.1.0"
+
+# Operators exist as soon as the framework and this package do. Where PyTorch or JAX comes later, `ptx_kernels.torch` and `ptx_kernels.jax` register them.
+if hasattr(_sys.modules.get("torch"), "library"):
+    from . import torch as _with_torch
+if hasattr(_sys.modules.get("jax"), "ffi"):
+    from . import jax as _with_jax

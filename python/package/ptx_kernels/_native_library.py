@@ -49,7 +49,7 @@ class Library:
     >>> lib.scale(x, factor=3.0)                                 # doctest: +SKIP
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], name: str | None = None) -> None:
         self._path = os.path.abspath(os.fspath(path))
         if not os.path.exists(self._path):
             raise FileNotFoundError(f"no library at {self._path}")
@@ -62,8 +62,11 @@ class Library:
         except AttributeError:
             raise ImportError(f"{self._path} was not built with ptx-ffi", path=self._path) from None
         describe.restype = ctypes.c_char_p
-        stem = os.path.basename(self._path).split(".")[0].removeprefix("lib")
-        self._name = "".join(c if c.isalnum() else "_" for c in stem)
+        # The name of its operators in PyTorch and JAX, the same in every process.
+        self._name = name or _name_of(self._path)
+        # The library of this package.
+        self.is_own = name is not None
+        _check_name(self._name, self._path)
         self._module: Any = None
         described = json.loads(describe().decode())
         self._functions = {entry["name"]: Function(self, entry) for entry in described}
@@ -98,6 +101,26 @@ class Library:
         return getattr(self._symbols, symbol)
 
 
+def _name_of(path: str) -> str:
+    """The name of a library's file, without what platforms add to it."""
+    stem = os.path.basename(path).split(".")[0].removeprefix("lib")
+    name = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem)
+    return name if name[:1].isalpha() else f"lib{name}"
+
+
+# Namespaces that PyTorch's own operators have.
+_TAKEN = frozenset(["aten", "prim", "prims", "quantized", "profiler", "inductor", "higher_order", "c10d", "c10d_functional", "torch", "ptx_kernels"])
+
+
+def _check_name(name: str, path: str) -> None:
+    """An error for a second library of one name: programs that are kept say the name of an operator alone."""
+    other = next((library for library in _libraries if library._name == name and library._path != path), None)
+    if other is not None:
+        raise ImportError(f"{path}: a library called {name!r} is loaded already, from {other._path}; rename one of the files", path=path)
+    if name in _TAKEN and _libraries:
+        raise ImportError(f"{path}: operators called {name}::… are not its own; rename the file", path=path)
+
+
 def _loaded(path: str) -> Library:
     """The library of this file, which is loaded unless it is there already."""
     return next((library for library in _libraries if library._path == path), None) or Library(path)
@@ -117,4 +140,4 @@ def load(path: str | os.PathLike[str]) -> Library:
         FileNotFoundError: there is no such file.
         ImportError: it does not load, or was not built with ptx-ffi.
     """
-    return Library(path)
+    return _loaded(os.path.abspath(os.fspath(path)))

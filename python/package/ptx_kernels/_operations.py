@@ -13,7 +13,7 @@ from ._native_library import Library
 _spec = importlib.util.find_spec("ptx_kernels._native")
 if _spec is None or _spec.origin is None:
     raise ImportError("ptx_kernels was installed without its library: pip install ./python")
-_library = Library(_spec.origin)
+_library = Library(_spec.origin, "ptx_kernels")
 
 
 def library() -> Library:

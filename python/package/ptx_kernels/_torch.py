@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 import torch
-from torch.autograd import forward_ad
 
 from . import _native_library
+from ._formulas import ELEMENTWISE, ROWS
 from ._function import Function, Param, results
+from ._torch_derivatives import by_formula, differentiate, is_transformed
 
 _DTYPES = {
     getattr(torch, name): name
@@ -35,7 +36,7 @@ class Operators:
     def __init__(self, function: Function) -> None:
         self.function = function
         library = function.library
-        self.namespace = library.__dict__.setdefault("_torch_namespace", f"ptx_{library._name}_{len(_LIBRARIES)}")
+        self.namespace: str = library._name
         self.backward = function.backward
         self.saved = [*function.main_outputs, *(at for at in function.saved_outputs() if at not in function.main_outputs)]
         self.gradients = function.gradient_inputs()
@@ -59,15 +60,15 @@ class Operators:
                 library.impl(name, self._functional(outputs, run=True), key)
             qualified = f"{self.namespace}::{name}"
             torch.library.register_fake(qualified, self._functional(outputs, run=False), lib=library)
-            if self.backward is not None:
-                self._differentiate(qualified, outputs)
+            library.impl(name, self._recording(name, outputs), "Autograd", with_keyset=True)
         # All parameters in the order of Rust, so that the library's function itself is the implementation.
         every = ", ".join(_schema(param, f"a{at}" if param.written else None) for at, param in enumerate(function.params))
         name = f"{function.name}_out"
         library.define(f"{name}({every}) -> ()", tags=(torch.Tag.pt2_compliant_tag,))
         for key in ("CUDA", "CPU"):
-            library.impl(name, function.direct, key)
+            library.impl(name, self._run_into, key)
         torch.library.register_fake(f"{self.namespace}::{name}", self._check_into, lib=library)
+        library.impl(name, self._recording_into(name), "Autograd", with_keyset=True)
 
     def _saved_outputs(self) -> list[int]:
         """A function without gradients is perhaps one: then all its outputs are asked for."""
@@ -82,7 +83,7 @@ class Operators:
                 values[at] = value
             make_outputs(function, values, outputs)
             if run:
-                function.direct(*values)
+                run_directly(function, values)
             made = [values[at] for at in outputs]
             return made[0] if len(made) == 1 else tuple(made)
 
@@ -92,26 +93,45 @@ class Operators:
         shapes, dtypes = _described(self.function, values)
         self.function.infer(shapes, dtypes)
 
+    def _run_into(self, *values: Any) -> None:
+        run_directly(self.function, list(values))
+
     # Gradients
 
-    def _differentiate(self, qualified: str, outputs: Sequence[int]) -> None:
-        function = self.function
+    def _recording(self, name: str, outputs: Sequence[int]) -> Any:
+        """The operator where PyTorch may record derivatives. Every operator has one, so that none hides the path to its inputs."""
 
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            values: list[Any] = [None] * len(function.params)
-            for at, value in zip(function.inputs, inputs):
-                values[at] = value
-            made = output if isinstance(output, tuple) else (output,)
-            for at, value in zip(outputs, made):
-                values[at] = value
-            ctx.set_materialize_grads(False)
-            self.save(ctx, values)
+        def recording(keyset: Any, *inputs: Any) -> Any:
+            op = getattr(getattr(torch.ops, self.namespace), name).default
+            if is_transformed(inputs):
+                made = by_formula(self.function, self.spread(inputs), outputs)
+                if made is not None and None not in made:
+                    return made[0] if len(made) == 1 else tuple(made)
+                _refuse_transforms(self.function, inputs)
+            if torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in inputs):
+                made = _Recorded.apply(self, op, keyset, outputs, *inputs)
+                return made[0] if len(made) == 1 else made
+            return _below(op, keyset, inputs)
 
-        def backward(ctx: Any, *grads: Any) -> Any:
-            found = self.pull_back(ctx, dict(zip(outputs, grads)), operators(self._gradient()))
-            return tuple(found.get(at) for at in function.inputs)
+        return recording
 
-        torch.library.register_autograd(qualified, backward, setup_context=setup_context, lib=_LIBRARIES[self.namespace])
+    def _recording_into(self, name: str) -> Any:
+        """The same for the operator that writes into tensors, which take no part in gradients."""
+
+        def recording(keyset: Any, *values: Any) -> Any:
+            _refuse_transforms(self.function, values)
+            if torch.is_grad_enabled():
+                _check_outputs(self.function, values)
+            return _below(getattr(getattr(torch.ops, self.namespace), name).default, keyset, values)
+
+        return recording
+
+    def spread(self, inputs: Sequence[Any]) -> list[Any]:
+        """The values of all parameters, from those of the inputs."""
+        values: list[Any] = [None] * len(self.function.params)
+        for at, value in zip(self.function.inputs, inputs):
+            values[at] = value
+        return values
 
     def _gradient(self) -> Function:
         """The backward function, where there is one."""
@@ -131,18 +151,20 @@ class Operators:
         backward = self._gradient()
         return any(backward.params[at].name == name for at in backward.tensors)
 
-    def pull_back(self, ctx: Any, grads: dict[int, Any], backward: "Operators | None") -> dict[int, Any]:
-        """The gradients of the inputs, by the backward function: as an operator, or directly."""
+    def pull_back(self, ctx: Any, needed: Sequence[bool], grads: dict[int, Any], backward: "Operators | None") -> dict[int, Any]:
+        """The gradients of the inputs that need one, by the backward function: as an operator, which can be differentiated, or directly."""
         params = self.function.params
+        self._check_cotangents(grads)
+        function = self._gradient()
+        any_order = function.library.is_own and function.name in ROWS
         known = {params[at].name: value for at, value in zip(ctx.saved_at, ctx.saved_tensors)}
         for at, grad in grads.items():
             if at not in self.function.main_outputs:
                 continue
             if grad is None:
                 grad = torch.zeros_like(known[params[at].name]) if params[at].name in known else None
-            known[f"grad_{params[at].name}"] = grad if grad is None else grad.contiguous()
-        function = self._gradient()
-        wanted = [(at, grad) for at, grad in self.gradients if ctx.needs_input_grad[self._position(at)]]
+            known[f"grad_{params[at].name}"] = grad if grad is None or any_order else grad.contiguous()
+        wanted = [(at, grad) for at, grad in self.gradients if needed[self.function.inputs.index(at)]]
         missing = [
             name for at in function.tensors
             if (name := function.params[at].name) not in known and not self._recomputes(name)
@@ -160,11 +182,11 @@ class Operators:
             every = made if isinstance(made, (tuple, list)) else (made,)
             gradients = dict(zip(backward._saved_outputs(), every))
         else:
-            needed = [grad for _, grad in wanted]
-            needed += [at for at in function.main_outputs if at not in needed]
-            make_outputs(function, values, needed)
-            function.direct(*values)
-            gradients = {at: values[at] for at in needed}
+            made_here = [grad for _, grad in wanted]
+            made_here += [at for at in function.main_outputs if at not in made_here]
+            make_outputs(function, values, made_here)
+            run_directly(function, values)
+            gradients = {at: values[at] for at in made_here}
         return {at: gradients[grad] for at, grad in wanted}
 
     def _recomputes(self, name: str) -> bool:
@@ -182,8 +204,14 @@ class Operators:
         for at in function.tensors:
             values[at] = known.get(function.params[at].name, values[at])
 
-    def _position(self, at: int) -> int:
-        return self.function.inputs.index(at)
+    def _check_cotangents(self, grads: dict[int, Any]) -> None:
+        """An error for an output whose gradient the backward function does not read."""
+        function = self._gradient()
+        read = {function.params[at].name for at in function.tensors}
+        for at, grad in grads.items():
+            name = self.function.params[at].name
+            if grad is not None and f"grad_{name}" not in read:
+                raise NotImplementedError(f"{self.function.label}: {name} has no gradient; detach() it")
 
 
 _LIBRARIES: dict[str, Any] = {}
@@ -232,7 +260,16 @@ def make_outputs(function: Function, values: list[Any], outputs: Sequence[int], 
         if at not in made:
             raise function.missing_shape(at)
         shape, dtype = made[at]
-        values[at] = torch.empty(shape, dtype=_TORCH_TYPES[dtype], device=device)
+        values[at] = _empty(function, values, shape, _TORCH_TYPES[dtype], device)
+
+
+def _empty(function: Function, values: Sequence[Any], shape: Any, dtype: Any, device: Any) -> Any:
+    """A new output. Those of functions of single elements lie in memory as the first input does."""
+    if function.name in ELEMENTWISE and function.library.is_own:
+        first = values[function.tensors[0]]
+        if not first.is_contiguous() and _permutation(first) is not None:
+            return torch.empty_like(first, dtype=dtype)
+    return torch.empty(shape, dtype=dtype, device=device)
 
 
 def _infer_known(function: Function, values: Sequence[Any]) -> Any:
@@ -258,15 +295,27 @@ def call(function: Function, values: list[Any]) -> Any:
     _check_tensors(function, values)
     if torch.is_grad_enabled():
         _check_outputs(function, values)
-    if forward_ad._current_level >= 0:
-        _check_tangents(function, values)
     plain = place in _PLACES and all(type(values[at]) in _PLAIN for at in function.tensors if values[at] is not None)
-    transform = torch._C._functorch.peek_interpreter_stack()
-    if not plain or torch._C._len_torch_dispatch_stack() > 0 or transform is not None:
-        if transform is not None and transform.key() == torch._C._functorch.TransformType.Grad:
-            _check_gradients(function, values)
+    if is_transformed([values[at] for at in function.tensors]):
+        return _call_transformed(function, values)
+    if not plain or torch._C._len_torch_dispatch_stack() > 0:
         return _call_operators(function, values)
+    if torch.autograd.profiler._is_profiler_enabled:
+        with torch.profiler.record_function(f"{operators(function).namespace}::{function.name}"):
+            return _call_directly(function, values)
     return _call_directly(function, values)
+
+
+def _call_transformed(function: Function, values: list[Any]) -> Any:
+    """A call inside of a transform: by the formula, which has every derivative; else by the operators."""
+    if all(values[at] is None for at in function.outputs):
+        made = by_formula(function, values, function.main_outputs)
+        if made is not None and len(made) == 1:
+            return made[0]
+        if made is not None and function.library.is_own:
+            return tuple(made)
+    _refuse_transforms(function, values)
+    return _call_operators(function, values)
 
 
 def _first(function: Function, values: Sequence[Any]) -> Any:
@@ -293,16 +342,16 @@ def _check_tensors(function: Function, values: Sequence[Any]) -> None:
             raise ValueError(f"{function.label}: {param.name}: is on {value.device}, and {first[0]} is on {first[1].device}")
 
 
-def _check_tangents(function: Function, values: Sequence[Any]) -> None:
-    """The operators have no forward-mode derivative, and PyTorch would take it for zero."""
-    for at in function.tensors:
-        if values[at] is not None and forward_ad.unpack_dual(values[at]).tangent is not None:
-            raise NotImplementedError(f"{function.label} has no forward-mode derivative; use torch.autograd.grad")
-
-
-def _check_gradients(function: Function, values: Sequence[Any]) -> None:
-    """Operators of torch.library have no gradients in PyTorch's function transforms."""
-    if _wants_gradients(function, values):
+def _refuse_transforms(function: Function, values: Sequence[Any]) -> None:
+    """PyTorch would take a derivative that is not there for zero."""
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    if not is_transformed(tensors):
+        return
+    transform = torch._C._functorch.peek_interpreter_stack()
+    kinds = torch._C._functorch.TransformType
+    if transform is None or transform.key() == kinds.Jvp:
+        raise NotImplementedError(f"{function.label} has no forward-mode derivative; use torch.autograd.grad")
+    if transform.key() == kinds.Grad and torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         raise NotImplementedError(f"{function.label} has no gradient in torch.func; use torch.autograd.grad")
 
 
@@ -334,8 +383,50 @@ def _call_directly(function: Function, values: list[Any]) -> Any:
         made = _Differentiable.apply(function, *[values[at] for at in function.inputs])
         return made[0] if len(made) == 1 else made
     make_outputs(function, values, function.main_outputs, known=not given)
-    function.direct(*values)
+    run_directly(function, values)
+    if given:
+        torch.autograd.graph.increment_version([values[at] for at in function.outputs if values[at] is not None])
     return results(function, values)
+
+
+def run_directly(function: Function, values: list[Any]) -> None:
+    """Calls the library. Inputs whose elements lie as no kernel takes them are copied, as PyTorch does."""
+    passed = values
+    for at in function.tensors:
+        value = values[at]
+        if value is not None and not value.is_contiguous():
+            passed = _laid_out(function, values)
+            break
+    function.direct(*passed)
+
+
+def _laid_out(function: Function, values: list[Any]) -> list[Any]:
+    passed = list(values)
+    own = function.library.is_own
+    order = _permutation(values[function.tensors[0]]) if own and function.name in ELEMENTWISE else None
+    if order is not None:
+        passed = [value.permute(order) if param.is_tensor and value is not None else value for param, value in zip(function.params, values)]
+    for at in function.tensors:
+        if passed[at] is not None and _needs_copy(function.params[at], passed[at], own and function.name in ROWS):
+            passed[at] = passed[at].contiguous()
+    return passed
+
+
+def _permutation(tensor: Any) -> list[int] | None:
+    """The order of dimensions in which a tensor is contiguous, if there is one."""
+    order = sorted(range(tensor.ndim), key=lambda at: (-tensor.stride(at), at))
+    return order if tensor.permute(order).is_contiguous() else None
+
+
+def _needs_copy(param: Param, tensor: Any, rows: bool) -> bool:
+    """True for a tensor that no kernel takes: the elements of its rows lie apart, or its first dimensions, which become one, are not evenly spaced."""
+    if rows and tensor.ndim > 0 and tensor.shape[-1] > 1 and tensor.stride(-1) != 1:
+        return True
+    if not param.has_leading:
+        return False
+    leading = list(zip(tensor.shape, tensor.stride()))[: tensor.ndim - param.rank + 1]
+    spaced = [(size, step) for size, step in leading if size != 1]
+    return any(outer[1] != inner[0] * inner[1] for outer, inner in zip(spaced, spaced[1:]))
 
 
 class _Differentiable(torch.autograd.Function):
@@ -344,34 +435,70 @@ class _Differentiable(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, function: Function, *inputs: Any) -> Any:
         state = operators(function)
-        values: list[Any] = [None] * len(function.params)
-        for at, value in zip(function.inputs, inputs):
-            values[at] = value
+        values = state.spread(inputs)
         make_outputs(function, values, state.saved, known=True)
-        function.direct(*values)
+        run_directly(function, values)
         state.save(ctx, values)
+        ctx.set_materialize_grads(False)
         ctx.state = state
         return tuple(values[at] for at in function.main_outputs)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:
         state = ctx.state
         function = state.function
-        # The first of the inputs is the function.
-        shifted = _Shifted(ctx)
-        found = state.pull_back(shifted, dict(zip(function.main_outputs, grads)), None)
+        # Where PyTorch records the gradients, they come from operators, whose derivatives it finds.
+        again = operators(state._gradient()) if torch.is_grad_enabled() else None
+        if torch.autograd.profiler._is_profiler_enabled:
+            with torch.profiler.record_function(f"{state.namespace}::{state._gradient().name}"):
+                found = state.pull_back(ctx, ctx.needs_input_grad[1:], dict(zip(function.main_outputs, grads)), again)
+        else:
+            found = state.pull_back(ctx, ctx.needs_input_grad[1:], dict(zip(function.main_outputs, grads)), again)
         return (None, *[found.get(at) for at in function.inputs])
 
 
-class _Shifted:
-    """A context without its first input."""
+class _Recorded(torch.autograd.Function):
+    """A call of an operator that PyTorch records: its gradients come from the backward function, from the formula, or are an error."""
 
-    def __init__(self, ctx: Any) -> None:
-        self.saved_tensors = ctx.saved_tensors
-        self.saved_at = ctx.saved_at
-        self.numbers = ctx.numbers
-        self.needs_input_grad = ctx.needs_input_grad[1:]
+    @staticmethod
+    def forward(ctx: Any, state: Operators, op: Any, keyset: Any, outputs: Sequence[int], *inputs: Any) -> Any:
+        made = _below(op, keyset, inputs)
+        made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+        values = state.spread(inputs)
+        for at, value in zip(outputs, made):
+            values[at] = value
+        ctx.set_materialize_grads(False)
+        ctx.state, ctx.outputs = state, outputs
+        ctx.mark_non_differentiable(*[value for value in made if not value.is_floating_point()])
+        if state.backward is not None:
+            state.save(ctx, values)
+        else:
+            tensors = state.function.tensors
+            ctx.save_for_backward(*[values[at] for at in tensors])
+            ctx.numbers = [None if at in tensors else values[at] for at in range(len(values))]
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        state, given = ctx.state, dict(zip(ctx.outputs, grads))
+        function, needed = state.function, ctx.needs_input_grad[4:]
+        if state.backward is not None:
+            found = state.pull_back(ctx, needed, given, operators(state.backward))
+            return (None, None, None, None, *[found.get(at) for at in function.inputs])
+        values = list(ctx.numbers)
+        for at, value in zip(function.tensors, ctx.saved_tensors):
+            values[at] = value
+        names = [param.name for param in function.params]
+        named = {names[at]: values[at] for at in function.inputs}
+        wanted = [names[at] for at, is_needed in zip(function.inputs, needed) if is_needed]
+        by_name = differentiate(function, named, wanted, {names[at]: grad for at, grad in given.items()})
+        return (None, None, None, None, *[by_name.get(names[at]) for at in function.inputs])
+
+
+def _below(op: Any, keyset: Any, inputs: Sequence[Any]) -> Any:
+    """The operator without a record."""
+    with torch._C._AutoDispatchBelowAutograd():
+        return op.redispatch(keyset & torch._C._after_autograd_keyset, *inputs)
 
 
 def _call_operators(function: Function, values: list[Any]) -> Any:
