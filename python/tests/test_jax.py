@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -16,6 +20,7 @@ if not has("jax"):
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
 
 
 def _random(*shape: int, seed: int = 0) -> Any:
@@ -279,6 +284,87 @@ def test_shard_map() -> None:
     spec = PartitionSpec("rows")
     sharded = shard_map(ptx_kernels.rms_norm, mesh=mesh, in_specs=(spec, PartitionSpec()), out_specs=spec, check_vma=False)
     np.testing.assert_allclose(jax.jit(sharded)(x, w), _rms_norm(x, w), rtol=1e-5, atol=1e-5)
+
+
+def test_gradients_inside_shard_map() -> None:
+    """The types of gradients have the axes of their inputs: with one device in the mesh, and with two in a process of its own."""
+    script = """
+import jax, numpy, sys
+from jax.sharding import Mesh, PartitionSpec as P
+import test_jax
+from ptx_kernels import rms_norm
+mesh, rows = Mesh(numpy.array(jax.devices()), ("rows",)), P("rows")
+assert mesh.size == 2
+x, w = test_jax._random(4, 8), test_jax._random(8)
+loss = lambda norm: lambda x, w: (norm(x, w) ** 2).sum()
+expected = jax.grad(loss(test_jax._rms_norm), (0, 1))(x, w)
+inside = jax.shard_map(lambda x, w: jax.grad(loss(rms_norm), (0, 1))(x, w), mesh=mesh, in_specs=(rows, P()), out_specs=(rows, P()))
+outside = jax.grad(loss(jax.shard_map(rms_norm, mesh=mesh, in_specs=(rows, P()), out_specs=rows)), (0, 1))
+for found in (jax.jit(inside)(x, w), jax.jit(outside)(x, w)):
+    for mine, reference in zip(found, expected):
+        numpy.testing.assert_allclose(mine, reference, rtol=1e-4, atol=1e-4)
+"""
+    if not hasattr(jax, "shard_map"):
+        pytest.skip("this JAX has no jax.shard_map")
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=pathlib.Path(__file__).parent, env=environment)
+
+
+@each_operation
+def test_check_grads(name: str) -> None:
+    """Gradients of the first and the second order by differences, and forward mode."""
+    ours, theirs, shapes = OPERATIONS[name]
+    arrays = tuple(0.5 * _random(*shape, seed=at) + 0.05 for at, shape in enumerate(shapes))
+    check_grads(ours, arrays, order=1, modes=["rev", "fwd"], atol=2e-2, rtol=2e-2, eps=1e-2)
+
+    def twice(operation: Any) -> Any:
+        every = tuple(range(len(arrays)))
+        loss = jax.grad(lambda *x: (operation(*x) ** 2 * jnp.cos(x[0].sum())).sum(), every)
+        return jax.grad(lambda *x: sum((part**2).sum() for part in loss(*x)), every)(*arrays)
+
+    for mine, reference in zip(twice(ours), twice(theirs)):
+        np.testing.assert_allclose(mine, reference, rtol=2e-3, atol=2e-3 * float(jnp.abs(reference).max()))
+
+
+def test_derivatives_that_are_not_there(lib: Any) -> None:
+    q, (x, w) = _random(1, 8, 2, 16).astype(jnp.bfloat16), (_random(4, 8), _random(8))
+
+    def attend(q: Any) -> Any:
+        return ptx_kernels.attention(q, q, q).astype(jnp.float32).sum()
+
+    for loss, array, name in ((attend, q, "attention"), (lambda x: (lib.rms_norm(x, w) ** 2).sum(), x, "rms_norm")):
+        with pytest.raises(NotImplementedError, match=f"{name} has no second derivative"):
+            jax.grad(lambda y: (jax.grad(loss)(y) ** 2).astype(jnp.float32).sum())(array)
+        with pytest.raises(NotImplementedError, match=f"{name} has no forward-mode derivative"):
+            jax.jvp(loss, (array,), (array,))
+    with pytest.raises(ValueError, match="add_one.v1` cannot be differentiated"):
+        jax.grad(lambda x: lib.add_one(x).sum())(w)
+
+
+_KEPT = """
+import jax, ptx_kernels, pathlib, sys
+from jax import export
+import ptx_kernels.jax
+path = pathlib.Path(sys.argv[1])
+if not (path / "kept").exists():
+    program = export.export(jax.jit(lambda x: ptx_kernels.silu(x) + 1.0), disabled_checks=ptx_kernels.jax.export_checks())
+    (path / "kept").write_bytes(program(jax.numpy.zeros((4, 8))).serialize())
+print(float(export.deserialize((path / "kept").read_bytes()).call(jax.numpy.zeros((4, 8)))[0, 0]))
+"""
+
+
+@pytest.mark.skipif(not has("flatbuffers"), reason="jax.export needs flatbuffers")
+def test_programs_outlive_their_process(tmp_path: pathlib.Path) -> None:
+    """Another process calls what one exported, and finds what it compiled."""
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    cache["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "0"
+    kept = []
+    for _ in range(2):
+        run = [sys.executable, "-c", _KEPT, str(tmp_path)]
+        made = subprocess.run(run, check=True, capture_output=True, text=True, env={**os.environ, **cache})
+        assert made.stdout == "1.0\n"
+        kept.append(sorted(file.name for file in (tmp_path / "cache").glob("*-cache")))
+    assert kept[0] and kept[0] == kept[1]
 
 
 def test_types(lib: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import shutil
 import subprocess
 import sys
 from typing import Any
@@ -221,6 +222,16 @@ def test_loading(tmp_path: Any) -> None:
     (tmp_path / "text.so").write_text("no library")
     with pytest.raises(ImportError, match="does not load"):
         ptx_kernels.load(tmp_path / "text.so")
+
+
+def test_names_of_libraries(lib: Any, tmp_path: Any) -> None:
+    """A name stands for one library: programs that are kept name no file."""
+    assert ptx_kernels.load(lib._path) is lib
+    copy_of = shutil.copy(lib._path, tmp_path)
+    with pytest.raises(ImportError, match="a library called 'ptx_ffi_test_library' is loaded already, from .*; rename one of the files"):
+        ptx_kernels.load(copy_of)
+    with pytest.raises(ImportError, match="operators called aten::… are not its own; rename the file"):
+        ptx_kernels.load(shutil.copy(lib._path, tmp_path / "libaten.so"))
 
 
 @pytest.mark.parametrize(

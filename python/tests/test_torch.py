@@ -202,8 +202,9 @@ def test_strides(device: str) -> None:
     (x,) = make([(6, 4, 32)], device)
     part = x[:, :, 3:19]
     torch.testing.assert_close(ptx_kernels.rms_norm(part), F.rms_norm(part, (16,), None, 1e-6), rtol=1e-5, atol=1e-5)
-    with pytest.raises(ValueError, match="x: its first 2 dimensions .* are not evenly spaced; make it contiguous"):
-        ptx_kernels.rms_norm(x.transpose(0, 1))
+    for other in (x.transpose(0, 1), x[:, :, ::2], x.movedim(0, -1), x[:1].expand(6, 4, 32)):
+        expected = F.rms_norm(other, (other.shape[-1],), None, 1e-6)
+        torch.testing.assert_close(ptx_kernels.rms_norm(other), expected, rtol=1e-5, atol=1e-5)
 
 
 @each_device
@@ -239,17 +240,6 @@ def test_tensors_without_memory(device: str) -> None:
         freed.untyped_storage().resize_(0)
         with pytest.raises(ValueError, match=r"a tensor of shape \[4, 16\] without memory"):
             call()
-
-
-@each_device
-def test_derivatives_that_are_not_there(device: str) -> None:
-    """An error, where PyTorch would take the derivative for zero."""
-    (x,) = make([(4, 16)], device)
-    for transform in (torch.func.jacfwd, torch.func.jacrev, torch.func.hessian):
-        with pytest.raises(NotImplementedError, match="rms_norm has no"):
-            transform(lambda x: ptx_kernels.rms_norm(x).sum())(x)
-    with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="no forward-mode derivative"):
-        ptx_kernels.rms_norm(torch.autograd.forward_ad.make_dual(x, x))
 
 
 F32, BF16, U8, I32, I64 = torch.float32, torch.bfloat16, torch.uint8, torch.int32, torch.int64

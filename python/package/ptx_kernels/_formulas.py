@@ -117,3 +117,8 @@ ROWS = ELEMENTWISE | frozenset([*_ROWS, *(f"{name}_backward" for name in _ROWS)]
 def formula_of(function: Any) -> Formula | None:
     """The formula of a function, where there is one; libraries of others have none."""
     return FORMULAS.get(function.name) if function.library.is_own else None
+
+
+def unread(m: Any, name: str, values: dict[str, Any]) -> Any:
+    """Zeros for an input that a backward function does not read, because the operation is linear in it."""
+    return m.zeros_like(values["grad_out"]) if name == "x" else m.zeros(values["x"].shape[-1:], values["x"])

@@ -57,7 +57,6 @@ class Function:
         self.inferred: dict[Any, Any] = {}
         # What the frameworks keep about it.
         self.torch_state: Any = None
-        self.jax_state: Any = None
 
     @property
     def direct(self) -> Any:

@@ -3,33 +3,95 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Sequence
+from typing import Any, Sequence, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.custom_batching import custom_vmap
+from jax.interpreters.ad import JVPTracer
 
+from . import _native_library
+from ._formulas import formula_of, unread
 from ._function import LEADING, Function
 
 _PLATFORMS = {"CUDA": "cuda", "cpu": "cpu"}
 
 
-class _State:
-    """The target of a function, registered with XLA."""
+# The meaning of a custom call's operands and attributes. A program that `jax.export` or a cache keeps names it.
+_VERSION = 1
 
-    def __init__(self, function: Function) -> None:
-        self.target = f"ptx_kernels.{function.library._name}.{id(function.library):x}.{function.name}"
+
+def _target(function: Function) -> str:
+    """The name of a function's custom call, the same in every process."""
+    return f"{function.library._name}.{function.name}.v{_VERSION}"
+
+
+def define(library: Any) -> None:
+    """Registers the functions of a library with XLA."""
+    for function in library:
         for platform, suffix in _PLATFORMS.items():
-            symbol = function.library._address(f"__xla_ffi_{function.name}_{suffix}")
-            jax.ffi.register_ffi_target(self.target, jax.ffi.pycapsule(symbol), platform=platform)
+            symbol = library._address(f"__xla_ffi_{function.name}_{suffix}")
+            jax.ffi.register_ffi_target(_target(function), jax.ffi.pycapsule(symbol), platform=platform)
 
 
-def _state(function: Function) -> _State:
-    if function.jax_state is None:
-        function.jax_state = _State(function)
-    state: _State = function.jax_state
-    return state
+def export_checks() -> list[Any]:
+    """The checks of `jax.export` that the custom calls of all libraries pass: their names and meaning are stable."""
+    from jax import export
+
+    return [
+        export.DisabledSafetyCheck.custom_call(_target(function)) for library in _native_library.loaded() for function in library
+    ]
+
+
+class _Jax:
+    """The functions of JAX for formulas."""
+
+    exp, erf, tanh, sigmoid, where, zeros_like = jnp.exp, jax.lax.erf, jnp.tanh, jax.nn.sigmoid, jnp.where, jnp.zeros_like
+
+    @staticmethod
+    def matmul(a: Any, b: Any) -> Any:
+        return jnp.matmul(a, b, precision="highest")
+
+    @staticmethod
+    def wide(x: Any) -> Any:
+        return x.astype(jnp.float32)
+
+    @staticmethod
+    def cast(x: Any, like: Any) -> Any:
+        return x.astype(like.dtype)
+
+    @staticmethod
+    def classes(x: Any) -> Any:
+        return x.astype(jnp.int32)
+
+    @staticmethod
+    def zeros(shape: Any, like: Any) -> Any:
+        return jnp.zeros(shape, like.dtype)
+
+    @staticmethod
+    def mean(x: Any) -> Any:
+        return x.mean(-1, keepdims=True)
+
+    @staticmethod
+    def sum(x: Any) -> Any:
+        return x.sum(-1, keepdims=True)
+
+    @staticmethod
+    def log_softmax(x: Any) -> Any:
+        return jax.nn.log_softmax(x, -1)
+
+    @staticmethod
+    def take(x: Any, classes: Any) -> Any:
+        return jnp.take_along_axis(x, classes[..., None], -1)[..., 0]
+
+    @staticmethod
+    def stack(parts: list[Any]) -> Any:
+        return jnp.stack(parts, -1)
+
+    @staticmethod
+    def concatenate(parts: list[Any]) -> Any:
+        return jnp.concatenate(parts, -1)
 
 
 def call(function: Function, values: list[Any]) -> Any:
@@ -38,7 +100,7 @@ def call(function: Function, values: list[Any]) -> Any:
     Outputs whose shape the library does not say are passed, as what they are before the call.
     """
     present = tuple(at for at in function.tensors if values[at] is not None)
-    arrays = [_as_array(function, at, values[at]) for at in present]
+    arrays = _varying_alike([_as_array(function, at, values[at]) for at in present])
     scalars = tuple((at, _scalar(function, at, values[at])) for at in function.inputs if at not in function.tensors)
     updated = tuple(at for at in function.outputs if values[at] is not None)
     # Errors come here, at trace time, and name the argument.
@@ -49,6 +111,8 @@ def call(function: Function, values: list[Any]) -> Any:
             raise TypeError(f"{function.label}() got {name}=: JAX arrays are immutable, and outputs are returned")
     if updated:
         before = [_as_array(function, at, values[at]) for at in updated]
+        every = _varying_alike([*arrays, *before])
+        arrays, before = every[: len(arrays)], every[len(arrays) :]
         made = _update(function, (present, updated), scalars, arrays, before)
     else:
         _results(function, known, function.main_outputs)
@@ -93,11 +157,42 @@ def _infer(function: Function, present: Sequence[int], arrays: Sequence[Any]) ->
     return function.infer(shapes, dtypes)
 
 
-def _results(function: Function, made: dict[int, Any], outputs: Sequence[int]) -> list[Any]:
+def _varying(array: Any) -> frozenset[str]:
+    """The axes of a mesh along which an array differs, inside of `shard_map`."""
+    kind = jax.typeof(array) if hasattr(jax, "typeof") else None
+    # `vma` in earlier versions of JAX.
+    manual = getattr(kind, "manual_axis_type", None)
+    return frozenset(getattr(manual, "varying", getattr(kind, "vma", frozenset())))
+
+
+def _varying_alike(arrays: list[Any]) -> list[Any]:
+    """The arrays, each varying along the axes of all: a custom call takes no others. The gradient of such a step is a sum over its axes."""
+    axes = [_varying(array) for array in arrays]
+    every = frozenset().union(*axes)
+
+    def spread(array: Any, missing: tuple[str, ...]) -> Any:
+        lax: Any = jax.lax
+        return lax.pcast(array, missing, to="varying") if hasattr(lax, "pcast") else lax.pvary(array, missing)
+
+    return [spread(array, tuple(sorted(every - its))) if every != its else array for array, its in zip(arrays, axes)]
+
+
+def _described(shape: Any, dtype: Any, like: Any) -> Any:
+    """The type of a result, which varies along the axes of an operand."""
+    if like is None or not _varying(like):
+        return jax.ShapeDtypeStruct(shape, dtype)
+    kind, struct = jax.typeof(like), cast(Any, jax.ShapeDtypeStruct)
+    if not hasattr(kind, "manual_axis_type"):
+        return struct(shape, dtype, vma=kind.vma)
+    sharding = jax.sharding.NamedSharding(kind.sharding.mesh, jax.sharding.PartitionSpec(*(None for _ in shape)))
+    return struct(shape, dtype, sharding=sharding, manual_axis_type=kind.manual_axis_type)
+
+
+def _results(function: Function, made: dict[int, Any], outputs: Sequence[int], like: Any = None) -> list[Any]:
     for at in outputs:
         if at not in made:
             raise function.missing_shape(at)
-    return [jax.ShapeDtypeStruct(made[at][0], jnp.dtype(made[at][1])) for at in outputs]
+    return [_described(made[at][0], jnp.dtype(made[at][1]), like) for at in outputs]
 
 
 def _attributes(function: Function, tensors: Sequence[int], scalars: Any) -> dict[str, Any]:
@@ -115,9 +210,9 @@ def _attributes(function: Function, tensors: Sequence[int], scalars: Any) -> dic
 
 def _invoke(function: Function, present: Any, scalars: Any, outputs: tuple[int, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
     """XLA's custom call with these outputs."""
-    shapes = _results(function, _infer(function, present, arrays), outputs)
+    shapes = _results(function, _infer(function, present, arrays), outputs, arrays[0])
     attributes = _attributes(function, (*present, *outputs), scalars)
-    return tuple(jax.ffi.ffi_call(_state(function).target, shapes)(*arrays, **attributes))
+    return tuple(jax.ffi.ffi_call(_target(function), shapes)(*arrays, **attributes))
 
 
 def _update(function: Function, tensors: Any, scalars: Any, arrays: Sequence[Any], before: Sequence[Any]) -> tuple[Any, ...]:
@@ -128,8 +223,8 @@ def _update(function: Function, tensors: Any, scalars: Any, arrays: Sequence[Any
     outputs = [at for at in function.outputs if at in updated or at in function.main_outputs]
     attributes = _attributes(function, (*present, *outputs), scalars) | {"updated": np.int64(len(updated))}
     aliases = {len(arrays) + number: outputs.index(at) for number, at in enumerate(updated)}
-    shapes = _results(function, made, outputs)
-    call = jax.ffi.ffi_call(_state(function).target, shapes, input_output_aliases=aliases)
+    shapes = _results(function, made, outputs, [*arrays, *before][0])
+    call = jax.ffi.ffi_call(_target(function), shapes, input_output_aliases=aliases)
     return tuple(call(*arrays, *before, **attributes))
 
 
@@ -171,6 +266,76 @@ def _batchable(function: Function, present: Any, scalars: Any, outputs: tuple[in
 
 
 @functools.lru_cache(maxsize=None)
+def _second(source: Function, function: Function, present: Any, scalars: Any, outputs: tuple[int, ...]) -> Any:
+    """A backward function whose own gradients, of any order, come from the formula of the operation."""
+    names = [function.params[at].name for at in present]
+    numbers = {function.params[at].name: value for at, value in scalars}
+    primal = _batchable(function, present, scalars, outputs)
+
+    @jax.custom_vjp
+    def run(*arrays: Any) -> Any:
+        return primal(*arrays)
+
+    def exact(*arrays: Any) -> tuple[Any, ...]:
+        made = _pulled_back(source, function, {**numbers, **dict(zip(names, arrays))})
+        return tuple(made[function.params[at].name] for at in outputs)
+
+    def pull_back(arrays: Any, cotangents: Any) -> Any:
+        return jax.vjp(exact, *arrays)[1](tuple(cotangents))
+
+    def call(*arrays: Any) -> Any:
+        return exact(*arrays) if _is_forward_mode(arrays) else run(*arrays)
+
+    run.defvjp(lambda *arrays: (call(*arrays), arrays), pull_back)
+    return call
+
+
+def _is_forward_mode(arrays: Sequence[Any]) -> bool:
+    """True where JAX takes a forward-mode derivative, which kernels do not have. Inside of a `jax.jit` that is differentiated it cannot be seen."""
+    return any(isinstance(array, JVPTracer) for array in arrays)
+
+
+def _by_formula(function: Function, present: Any, scalars: Any, outputs: tuple[int, ...], arrays: Sequence[Any]) -> tuple[Any, ...] | None:
+    """The outputs by the formula of the function, in forward mode.
+
+    Raises:
+        NotImplementedError: there is no formula.
+    """
+    if not _is_forward_mode(arrays):
+        return None
+    formula = formula_of(function)
+    if formula is None:
+        raise NotImplementedError(f"{function.label} has no forward-mode derivative; use reverse mode: jax.grad, jax.vjp")
+    values: dict[str, Any] = {function.params[at].name: None for at in function.inputs}
+    values |= {function.params[at].name: array for at, array in zip(present, arrays)}
+    values |= {function.params[at].name: value for at, value in scalars}
+    made = formula(_Jax, **values)
+    return tuple(made[function.params[at].name] for at in outputs)
+
+
+def _pulled_back(source: Function, function: Function, values: dict[str, Any]) -> dict[str, Any]:
+    """The gradients of an operation by their names, as JAX can differentiate them."""
+    own = formula_of(function)
+    if own is not None:
+        return own(_Jax, **{function.params[at].name: values.get(function.params[at].name) for at in function.inputs})
+    forward = formula_of(source)
+    if forward is None:
+        raise NotImplementedError(f"{source.label} has no second derivative: {function.label} has no gradient")
+    named = {source.params[at].name: values.get(source.params[at].name) for at in source.inputs}
+    read = {param.name for param in function.params}
+    wanted = [source.params[at].name for at, _ in source.gradient_inputs()]
+    named |= {name: unread(_Jax, name, values) for name in wanted if name not in read}
+    wanted = [name for name in wanted if named[name] is not None]
+
+    def of_wanted(*arrays: Any) -> dict[str, Any]:
+        made = forward(_Jax, **{**named, **dict(zip(wanted, arrays))})
+        return {name: value for name, value in made.items() if f"grad_{name}" in values}
+
+    made, back = jax.vjp(of_wanted, *[named[name] for name in wanted])
+    return {f"grad_{name}": grad for name, grad in zip(wanted, back({name: values[f"grad_{name}"] for name in made}))}
+
+
+@functools.lru_cache(maxsize=None)
 def _differentiable(function: Function, present: Any, scalars: Any) -> Any:
     main = tuple(function.main_outputs)
     primal = _batchable(function, present, scalars, main)
@@ -178,14 +343,24 @@ def _differentiable(function: Function, present: Any, scalars: Any) -> Any:
     if backward is None:
         return primal
     saved = main + tuple(at for at in function.saved_outputs() if at not in main)
+    saving = _batchable(function, present, scalars, saved)
+
+    # Also with what the gradients read, so that gradients can be differentiated.
+    @jax.custom_vjp
+    def run_saved(*arrays: Any) -> Any:
+        return saving(*arrays)
 
     @jax.custom_vjp
     def run(*arrays: Any) -> Any:
         return primal(*arrays)
 
+    def forward_saved(*arrays: Any) -> Any:
+        made = _by_formula(function, present, scalars, saved, arrays) or run_saved(*arrays)
+        return made, (arrays, made)
+
     def forward(*arrays: Any) -> Any:
-        made = _batchable(function, present, scalars, saved)(*arrays)
-        return made[: len(main)], (arrays, made)
+        made, residuals = forward_saved(*arrays)
+        return made[: len(main)], residuals
 
     def pull_back(residuals: Any, cotangents: Any) -> tuple[Any, ...]:
         arrays, made = residuals
@@ -205,9 +380,14 @@ def _differentiable(function: Function, present: Any, scalars: Any) -> Any:
         )
         wanted = tuple((at, grad) for at, grad in function.gradient_inputs() if at in present)
         outputs = tuple(sorted(grad for _, grad in wanted))
-        grads = dict(zip(outputs, _batchable(backward, needed, passed, outputs)(*inputs)))
+        found = _second(function, backward, needed, passed, outputs)(*inputs)
+        grads = dict(zip(outputs, found))
         of_input = dict(wanted)
         return tuple(grads[of_input[at]] if at in of_input else None for at in present)
 
+    run_saved.defvjp(forward_saved, pull_back)
     run.defvjp(forward, pull_back)
-    return run
+    return lambda *arrays: _by_formula(function, present, scalars, main, arrays) or run(*arrays)
+
+
+_native_library.when_loaded(define)

@@ -22,6 +22,11 @@ def when_loaded(listener: Callable[["Library"], None]) -> None:
         listener(library)
 
 
+def loaded() -> tuple["Library", ...]:
+    """The libraries of this process."""
+    return tuple(_libraries)
+
+
 def tvm_ffi() -> Any:
     """The package tvm_ffi, imported at the first call.
 

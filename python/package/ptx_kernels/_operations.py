@@ -101,58 +101,67 @@ def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Any:
     """GELU: ``x · Φ(x)``, or its approximation with ``approximate="tanh"``, as PyTorch's.
 
     Args:
-        x: float32, float16 or bfloat16 of any shape with at least one dimension.
+        x: float32, float16 or bfloat16 of any shape. A dense tensor of any order of dimensions (`channels_last`) is not copied.
         approximate: ``"none"`` or ``"tanh"``.
         out: where the result goes; else it is a new tensor.
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate: expected 'none' or 'tanh', found {approximate!r}")
-    return call(_library.gelu, [x, out, approximate])
+    return _elementwise(_library.gelu, [x, out, approximate], 2)
 
 
 def silu(x: Any, *, out: Any = None) -> Any:
     """SiLU, also called swish: ``x / (1 + exp(-x))``.
 
     Args:
-        x: float32, float16 or bfloat16 of any shape with at least one dimension.
+        x: float32, float16 or bfloat16 of any shape. A dense tensor of any order of dimensions (`channels_last`) is not copied.
         out: where the result goes; else it is a new tensor.
     """
-    return call(_library.silu, [x, out])
+    return _elementwise(_library.silu, [x, out], 2)
 
 
 def relu(x: Any, *, out: Any = None) -> Any:
     """ReLU: ``max(x, 0)``. Its derivative at zero is zero.
 
     Args:
-        x: float32, float16 or bfloat16 of any shape with at least one dimension.
+        x: float32, float16 or bfloat16 of any shape. A dense tensor of any order of dimensions (`channels_last`) is not copied.
         out: where the result goes; else it is a new tensor.
     """
-    return call(_library.relu, [x, out])
+    return _elementwise(_library.relu, [x, out], 2)
 
 
 def swiglu(gate: Any, up: Any, *, out: Any = None) -> Any:
     """SwiGLU: ``silu(gate) · up``.
 
     Args:
-        gate: float32, float16 or bfloat16 of any shape with at least one dimension.
+        gate: float32, float16 or bfloat16 of any shape. A dense tensor of any order of dimensions (`channels_last`) is not copied.
         up: of the same shape and type.
         out: where the result goes; else it is a new tensor.
     """
-    return call(_library.swiglu, [gate, up, out])
+    return _elementwise(_library.swiglu, [gate, up, out], 3)
 
 
 def geglu(gate: Any, up: Any, approximate: str = "none", *, out: Any = None) -> Any:
     """GEGLU: ``gelu(gate) · up``.
 
     Args:
-        gate: float32, float16 or bfloat16 of any shape with at least one dimension.
+        gate: float32, float16 or bfloat16 of any shape. A dense tensor of any order of dimensions (`channels_last`) is not copied.
         up: of the same shape and type.
         approximate: ``"none"`` or ``"tanh"``.
         out: where the result goes; else it is a new tensor.
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(f"geglu: approximate: expected 'none' or 'tanh', found {approximate!r}")
-    return call(_library.geglu, [gate, up, out, approximate])
+    return _elementwise(_library.geglu, [gate, up, out, approximate], 3)
+
+
+def _elementwise(function: Any, values: list[Any], tensors: int) -> Any:
+    """A function of single elements. A scalar is a row of one."""
+    if any(getattr(value, "shape", None) != () for value in values[:tensors] if value is not None):
+        return call(function, values)
+    made = call(function, [*(value if value is None else value.reshape(1) for value in values[:tensors]), *values[tensors:]])
+    given = values[tensors - 1]
+    return made.reshape(()) if given is None else given
 
 
 def softmax(x: Any, axis: int = -1, *, scale: float = 1.0, out: Any = None) -> Any:

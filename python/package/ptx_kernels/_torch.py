@@ -145,6 +145,7 @@ class Operators:
         wanted = [at for at, param in enumerate(self.function.params) if param.is_tensor and self._is_read(param.name)]
         ctx.save_for_backward(*[values[at] for at in wanted])
         ctx.saved_at = wanted
+        ctx.kinds = {at: (value.shape, value.dtype, value.device) for at in self.function.main_outputs if (value := values[at]) is not None}
         ctx.numbers = {names[at]: value for at, value in enumerate(values) if not self.function.params[at].is_tensor}
 
     def _is_read(self, name: str) -> bool:
@@ -154,7 +155,8 @@ class Operators:
     def pull_back(self, ctx: Any, needed: Sequence[bool], grads: dict[int, Any], backward: "Operators | None") -> dict[int, Any]:
         """The gradients of the inputs that need one, by the backward function: as an operator, which can be differentiated, or directly."""
         params = self.function.params
-        self._check_cotangents(grads)
+        if all(grad is None for grad in grads.values()):
+            return {}
         function = self._gradient()
         any_order = function.library.is_own and function.name in ROWS
         known = {params[at].name: value for at, value in zip(ctx.saved_at, ctx.saved_tensors)}
@@ -162,8 +164,9 @@ class Operators:
             if at not in self.function.main_outputs:
                 continue
             if grad is None:
-                grad = torch.zeros_like(known[params[at].name]) if params[at].name in known else None
-            known[f"grad_{params[at].name}"] = grad if grad is None or any_order else grad.contiguous()
+                shape, dtype, device = ctx.kinds[at]
+                grad = torch.zeros(shape, dtype=dtype, device=device)
+            known[f"grad_{params[at].name}"] = grad if any_order else grad.contiguous()
         wanted = [(at, grad) for at, grad in self.gradients if needed[self.function.inputs.index(at)]]
         missing = [
             name for at in function.tensors
@@ -204,14 +207,14 @@ class Operators:
         for at in function.tensors:
             values[at] = known.get(function.params[at].name, values[at])
 
-    def _check_cotangents(self, grads: dict[int, Any]) -> None:
-        """An error for an output whose gradient the backward function does not read."""
-        function = self._gradient()
-        read = {function.params[at].name for at in function.tensors}
-        for at, grad in grads.items():
-            name = self.function.params[at].name
-            if grad is not None and f"grad_{name}" not in read:
-                raise NotImplementedError(f"{self.function.label}: {name} has no gradient; detach() it")
+    def without_gradient(self, outputs: dict[int, Any]) -> list[Any]:
+        """Outputs whose gradient the backward function does not read, and integers: PyTorch is told so."""
+        read = None if self.backward is None else {self.backward.params[at].name for at in self.backward.tensors}
+        names = [param.name for param in self.function.params]
+        return [
+            value for at, value in outputs.items()
+            if not value.is_floating_point() or (read is not None and f"grad_{names[at]}" not in read)
+        ]  # fmt: skip
 
 
 _LIBRARIES: dict[str, Any] = {}
@@ -397,7 +400,24 @@ def run_directly(function: Function, values: list[Any]) -> None:
         if value is not None and not value.is_contiguous():
             passed = _laid_out(function, values)
             break
+    first = passed[function.tensors[0]]
+    if first is not None and first.numel() >= MOST and function.library.is_own and function.name in ELEMENTWISE:
+        for part in _parts(function, passed):
+            function.direct(*part)
+        return
     function.direct(*passed)
+
+
+# A launch of the kernels counts fewer elements than this. More are several launches.
+MOST = 1 << 31
+
+
+def _parts(function: Function, values: list[Any]) -> Any:
+    """The arguments of a function of single elements, in parts that a launch takes; each begins where vectors may."""
+    flat = [value.view(-1) if param.is_tensor and value is not None else value for param, value in zip(function.params, values)]
+    size = MOST // 2
+    for start in range(0, flat[function.tensors[0]].numel(), size):
+        yield [value[start : start + size] if isinstance(value, torch.Tensor) else value for value in flat]
 
 
 def _laid_out(function: Function, values: list[Any]) -> list[Any]:
@@ -441,6 +461,7 @@ class _Differentiable(torch.autograd.Function):
         state.save(ctx, values)
         ctx.set_materialize_grads(False)
         ctx.state = state
+        ctx.mark_non_differentiable(*state.without_gradient({at: values[at] for at in function.main_outputs}))
         return tuple(values[at] for at in function.main_outputs)
 
     @staticmethod
@@ -469,7 +490,7 @@ class _Recorded(torch.autograd.Function):
             values[at] = value
         ctx.set_materialize_grads(False)
         ctx.state, ctx.outputs = state, outputs
-        ctx.mark_non_differentiable(*[value for value in made if not value.is_floating_point()])
+        ctx.mark_non_differentiable(*state.without_gradient(dict(zip(outputs, made))))
         if state.backward is not None:
             state.save(ctx, values)
         else:

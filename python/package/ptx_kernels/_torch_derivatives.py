@@ -7,12 +7,12 @@ from typing import Any, Sequence
 import torch
 from torch.autograd import forward_ad
 
-from ._formulas import FORMULAS, Formula, formula_of
+from ._formulas import FORMULAS, Formula, formula_of, unread
 from ._function import Function
 
 
 class _Torch:
-    """What a formula uses of PyTorch."""
+    """The functions of PyTorch for formulas."""
 
     exp, erf, tanh, sigmoid, where, zeros_like, matmul = (
         torch.exp, torch.erf, torch.tanh, torch.sigmoid, torch.where, torch.zeros_like, torch.matmul,
@@ -29,6 +29,10 @@ class _Torch:
     @staticmethod
     def classes(x: Any) -> Any:
         return (x.view(torch.int32) if x.dtype == torch.uint32 else x).to(torch.int64)
+
+    @staticmethod
+    def zeros(shape: Any, like: Any) -> Any:
+        return like.new_zeros(shape)
 
     @staticmethod
     def mean(x: Any) -> Any:
@@ -79,8 +83,8 @@ def _named(function: Function, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def gradient_formula(function: Function) -> Any:
-    """What gives the results of a function by their names from its inputs by their names, where PyTorch can differentiate it: the formula of the
-    function, or, for a backward function, the gradients of the forward function's formula."""
+    """A function from inputs by their names to results by their names that PyTorch can differentiate: the formula, or, for a backward function, the
+    gradients of the forward function's formula."""
     formula = formula_of(function)
     if formula is not None:
         return lambda values: formula(_Torch, **values)
@@ -88,16 +92,16 @@ def gradient_formula(function: Function) -> Any:
     if not function.library.is_own or forward is None or not function.name.endswith("_backward"):
         return None
     source = getattr(function.library, function.name.removesuffix("_backward"))
-    return lambda values: _pulled_back(source, forward, values)
+    return lambda values: _pulled_back(source, function, forward, values)
 
 
-def _pulled_back(source: Function, forward: Formula, values: dict[str, Any]) -> dict[str, Any]:
+def _pulled_back(source: Function, backward: Function, forward: Formula, values: dict[str, Any]) -> dict[str, Any]:
     """The gradients of the forward function, which can be differentiated again."""
     named = {source.params[at].name: values.get(source.params[at].name) for at in source.inputs}
-    if source.name.startswith("rotary"):
-        # The gradient does not read what it is of: a rotation is linear.
-        named["x"] = torch.zeros_like(values["grad_out"])
-    names = [source.params[at].name for at, _ in source.gradient_inputs() if named[source.params[at].name] is not None]
+    read = {param.name for param in backward.params}
+    names = [source.params[at].name for at, _ in source.gradient_inputs()]
+    named |= {name: unread(_Torch, name, values) for name in names if name not in read}
+    names = [name for name in names if named[name] is not None]
     leaves = {name: as_leaf(named[name]) for name in names}
     with torch.enable_grad():
         made = forward(_Torch, **{**named, **leaves})
@@ -128,6 +132,8 @@ def differentiate(function: Function, values: dict[str, Any], wanted: Sequence[s
     with torch.enable_grad():
         leaves = {name: as_leaf(values[name]) for name in wanted}
         made = formula({**values, **leaves})
+        if any(grad is not None and name not in made for name, grad in grads.items()):
+            raise no_derivative(function)
         outputs = {name: value for name, value in made.items() if grads.get(name) is not None and value.requires_grad}
         if not outputs:
             return {}
