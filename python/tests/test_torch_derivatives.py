@@ -196,6 +196,16 @@ def test_layouts_of_elements(name: str, device: str) -> None:
 
 
 @each_device
+def test_layouts_of_outputs_that_are_passed(device: str) -> None:
+    (x,) = make([(2, 8, 3, 4)], device)
+    last = x.to(memory_format=torch.channels_last)
+    for given in (x, last):
+        for out in (torch.empty_like(x), torch.empty_like(last)):
+            torch.testing.assert_close(ptx_kernels.gelu(given, out=out), F.gelu(x), rtol=1e-4, atol=1e-5)
+            assert out.stride() in (x.stride(), last.stride())
+
+
+@each_device
 @pytest.mark.parametrize("count", [63, 64, 65, 200])
 def test_more_elements_than_a_launch_takes(monkeypatch: Any, device: str, count: int) -> None:
     from ptx_kernels import _torch

@@ -395,7 +395,7 @@ def _call_directly(function: Function, values: list[Any]) -> Any:
 def run_directly(function: Function, values: list[Any]) -> None:
     """Calls the library. Inputs whose elements lie as no kernel takes them are copied, as PyTorch does."""
     passed = values
-    for at in function.tensors:
+    for at in (*function.tensors, *function.main_outputs):
         value = values[at]
         if value is not None and not value.is_contiguous():
             passed = _laid_out(function, values)
@@ -423,8 +423,10 @@ def _parts(function: Function, values: list[Any]) -> Any:
 def _laid_out(function: Function, values: list[Any]) -> list[Any]:
     passed = list(values)
     own = function.library.is_own
-    order = _permutation(values[function.tensors[0]]) if own and function.name in ELEMENTWISE else None
-    if order is not None:
+    written = [values[at] for at in function.outputs if values[at] is not None]
+    # Elements may lie in any order, the same one everywhere: that of the outputs, which cannot be copied.
+    order = _permutation(written[0]) if own and function.name in ELEMENTWISE else None
+    if order is not None and all(value.permute(order).is_contiguous() for value in written):
         passed = [value.permute(order) if param.is_tensor and value is not None else value for param, value in zip(function.params, values)]
     for at in function.tensors:
         if passed[at] is not None and _needs_copy(function.params[at], passed[at], own and function.name in ROWS):
