@@ -68,9 +68,9 @@ fn every_call_binds_its_context() {
                 leave();
                 drop(device.new_stream().unwrap());
                 leave();
-                drop(x.as_cuda());
+                assert!(x.as_cuda().is_some());
                 leave();
-                drop(y.as_cuda_mut());
+                assert!(y.as_cuda_mut().is_none(), "the graph holds it");
                 leave();
                 sums::TOTAL.write(&stream, 1).unwrap();
                 leave();
@@ -150,7 +150,11 @@ fn a_reference_from_a_capture_runs_after_it() {
         let stream = device.new_stream().unwrap();
         let (x, mut y) = vectors(device, 16);
         let (mut kept, before) = (None, &stream);
-        drop(stream.capture(|_| Ok(kept = Some(before.as_stream()))).unwrap());
+        let captured = stream.capture(|_| {
+            kept = Some(before.as_stream());
+            Ok(())
+        });
+        drop(captured.unwrap());
         saxpy(kept.unwrap(), 1.0, &x, &mut y, 16).unwrap();
         assert_eq!(y.download().unwrap(), [3.0; 16]);
     });

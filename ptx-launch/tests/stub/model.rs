@@ -27,7 +27,7 @@ struct Use {
 #[derive(Default)]
 pub struct Order {
     streams: HashMap<u64, Clock>,
-    /// The contexts of streams that had work.
+    /// The contexts of streams.
     contexts: HashMap<u64, u64>,
     events: HashMap<u64, Clock>,
     /// Work that some thread of the host has waited for.
@@ -55,7 +55,9 @@ pub fn queue(stream: u64) -> u64 {
 }
 
 impl Order {
+    /// What comes before the next work of a stream of the current context.
     fn stream(&mut self, stream: u64) -> &mut Clock {
+        self.contexts.insert(stream, crate::CURRENT.get());
         let (host, clock) = (&self.host, self.streams.entry(stream).or_default());
         join(clock, host);
         clock
@@ -78,7 +80,6 @@ impl Order {
 
     /// Work of a stream on a part of an allocation.
     pub fn work(&mut self, stream: u64, allocation: u64, bytes: std::ops::Range<u64>, writes: bool) {
-        self.contexts.insert(stream, crate::CURRENT.get());
         let clock = self.stream(stream);
         *clock.entry(stream).or_default() += 1;
         let count = clock[&stream];
