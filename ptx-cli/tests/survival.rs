@@ -341,3 +341,24 @@ fn labels_take_linear_time() {
     };
     is_linear("labels_inside", &["transpile", "--sugar"], 125, inside);
 }
+
+/// Kernels that share a long chain of calls, with and without a shared variable at its end: ring, diamonds and double calls too.
+#[test]
+fn shared_calls_take_linear_time() {
+    let entries = |n: usize| repeat(n, |at| format!(".visible .entry k{at}() {{ call.uni f{}; ret; }}\n", n - at % 8));
+    let calls: [(&str, fn(usize) -> String); 3] = [
+        ("chain", |at| format!("call.uni f{at};")),
+        ("twice", |at| format!("call.uni f{at}; call.uni f{at};")),
+        ("round", |at| format!("call.uni f{at}; call.uni f{};", at + 1)),
+    ];
+    for (name, call) in calls {
+        for first in ["", ".shared .b32 room; .reg .b64 %rd; mov.u64 %rd, room; "] {
+            let text = |n: usize| {
+                let functions = repeat(n, |at| format!(".func f{}() {{ {} ret; }}\n", at + 1, call(at)));
+                let head = ".version 8.5\n.target sm_90a\n.address_size 64\n";
+                format!("{head}.func f0() {{ {first}ret; }}\n{functions}{}", entries(n))
+            };
+            is_linear(name, &["check"], 500, text);
+        }
+    }
+}

@@ -22,6 +22,7 @@ mod params;
 mod pragmas;
 mod protocol;
 mod resources;
+mod shared;
 mod signatures;
 mod specials;
 mod variables;

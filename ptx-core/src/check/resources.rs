@@ -1,8 +1,8 @@
 //! Resources of a kernel: static shared memory, bytes of parameters, threads.
 
+use super::shared::Shared;
 use crate::diag::{Diagnostic, codes};
-use crate::hash::Set;
-use crate::ir::{Function, Module, Operand, Param, Space, Symbol};
+use crate::ir::{Function, Module, Param, Space};
 use crate::isa::{Arch, Version, table};
 use crate::syntax::Tree;
 
@@ -12,8 +12,9 @@ const STATIC_SHARED: u64 = 48 * 1024;
 const CONSTANT: u64 = 64 * 1024;
 
 pub(super) fn check_resources(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
-    for function in module.functions.iter().filter(|f| f.entry && f.defined) {
-        shared(function, module, out);
+    let uses = Shared::new(module);
+    for (at, function) in module.functions.iter().enumerate().filter(|(_, f)| f.entry && f.defined) {
+        shared(function, uses.bytes(at, module), module, out);
         parameters(function, module, out);
     }
     let constant: u64 =
@@ -25,12 +26,7 @@ pub(super) fn check_resources(_: &Tree, module: &Module, out: &mut Vec<Diagnosti
 }
 
 /// The shared variables that the kernel or a function that it may call uses.
-fn shared(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
-    let mut seen = Set::default();
-    let mut used = Set::default();
-    reach(function, module, &mut seen, &mut used);
-    let size = |at: &usize| module.variables.get(*at).filter(|v| v.space == Space::Shared).map_or(0, |v| v.size);
-    let total: u64 = used.iter().map(size).fold(0, u64::saturating_add);
+fn shared(function: &Function, total: u64, module: &Module, out: &mut Vec<Diagnostic>) {
     let most = table().target(module.arch).and_then(|target| target.limit("static")).unwrap_or(STATIC_SHARED);
     if total > most {
         let text = format!(
@@ -42,28 +38,6 @@ fn shared(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
                 .help("declare it `.extern .shared .align 16 .b8 name[];` and give the size at launch")
                 .section("5.1.7"),
         );
-    }
-}
-
-/// Adds the numbers of the variables that a function may use.
-fn reach(function: &Function, module: &Module, seen: &mut Set<String>, used: &mut Set<usize>) {
-    let mut pending = vec![function];
-    while let Some(function) = pending.pop() {
-        if !seen.insert(function.name.clone()) {
-            continue;
-        }
-        used.extend(function.variables.iter().map(|var| var.index()));
-        for operand in function.insts.iter().flat_map(|i| &i.operands) {
-            super::access::symbols(operand, &mut |symbol| match symbol {
-                Symbol::Var(var) => {
-                    used.insert(var.index());
-                }
-                Symbol::Func(func) => pending.extend(module.functions.get(func.index())),
-            });
-            if let Operand::Func(func) = operand {
-                pending.extend(module.functions.get(func.index()));
-            }
-        }
     }
 }
 
