@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pathlib
 import pickle
 import shutil
 import subprocess
@@ -232,6 +233,104 @@ def test_names_of_libraries(lib: Any, tmp_path: Any) -> None:
         ptx_kernels.load(copy_of)
     with pytest.raises(ImportError, match="operators called aten::… are not its own; rename the file"):
         ptx_kernels.load(shutil.copy(lib._path, tmp_path / "libaten.so"))
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_rebuilt_library_runs_its_new_code(lib: Any, tmp_path: Any, in_place: bool) -> None:
+    """Whether the linker writes a new file or the old one: new functions run the new code, those of the former load the old one."""
+    old = pathlib.Path(lib._path).read_bytes()
+    new = old.replace(b"add.rn.f32 %value, %value, 1.0;", b"add.rn.f32 %value, %value, 2.0;")
+    assert new != old, "the constant of add_one"
+    path, x = tmp_path / "libmine.so", np.arange(5, dtype=np.float32)
+    path.write_bytes(old)
+    first = ptx_kernels.load(path)
+    np.testing.assert_array_equal(first.add_one(x), x + 1)
+    if not in_place:
+        path.unlink()
+    path.write_bytes(new)
+    second = ptx_kernels.load(path)
+    np.testing.assert_array_equal(second.add_one(x), x + 2)
+    np.testing.assert_array_equal(first.add_one(x), x + 1)
+    assert pickle.loads(pickle.dumps(second)) is second
+
+
+def test_read_only_arrays_are_inputs(lib: Any) -> None:
+    """However they came to be read-only; nothing is copied."""
+    x, w = _random(4, 8), _random(8)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    inputs = [frozen, np.frombuffer(x.tobytes(), np.float32).reshape(4, 8), np.broadcast_to(x[0], (4, 8)), frozen[::2], frozen[:, :4], frozen[:0]]
+    for each in inputs:
+        weight = np.frombuffer(w[: each.shape[1]].tobytes(), np.float32)
+        np.testing.assert_array_equal(ptx_kernels.rms_norm(each, weight), ptx_kernels.rms_norm(each.copy(), w[: each.shape[1]]))
+        assert not each.flags.writeable
+    np.testing.assert_array_equal(ptx_kernels.matmul(frozen, frozen.T), ptx_kernels.matmul(x, x.T))
+    np.testing.assert_array_equal(lib.add_one(frozen[0]), x[0] + 1)
+
+
+def test_an_array_that_is_not_exported_is_named() -> None:
+    class Refusing:
+        __module__ = "another"
+        shape, dtype = (4, 8), np.dtype(np.float32)
+
+        def __dlpack__(self, **_: Any) -> Any:
+            raise BufferError("no memory is given away")
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+    out = np.empty((4, 8), np.float32)
+    with pytest.raises(BufferError, match="rms_norm: x: no memory is given away"):
+        ptx_kernels.rms_norm(Refusing(), out=out)
+
+
+def test_memory_that_does_not_suffice_is_an_error() -> None:
+    """With a limit on the process, in a process of its own: no call ends it."""
+    program = """
+import numpy as np, ptx_kernels, resource
+ptx_kernels.relu(np.ones((4, 8), np.float32))
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+x = np.zeros((1 << 20, 128), np.float32)
+for free in (x.nbytes // 2, x.nbytes + x.nbytes // 2):
+    resource.setrlimit(resource.RLIMIT_AS, (used + x.nbytes + free, resource.RLIM_INFINITY))
+    try:
+        ptx_kernels.relu(x[:, :8])
+        print("done")
+    except MemoryError as error:
+        print(error)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+ptx_kernels.relu(x[:, :8])
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "relu: x: a copy of its" in ran.stdout
+
+
+def test_a_process_is_forked_while_threads_call() -> None:
+    """A child of a process whose threads call the CPU device calls it, too."""
+    program = """
+import numpy as np, os, ptx_kernels, signal, sys, threading, time
+x = np.ones((64, 256), np.float32)
+expected = ptx_kernels.relu(x)
+stop = threading.Event()
+def work():
+    while not stop.is_set():
+        ptx_kernels.softmax(x)
+threads = [threading.Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+for _ in range(20):
+    time.sleep(0.005)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        os._exit(0 if (ptx_kernels.relu(x) == expected).all() else 1)
+    if os.waitpid(child, 0)[1] != 0:
+        stop.set()
+        sys.exit("a child hung or failed")
+stop.set()
+"""
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,42 @@ def call(function: Function, values: list[Any]) -> Any:
         _make_outputs(function, values, source)
     if not hasattr(function.direct, "__call__"):
         raise RuntimeError(f"{function.label} cannot be called")
+    passed = [_readable(value) if at in tensors else value for at, value in enumerate(values)]
     with _stream(source):
-        function.direct(*values)
+        try:
+            function.direct(*passed)
+        except BufferError as error:
+            raise BufferError(f"{function.label}: {_unexported(function, passed)}: {error}") from error
     return results(function, values)
+
+
+class _Memory:
+    """The memory of an array that must not be written, described as any other memory: DLPack has no word for it that all versions have."""
+
+    def __init__(self, array: Any) -> None:
+        interface = array.__array_interface__
+        self.array = array
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+
+
+def _readable(value: Any) -> Any:
+    """The array, or for a read-only one of NumPy an array of the same memory that DLPack takes. It is passed to parameters that are read, only."""
+    if _kind(value) != "numpy" or value.flags.writeable:
+        return value
+    import numpy
+
+    return numpy.asarray(_Memory(value))
+
+
+def _unexported(function: Function, values: list[Any]) -> str:
+    """The name of the argument that DLPack does not take."""
+    for param, value in zip(function.params, values):
+        if param.is_tensor and value is not None:
+            try:
+                value.__dlpack__()
+            except BufferError:
+                return param.name
+    return "an array"
 
 
 def _check(function: Function, at: int, value: Any) -> None:
@@ -43,7 +76,7 @@ def _check(function: Function, at: int, value: Any) -> None:
         raise TypeError(f"{function.label}: {param.name}: arrays of {value.dtype} cannot be passed")
     if param.written and not value.flags.writeable:
         raise ValueError(f"{function.label}: {param.name}: the array is read-only")
-    if not value.flags.writeable and any(stride % value.itemsize for stride in value.strides):
+    if any(stride % value.itemsize for stride in value.strides):
         raise ValueError(f"{function.label}: {param.name}: its strides are no multiples of an element")
 
 

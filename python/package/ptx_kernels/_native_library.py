@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import filecmp
 import json
 import os
+import shutil
 import sys
+import tempfile
 from typing import Any, Callable, Iterator
 
 from ._function import Function
@@ -54,12 +58,14 @@ class Library:
     >>> lib.scale(x, factor=3.0)                                 # doctest: +SKIP
     """
 
-    def __init__(self, path: str | os.PathLike[str], name: str | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], name: str | None = None, mapped: str | None = None) -> None:
         self._path = os.path.abspath(os.fspath(path))
         if not os.path.exists(self._path):
             raise FileNotFoundError(f"no library at {self._path}")
+        # The file that is mapped, where it is another one.
+        self._mapped = mapped or self._path
         try:
-            self._symbols = ctypes.CDLL(self._path)
+            self._symbols = ctypes.CDLL(self._mapped)
         except OSError as error:
             raise ImportError(f"{self._path} does not load: {error}", path=self._path) from error
         try:
@@ -99,7 +105,7 @@ class Library:
 
     def _direct(self, name: str) -> Any:
         if self._module is None:
-            self._module = tvm_ffi().load_module(self._path)
+            self._module = tvm_ffi().load_module(self._mapped)
         return getattr(self._module, name)
 
     def _address(self, symbol: str) -> Any:
@@ -126,13 +132,34 @@ def _check_name(name: str, path: str) -> None:
         raise ImportError(f"{path}: operators called {name}::… are not its own; rename the file", path=path)
 
 
+_copies: str | None = None
+
+
+def _remove(folder: str, owner: int) -> None:
+    """Removes a folder at the end of the process that made it; the end of a child leaves it to its parent."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copy(path: str) -> str:
+    """A copy of a library with a name of its own. The system maps a file of one name once, so that a rebuilt one would be the old one; and a file that is
+    written while it is mapped changes the code that runs."""
+    global _copies
+    if _copies is None:
+        _copies = tempfile.mkdtemp(prefix="ptx_kernels-")
+        atexit.register(_remove, _copies, os.getpid())
+    return shutil.copy(path, os.path.join(tempfile.mkdtemp(dir=_copies), os.path.basename(path)))
+
+
 def _loaded(path: str) -> Library:
-    """The library of this file, which is loaded unless it is there already."""
-    return next((library for library in _libraries if library._path == path), None) or Library(path)
+    """The newest library of this file, which is loaded unless it is there already."""
+    return next((library for library in reversed(_libraries) if library._path == path), None) or load(path)
 
 
 def load(path: str | os.PathLike[str]) -> Library:
     """Loads a library that was built with ptx-ffi.
+
+    A file that was built again can be loaded again: each call returns the functions of the file as it is then. Functions of earlier calls stay as they are.
 
     Args:
         path: the shared library: ``target/release/libmine.so``.
@@ -145,4 +172,12 @@ def load(path: str | os.PathLike[str]) -> Library:
         FileNotFoundError: there is no such file.
         ImportError: it does not load, or was not built with ptx-ffi.
     """
-    return _loaded(os.path.abspath(os.fspath(path)))
+    path = os.path.abspath(os.fspath(path))
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"no library at {path}")
+    former = [library for library in _libraries if library._path == path]
+    mapped = _copy(path)
+    if former and filecmp.cmp(former[-1]._mapped, mapped, shallow=False):
+        return former[-1]
+    # Operators of frameworks cannot be defined again: those of a rebuilt library have names of their own.
+    return Library(path, f"{_name_of(path)}_{len(former) + 1}" if former else None, mapped)
