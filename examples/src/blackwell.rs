@@ -4,7 +4,7 @@ use crate::Report;
 use ptx_launch::prelude::*;
 use std::time::Duration;
 
-/// The text in place of a figure: no machine of this project has the chip.
+/// The text in place of a figure where the CPU device runs an example.
 pub const NO_FIGURE: &str = "no chip, no figure";
 
 /// The device if it can run `sm_100a`, else the CPU device, which can.

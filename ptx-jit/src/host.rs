@@ -56,7 +56,7 @@ impl Arguments<'_> {
             return Ok(());
         }
         let shown = condition.shown.iter().filter_map(|(name, value)| match self.value(value) {
-            Ok(Value::Int(value)) => Some((name.as_str(), value)),
+            Ok(Value::Int(value)) => Some((name.as_str(), value.to_string())),
             _ => None,
         });
         Err(unmet(self.kernel, &condition.text, &shown.collect::<Vec<_>>()))

@@ -228,3 +228,68 @@ fn absent_memory_is_the_address_zero() {
     add_bias(&device, Some(&bias), None::<&mut Buffer<f32>>).unwrap();
     assert_eq!(device.stream().copy(None::<&Buffer<f32>>, &mut sums).unwrap_err().kind(), ErrorKind::Condition);
 }
+
+/// Extents by value.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+struct Extents {
+    rows: u32,
+    columns: u32,
+}
+
+/// A parameter that has no text.
+#[derive(Clone, Copy, KernelParam)]
+#[repr(C)]
+struct Silent {
+    scale: f32,
+    count: u32,
+}
+
+impl Silent {
+    fn fits(self, len: rt::Int) -> bool {
+        len >= self.count
+    }
+}
+
+/// Conditions on everything that they can name.
+#[ptx_kernel(arch = "sm_80", params(Extents, Silent), block = 32, grid = 1, unsafe(requires(M % 4 == 0 && N < 8, extents.rows * 2 <= extents.columns, silent.scale > 0.5, silent.fits(x.len()), x.is_empty() || n.min(3) == 3)))]
+fn conditions(a: Tile<f32, (M, N)>, x: &[f32], extents: Extents, silent: Silent, n: i64) {}
+
+#[test]
+fn a_condition_that_fails_shows_the_value_of_all_that_it_names() {
+    let device = Device::cpu();
+    let (a, x) = (device.zeros::<f32>(64).unwrap(), device.zeros::<f32>(5).unwrap());
+    let call = |shape, rows, scale, count, n| {
+        let (extents, silent) = (Extents { rows, columns: 7 }, Silent { scale, count });
+        conditions(&device, a.tile(shape).unwrap(), &x, extents, silent, n)
+    };
+    call([4, 7], 3, 1.0, 5, 3).unwrap();
+    let wrong = [
+        (
+            call([6, 7], 3, 1.0, 5, 3),
+            "launched with M = 6, N = 7\n  possible: its condition must hold: M % 4 == 0 && N < 8",
+        ),
+        (call([4, 7], 4, 1.0, 5, 3), "launched with extents.rows = 4, extents.columns = 7\n"),
+        (call([4, 7], 3, 0.25, 5, 3), "launched with silent.scale = 0.25\n"),
+        (call([4, 7], 3, 1.0, 6, 3), "launched with silent = a value without `Debug`, x.len() = 5\n"),
+        (call([4, 7], 3, 1.0, 5, -2), "launched with x.len() = 5, n = -2\n"),
+    ];
+    for (result, text) in wrong {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(text), "{error}\nlacks: {text}");
+    }
+}
+
+/// A tile that TMA moves.
+#[ptx_kernel(arch = "sm_90", block = 32, grid = 1, unsafe(requires(M > 0)))]
+fn mapped(#[tma(box = [4, 4])] a: Tile<f32, (M, N)>) {}
+
+#[test]
+fn an_error_of_a_tensor_map_names_its_parameter() {
+    let device = Device::cpu();
+    let a = device.zeros::<f32>(64).unwrap();
+    mapped(&device, a.tile([4, 8]).unwrap()).unwrap();
+    let error = mapped(&device, a.tile([4, 7]).unwrap()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TensorMap);
+    assert!(error.to_string().contains("`mapped` is launched with `a` as a tensor map with strides of"), "{error}");
+}

@@ -92,7 +92,6 @@ impl Error {
     }
 
     /// The same error, with text in front of what was asked, and behind it.
-    #[cfg(feature = "cpu")]
     #[must_use]
     pub(crate) fn about(mut self, before: &str, after: &str) -> Self {
         self.0.asked = format!("{before}{}{after}", self.0.asked);

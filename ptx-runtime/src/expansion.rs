@@ -15,6 +15,7 @@ pub use crate::tensor_map::{
 pub use crate::texture::{Surface, Texture};
 pub use crate::tile::{ReadTile, WriteTile, dim};
 pub use ::core;
+pub use std::string::ToString;
 
 use crate::error::{Error, ErrorKind};
 pub use crate::testing::each_seed;
@@ -81,10 +82,46 @@ pub fn instance<I: Copy + PartialEq + std::fmt::Debug>(
     })
 }
 
+/// The tensor map of a parameter, which an error names.
+///
+/// # Errors
+/// Those of [`TensorMapBuilder::build`].
+pub fn build_map(map: &TensorMapBuilder, kernel: &Kernel, parameter: &str) -> Result<TensorMap> {
+    map.build().map_err(|error| error.about(&format!("`{}` is launched with `{parameter}` as ", kernel.entry), ""))
+}
+
+/// A value in the message about a condition.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a, T>(pub &'a T);
+
+impl<T: std::fmt::Debug> Shown<'_, T> {
+    /// Its text.
+    #[cold]
+    pub fn shown(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// The text of a value whose type has none. The compiler takes the method of [`Shown`] wherever it exists.
+pub trait Opaque {
+    /// Its text.
+    fn shown(&self) -> String;
+}
+
+impl<T> Opaque for Shown<'_, T> {
+    fn shown(&self) -> String {
+        "a value without `Debug`".to_owned()
+    }
+}
+
 /// A condition of `requires(…)` that does not hold, with the values of what it names.
 #[cold]
-pub fn unmet(kernel: &Kernel, condition: &str, values: &[(&str, Int)]) -> Error {
+pub fn unmet(kernel: &Kernel, condition: &str, values: &[(&str, String)]) -> Error {
     let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-    Error::new(ErrorKind::Condition, format!("`{}` is launched with {}", kernel.entry, values.join(", ")))
+    let found = match values.is_empty() {
+        true => "a condition that never holds".to_owned(),
+        false => values.join(", "),
+    };
+    Error::new(ErrorKind::Condition, format!("`{}` is launched with {found}", kernel.entry))
         .possible(format!("its condition must hold: {condition}"))
 }

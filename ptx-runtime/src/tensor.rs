@@ -79,6 +79,11 @@ impl<const R: usize> Layout<R> {
         Layout { shape, strides }
     }
 
+    /// Rows without gaps, of a shape that lies in memory: without elements, any extents do, and no stride means anything.
+    fn dense(shape: [usize; R]) -> Self {
+        if shape.contains(&0) { Layout { shape, strides: [0; R] } } else { Layout::contiguous(shape) }
+    }
+
     /// Number of elements of memory from the first to the last one.
     fn reach(&self) -> Option<usize> {
         if self.shape.contains(&0) {
@@ -378,7 +383,7 @@ macro_rules! sources {
         impl<'a, T, const R: usize> From<Tile<$ty, R>> for TensorRef<'a, T, R> {
             fn from(tile: Tile<$ty, R>) -> Self {
                 let (memory, shape) = tile.into_parts();
-                TensorRef { memory: memory.into(), layout: Layout::contiguous(shape) }
+                TensorRef { memory: memory.into(), layout: Layout::dense(shape) }
             }
         }
     )* };
@@ -407,7 +412,7 @@ macro_rules! targets {
         impl<'a, T, const R: usize> From<Tile<$ty, R>> for TensorMut<'a, T, R> {
             fn from(tile: Tile<$ty, R>) -> Self {
                 let (memory, shape) = tile.into_parts();
-                TensorMut { memory: memory.into(), layout: Layout::contiguous(shape) }
+                TensorMut { memory: memory.into(), layout: Layout::dense(shape) }
             }
         }
     )* };
@@ -495,6 +500,7 @@ mod tests {
         assert_eq!(layout([1, 3, 1], [most, 2, most]).within(8).unwrap().strides, [3, 2, 1]);
         assert_eq!(layout([1, most, 3], [most, 0, 1]).within(8).unwrap().strides, [8, 0, 1]);
         assert_eq!(layout([2, 0, most], [most, most, most]).within(0).unwrap().strides, [0; 3]);
+        assert_eq!(Layout::dense([0, most, most]).strides, [0; 3]);
         assert!(layout([2, 3], [most, 1]).within(8).is_err());
     }
 

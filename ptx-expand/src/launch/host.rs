@@ -10,7 +10,7 @@ use super::function::written;
 use super::tile::dim;
 use crate::argument::{Argument, Passing};
 use crate::tokens::{contains_ident, source_text};
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{BinOp, Expr};
 
@@ -82,21 +82,9 @@ impl Launch<'_> {
     /// Returns an error with the values of what the condition names, if it does not hold.
     fn condition(&self, condition: &Expr) -> TokenStream {
         let (rt, kernel, text) = (self.rt(), self.reference(), source_text(condition));
-        let named = self.kernel.params.iter().filter(|p| contains_ident(condition.to_token_stream(), &p.name));
-        let values = named.filter_map(|p| {
-            let name = &p.name;
-            match p.passing() {
-                Passing::Read(_) | Passing::Write(_) => {
-                    let text = format!("{name}.len()");
-                    Some(quote!((#text, #name.len())))
-                }
-                Passing::Value(_) if p.is_integer() => {
-                    let text = name.to_string();
-                    Some(quote!((#text, #name)))
-                }
-                _ => None,
-            }
-        });
+        let mut places = Vec::new();
+        find_places(condition.to_token_stream(), &|name| self.is_value(name), &mut places);
+        let values = places.iter().map(|place| self.shown(place));
         let holds = self.host_expr(condition);
         quote! {
             #[allow(clippy::nonminimal_bool)]
@@ -108,6 +96,31 @@ impl Launch<'_> {
 }
 
 impl Launch<'_> {
+    /// Returns true for parameters, and for the dimensions of tiles.
+    fn is_value(&self, name: &Ident) -> bool {
+        self.kernel.params.iter().any(|p| p.name == *name) || self.dim_names().any(|dim| written(dim) == *name)
+    }
+
+    /// The text of a place, and its value as text: of memory the number of elements.
+    fn shown(&self, place: &[TokenTree]) -> TokenStream {
+        let (rt, place) = (self.rt(), place.iter().cloned().collect::<TokenStream>());
+        let name = place.to_string().replace(' ', "");
+        let argument = self.kernel.params.iter().find(|p| p.name == name);
+        match argument.map(|argument| (argument.passing(), argument.is_integer())) {
+            Some((Passing::Read(_) | Passing::Write(_), _)) => {
+                let text = format!("{name}.len()");
+                quote!((#text, #rt::ToString::to_string(&#place.len())))
+            }
+            Some((_, true)) => quote!((#name, #rt::ToString::to_string(&#place))),
+            None if self.is_dim(&name) => quote!((#name, #rt::ToString::to_string(&#place))),
+            _ => quote!((#name, {
+                #[allow(unused_imports)]
+                use #rt::Opaque as _;
+                #rt::Shown(&#place).shown()
+            })),
+        }
+    }
+
     fn shadow(&self, argument: &Argument) -> Option<TokenStream> {
         let (name, rt) = (&argument.name, self.rt());
         match argument.passing() {
@@ -221,3 +234,45 @@ fn operator(op: &BinOp) -> Option<(&'static str, &'static str)> {
 
 /// The methods of integers that may have no result.
 const PARTIAL: [&str; 3] = ["div_ceil", "next_multiple_of", "pow"];
+
+/// The places that tokens read: a name for which `is_value` is true, with the fields behind it. Each once, in order.
+fn find_places(tokens: TokenStream, is_value: &dyn Fn(&Ident) -> bool, places: &mut Vec<Vec<TokenTree>>) {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    let is_dot = |at: usize| matches!(trees.get(at), Some(TokenTree::Punct(dot)) if dot.as_char() == '.');
+    let mut at = 0;
+    while let Some(tree) = trees.get(at) {
+        let end = match tree {
+            TokenTree::Ident(name) if is_value(name) && (at == 0 || !is_dot(at - 1)) => place_end(&trees, at),
+            _ => at,
+        };
+        match tree {
+            TokenTree::Group(group) => find_places(group.stream(), is_value, places),
+            _ if end > at => {
+                let place = &trees[at..end];
+                let same = |known: &Vec<TokenTree>| {
+                    known.iter().map(ToString::to_string).eq(place.iter().map(ToString::to_string))
+                };
+                if !places.iter().any(same) {
+                    places.push(place.to_vec());
+                }
+            }
+            _ => {}
+        }
+        at = end.max(at + 1);
+    }
+}
+
+/// The end of a place: behind its last field. A method is no part of it.
+fn place_end(trees: &[TokenTree], start: usize) -> usize {
+    let mut end = start + 1;
+    while let [TokenTree::Punct(dot), field @ (TokenTree::Ident(_) | TokenTree::Literal(_)), rest @ ..] = &trees[end..]
+    {
+        let is_call = matches!(rest, [TokenTree::Group(_), ..])
+            || matches!(rest, [TokenTree::Punct(colon), ..] if colon.as_char() == ':');
+        if dot.as_char() != '.' || is_call && matches!(field, TokenTree::Ident(_)) {
+            break;
+        }
+        end += 2;
+    }
+    end
+}

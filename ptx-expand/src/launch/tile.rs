@@ -52,7 +52,7 @@ impl Launch<'_> {
     }
 
     /// Returns true if a name in a tile is bound at the launch; else it is a constant.
-    fn is_dim(&self, name: &str) -> bool {
+    pub fn is_dim(&self, name: &str) -> bool {
         self.dim_names().any(|dim| dim == name)
     }
 
@@ -94,11 +94,12 @@ impl Launch<'_> {
             let (element, length) = (absolute(&tile.element, self.root), map.length());
             let options = map.options.iter().map(|option| option.call(&rt));
             let (bound, shape, variable) = (argument.bound(), shape(argument), local(&map.name));
+            let (kernel, text) = (self.reference(), argument.name.to_string());
             Some(quote! {
                 let #variable = #rt::TensorMap::of_bound::<#element>(
                     &#bound, #stream, #length, &#shape
                 )#(#options)*;
-                let #variable = #rt::TensorMapBuilder::build(&#variable)?;
+                let #variable = #rt::build_map(&#variable, #kernel, #text)?;
             })
         });
         quote!(#(#each)*)

@@ -102,14 +102,14 @@ pub fn saxpy(
             return Err(rt::unmet(
                 &saxpy::KERNEL,
                 "x.len() >= n",
-                &[("x.len()", x.len()), ("y.len()", y.len()), ("n", n)],
+                &[("x.len()", x.len().to_string()), ("y.len()", y.len().to_string()), ("n", n.to_string())],
             ));
         }
         if !(y.len() >= n) {
             return Err(rt::unmet(
                 &saxpy::KERNEL,
                 "y.len() >= n",
-                &[("x.len()", x.len()), ("y.len()", y.len()), ("n", n)],
+                &[("x.len()", x.len().to_string()), ("y.len()", y.len().to_string()), ("n", n.to_string())],
             ));
         }
         rt::Config::grid(rt::defined(
@@ -291,7 +291,7 @@ pub fn scale(
     let __a_map = rt::TensorMap::of_bound::<f32>(&__a, __stream, rt::ReadSlice::len(&a), &__a_shape)
         .tile(&[64, 32])
         .swizzle(rt::Swizzle::B128);
-    let __a_map = rt::TensorMapBuilder::build(&__a_map)?;
+    let __a_map = rt::build_map(&__a_map, &scale::KERNEL, "a")?;
     // SAFETY: the arguments are those of the entry, by the same signature; the author vouches for the body.
     unsafe {
         rt::launch(

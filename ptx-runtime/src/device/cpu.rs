@@ -1,6 +1,7 @@
 //! The CPU device: memory and launches of the interpreter. Work runs while it is submitted.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::param::zeros;
 use ptx_interp::{Fault, FaultKind, Machine, Options, Program};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -65,7 +66,7 @@ impl CpuDevice {
 
     /// Copies bytes of its memory.
     pub(crate) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
-        let mut between = vec![0; bytes];
+        let mut between = host_zeros(bytes)?;
         self.read(from, &mut between)?;
         self.write(to, &between)
     }
@@ -111,7 +112,7 @@ impl CpuMemory {
     }
 
     pub(crate) fn clear(&self) -> Result<()> {
-        self.write(0, &vec![0; self.bytes])
+        self.write(0, &host_zeros(self.bytes)?)
     }
 }
 
@@ -119,6 +120,13 @@ impl Drop for CpuMemory {
     fn drop(&mut self) {
         self.device.machine().free(self.address);
     }
+}
+
+/// Zeroed bytes of the host for a copy.
+pub(crate) fn host_zeros(bytes: usize) -> Result<Vec<u8>> {
+    zeros(bytes).ok_or_else(|| {
+        Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes of host memory are needed for a copy"))
+    })
 }
 
 /// An error for a fault of the interpreter.

@@ -10,6 +10,7 @@ use crate::buffer::Bound;
 use crate::buffer::{Buffer, ViewMut};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
+use crate::param::zeros;
 use crate::stream::{AsStream, StreamKind, StreamRef};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ impl<T: Texel> TexelArray<T> {
         let on_cuda = array.is_some();
         let mut made = TexelArray { extent: extent.clone(), memory, array, texel: PhantomData };
         if on_cuda {
-            made.write_bytes(&vec![0; bytes])?;
+            made.write_bytes(&zeros(bytes).ok_or_else(too_large)?)?;
         }
         Ok(made)
     }
