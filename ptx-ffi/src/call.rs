@@ -3,6 +3,7 @@
 
 use crate::dtype::{DType, Dtype};
 use crate::error::{Exception, Raised};
+use crate::fork::Calling;
 use crate::function::{Default, Element, Function, Instance, Kind, Param};
 use crate::host::Copies;
 use crate::stream::with_stream;
@@ -187,6 +188,7 @@ pub(crate) fn run(
             }
         }
     };
+    let _calling = Calling::begin();
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(Raised::of_panic(&*panic)));
     result.map_err(|raised| raised.within(function.label))
 }

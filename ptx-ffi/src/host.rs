@@ -4,7 +4,7 @@
 
 use crate::function::Function;
 use crate::value::{Tensor, Value};
-use ptx_launch::{Buffer, Result, Stream};
+use ptx_launch::{Buffer, Error, ErrorKind, Result, Stream};
 
 /// Host memory begins at a multiple of this on the device if it does on the host, so that alignment is the same.
 const ALIGN: u64 = 256;
@@ -26,7 +26,7 @@ impl Copies {
         let mut copies = Vec::new();
         for (param, value) in function.params.iter().zip(values) {
             let (Some(kind), Value::Tensor(tensor)) = (param.tensor(), value) else { continue };
-            let copied = Copied::take(stream, tensor, kind.written)?;
+            let copied = Copied::take(stream, tensor, param.name, kind.written)?;
             tensor.address = copied.device.address() + copied.padding as u64;
             copies.push(copied);
         }
@@ -40,16 +40,21 @@ impl Copies {
 }
 
 impl Copied {
-    fn take(stream: &Stream, tensor: &Tensor, written: bool) -> Result<Copied> {
+    fn take(stream: &Stream, tensor: &Tensor, name: &str, written: bool) -> Result<Copied> {
         let (host, range) = (tensor.address, tensor.range());
         let padding = (host % ALIGN) as usize;
-        let mut bytes = vec![0; padding];
-        if !range.is_empty() {
-            let len = (range.end - range.start) as usize;
+        let len = range.end.saturating_sub(range.start) as usize;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(padding.saturating_add(len)).map_err(|_| no_memory(name, len))?;
+        bytes.resize(padding, 0);
+        if len > 0 {
             // SAFETY: the caller of the exported function passes memory that holds all elements of the tensor.
             bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(host as *const u8, len) });
         }
-        let device = stream.device().upload(&bytes)?;
+        let device = stream.device().upload(&bytes).map_err(|error| match error.kind() {
+            ErrorKind::OutOfMemory => no_memory(name, len),
+            _ => error,
+        })?;
         Ok(Copied { device, before: if written { bytes } else { Vec::new() }, padding, host })
     }
 
@@ -66,4 +71,13 @@ impl Copied {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn no_memory(name: &str, bytes: usize) -> Error {
+    Error::new(
+        ErrorKind::OutOfMemory,
+        format!("{name}: a copy of its {bytes} bytes does not fit the memory of the host"),
+    )
+    .help("the CPU device copies everything between the first and the last element: pass a contiguous array")
 }

@@ -97,6 +97,7 @@ mod call;
 mod describe;
 mod dtype;
 mod error;
+mod fork;
 mod function;
 mod host;
 #[doc(hidden)]

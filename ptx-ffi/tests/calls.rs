@@ -43,6 +43,13 @@ fn copy<T: KernelParam>(
     }
 }
 
+/// Does nothing with tensors whose extents have nothing in common.
+#[ptx_ffi::export(shapes(x = [n, 2], out = [m]))]
+fn ignore(_stream: &Stream, x: TensorRef<'_, f32, 2>, out: TensorMut<'_, f32, 1>) -> Result<()> {
+    let _ = (x, out);
+    Ok(())
+}
+
 #[test]
 fn a_kernel_is_called_by_both_conventions() {
     let (x, mut out) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
@@ -51,6 +58,57 @@ fn a_kernel_is_called_by_both_conventions() {
     let mut out = [0.0f32; 3];
     let result = call_xla(__ptx_ffi_add_one::XLA_CPU, &[Arg::read(&x, &[3])], &[Arg::write(&mut out, &[3])], &[]);
     assert_eq!((result, out), (None, [2.0, 3.0, 4.0]));
+}
+
+#[test]
+fn memory_that_does_not_suffice_is_an_error() {
+    let mut all = [0.0f32; 4];
+    let (out, x) = all.split_at_mut(2);
+    let huge = Arg::at(x.as_mut_ptr(), &[1 << 45, 2]);
+    let result = call_xla(__ptx_ffi_ignore::XLA_CPU, &[huge], &[Arg::write(out, &[2])], &[]);
+    let (_, message) = result.unwrap();
+    assert!(message.contains("ignore: x: a copy of its 281474976710656 bytes"), "{message}");
+}
+
+#[cfg(unix)]
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn alarm(seconds: u32) -> u32;
+    fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
+    fn _exit(code: i32) -> !;
+}
+
+/// A child has no thread that would release a lock: none may be taken while a process forks.
+#[cfg(unix)]
+#[test]
+fn a_process_is_forked_while_threads_call() {
+    let call = || {
+        let (x, mut out) = ([1.0f32; 96], [0.0f32; 96]);
+        let code = call_tvm(__ptx_ffi_add_one::TVM, &[Arg::read(&x, &[96]), Arg::write(&mut out, &[96])]);
+        code == 0 && out == [2.0; 96]
+    };
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| while !stop.load(std::sync::atomic::Ordering::Relaxed) && call() {});
+        }
+        let statuses: Vec<i32> = (0..30)
+            .map(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                let child = unsafe { fork() };
+                if child == 0 {
+                    unsafe { alarm(30) };
+                    let code = if call() { 0 } else { 1 };
+                    unsafe { _exit(code) }
+                }
+                let mut status = -1;
+                unsafe { waitpid(child, &raw mut status, 0) };
+                status
+            })
+            .collect();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(statuses, [0; 30]);
+    });
 }
 
 #[test]

@@ -268,6 +268,20 @@ def test_read_only_arrays_are_inputs(lib: Any) -> None:
     np.testing.assert_array_equal(lib.add_one(frozen[0]), x[0] + 1)
 
 
+@pytest.mark.parametrize(
+    "offsets, message",
+    [
+        ([0, 3, 2, 4], "offsets: 3 is followed by 2"),
+        ([0, 2, 3, 5], "offsets: 5 is behind the 4 rows of a"),
+        ([-1, 2, 3, 4], "offsets: -1 is negative"),
+    ],
+)
+def test_groups_share_no_rows(offsets: list[int], message: str) -> None:
+    a, b = np.zeros((4, 8), np.float32), np.zeros((3, 8, 8), np.float32)
+    with pytest.raises(ValueError, match=message):
+        ptx_kernels.grouped_matmul(a, b, np.array(offsets, np.int32))
+
+
 def test_an_array_that_is_not_exported_is_named() -> None:
     class Refusing:
         __module__ = "another"
@@ -282,55 +296,6 @@ def test_an_array_that_is_not_exported_is_named() -> None:
     out = np.empty((4, 8), np.float32)
     with pytest.raises(BufferError, match="rms_norm: x: no memory is given away"):
         ptx_kernels.rms_norm(Refusing(), out=out)
-
-
-def test_memory_that_does_not_suffice_is_an_error() -> None:
-    """With a limit on the process, in a process of its own: no call ends it."""
-    program = """
-import numpy as np, ptx_kernels, resource
-ptx_kernels.relu(np.ones((4, 8), np.float32))
-used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-x = np.zeros((1 << 20, 128), np.float32)
-for free in (x.nbytes // 2, x.nbytes + x.nbytes // 2):
-    resource.setrlimit(resource.RLIMIT_AS, (used + x.nbytes + free, resource.RLIM_INFINITY))
-    try:
-        ptx_kernels.relu(x[:, :8])
-        print("done")
-    except MemoryError as error:
-        print(error)
-resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-ptx_kernels.relu(x[:, :8])
-"""
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    assert "relu: x: a copy of its" in ran.stdout
-
-
-def test_a_process_is_forked_while_threads_call() -> None:
-    """A child of a process whose threads call the CPU device calls it, too."""
-    program = """
-import numpy as np, os, ptx_kernels, signal, sys, threading, time
-x = np.ones((64, 256), np.float32)
-expected = ptx_kernels.relu(x)
-stop = threading.Event()
-def work():
-    while not stop.is_set():
-        ptx_kernels.softmax(x)
-threads = [threading.Thread(target=work) for _ in range(4)]
-[thread.start() for thread in threads]
-for _ in range(20):
-    time.sleep(0.005)
-    child = os.fork()
-    if child == 0:
-        signal.alarm(60)
-        os._exit(0 if (ptx_kernels.relu(x) == expected).all() else 1)
-    if os.waitpid(child, 0)[1] != 0:
-        stop.set()
-        sys.exit("a child hung or failed")
-stop.set()
-"""
-    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=300)
-    assert ran.returncode == 0, ran.stderr
 
 
 @pytest.mark.parametrize(

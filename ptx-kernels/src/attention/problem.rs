@@ -400,5 +400,5 @@ pub(super) fn reach(shape: &[usize], strides: &[usize]) -> u64 {
 /// An error about a shape.
 #[cold]
 pub(super) fn refuse(found: String, possible: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Condition, format!("attention: {found}")).possible(possible)
+    Error::new(ErrorKind::Condition, found).possible(possible)
 }

@@ -309,9 +309,26 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, *, out_dtype: Any = None, out: 
     Returns:
         ``[m, n]``. Rows of no group have no defined value, or keep theirs in ``out``. Sums are float32. Differentiable in ``a`` and ``b``, for a
         bfloat16 result; the gradient of ``b`` is zero for groups without rows. A GPU needs compute capability 9.0.
+
+    Raises:
+        ValueError: ``offsets`` of NumPy decrease, or are outside of the rows of ``a``. On a GPU nothing reads them before the kernel: they must not
+            decrease there.
     """
+    _check_offsets(offsets, a)
     out = _result_of_type(a, (a.shape[0], b.shape[-1]), out_dtype, out)
     return call(_library.grouped_matmul, [a, b, _unsigned(offsets), out])
+
+
+def _check_offsets(offsets: Any, a: Any) -> None:
+    """Two groups have no row in common. Offsets on a GPU are not read."""
+    if type(offsets).__module__ != "numpy" or getattr(offsets, "ndim", 0) != 1 or offsets.dtype.kind not in "iu":
+        return
+    values = [0, *offsets.tolist(), a.shape[0]]
+    wrong = next((at for at, (low, high) in enumerate(zip(values, values[1:])) if low > high), None)
+    if wrong is not None:
+        low, high = values[wrong : wrong + 2]
+        place = "is negative" if wrong == 0 else f"is followed by {high}" if wrong + 2 < len(values) else f"is behind the {high} rows of a"
+        raise ValueError(f"grouped_matmul: offsets: {high if wrong == 0 else low} {place}; offsets must not decrease")
 
 
 Window = tuple[int | None, int | None] | None
