@@ -241,7 +241,7 @@ def test_a_rebuilt_library_runs_its_new_code(lib: Any, tmp_path: Any, in_place: 
     old = pathlib.Path(lib._path).read_bytes()
     new = old.replace(b"add.rn.f32 %value, %value, 1.0;", b"add.rn.f32 %value, %value, 2.0;")
     assert new != old, "the constant of add_one"
-    path, x = tmp_path / "libmine.so", np.arange(5, dtype=np.float32)
+    path, x = tmp_path / f"libmine_{in_place}.so", np.arange(5, dtype=np.float32)
     path.write_bytes(old)
     first = ptx_kernels.load(path)
     np.testing.assert_array_equal(first.add_one(x), x + 1)

@@ -76,7 +76,7 @@ class Library:
         # The name of its operators in PyTorch and JAX, the same in every process.
         self._name = name or _name_of(self._path)
         # The library of this package.
-        self.is_own = name is not None
+        self.is_own = name is not None and mapped is None
         _check_name(self._name, self._path)
         self._module: Any = None
         described = json.loads(describe().decode())
