@@ -45,7 +45,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { name, size, error, limit, figure, .. } = self;
         // A rate of the CPU device says nothing about a chip.
-        let figure = if self.device == Device::cpu().name() { blackwell::NO_FIGURE } else { figure };
+        let figure = if self.device == Device::cpu().name() { blackwell::NO_FIGURE } else { figure.as_str() };
         let verdict = if self.passed() { "ok" } else { "WRONG" };
         let time = format!("{:.1} µs", self.time.as_secs_f64() * 1e6);
         let error = match *limit {

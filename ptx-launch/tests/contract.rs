@@ -253,7 +253,7 @@ impl Silent {
 
 /// Conditions on everything that they can name.
 #[ptx_kernel(arch = "sm_80", params(Extents, Silent), block = 32, grid = 1, unsafe(requires(M % 4 == 0 && N < 8, extents.rows * 2 <= extents.columns, silent.scale > 0.5, silent.fits(x.len()), x.is_empty() || n.min(3) == 3)))]
-fn conditions(a: Tile<f32, (M, N)>, x: &[f32], extents: Extents, silent: Silent, n: i64) {}
+fn conditions(_a: Tile<f32, (M, N)>, x: &[f32], extents: Extents, silent: Silent, n: i64) {}
 
 #[test]
 fn a_condition_that_fails_shows_the_value_of_all_that_it_names() {
@@ -282,7 +282,7 @@ fn a_condition_that_fails_shows_the_value_of_all_that_it_names() {
 
 /// A tile that TMA moves.
 #[ptx_kernel(arch = "sm_90", block = 32, grid = 1, unsafe(requires(M > 0)))]
-fn mapped(#[tma(box = [4, 4])] a: Tile<f32, (M, N)>) {}
+fn mapped(#[tma(box = [4, 4])] _a: Tile<f32, (M, N)>) {}
 
 #[test]
 fn an_error_of_a_tensor_map_names_its_parameter() {
@@ -291,5 +291,5 @@ fn an_error_of_a_tensor_map_names_its_parameter() {
     mapped(&device, a.tile([4, 8]).unwrap()).unwrap();
     let error = mapped(&device, a.tile([4, 7]).unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TensorMap);
-    assert!(error.to_string().contains("`mapped` is launched with `a` as a tensor map with strides of"), "{error}");
+    assert!(error.to_string().contains("`mapped` is launched with `_a` as a tensor map with strides of"), "{error}");
 }
