@@ -23,8 +23,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let (tree, earlier) = source.parse();
     let (module, _) = lower(&tree, &Options::default());
     writeln!(out, "{}: {}", source.name, header(&tree))?;
-    let errors = check(tree, earlier, &Options::default()).1.iter().filter(|d| d.is_error()).count();
-    needs(&source, &module, errors, out)?;
+    let errors = check(tree.clone(), earlier, &Options::default()).1.iter().filter(|d| d.is_error()).count();
+    needs(&source, (&tree, &module), errors, out)?;
     let owned: HashSet<VarId> = module.functions.iter().flat_map(owned).collect();
     let common = (0u32..).map(VarId).zip(&module.variables).filter(|(id, _)| !owned.contains(id));
     let common: Vec<&Variable> = common.map(|(_, v)| v).collect();
@@ -56,11 +56,11 @@ fn arguments_of(tree: &Tree, name: &str) -> Option<String> {
 }
 
 /// The versions and targets that take the module.
-fn needs(source: &Source, module: &Module, errors: usize, out: &mut dyn Write) -> io::Result<()> {
+fn needs(source: &Source, (tree, module): (&Tree, &Module), errors: usize, out: &mut dyn Write) -> io::Result<()> {
     if errors > 0 {
         return line(out, "errors", &format!("{errors}: `ptx check` shows them"));
     }
-    line(out, "needs", &format!("PTX {} on {}", minimum_version(module), module.arch))?;
+    line(out, "needs", &format!("PTX {} on {}", minimum_version(tree, module), module.arch))?;
     let targets: Vec<String> = targets(source).iter().map(Arch::to_string).collect();
     line(out, "targets", &targets.join(" "))
 }

@@ -11,6 +11,7 @@ mod declarations;
 mod declarators;
 mod directives;
 mod edits;
+mod features;
 mod flow;
 mod graph;
 mod header;
@@ -68,6 +69,7 @@ fn error(code: &'static Code, span: Span, text: impl Into<String>, section: &'st
 const RULES: &[Rule] = &[
     header::check_header,
     directives::check_directives,
+    features::check_features,
     pragmas::check_pragmas,
     debug::check_debug,
     variables::check_variables,

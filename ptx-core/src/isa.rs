@@ -340,10 +340,10 @@ pub struct SpecialRegister {
     pub section: &'static str,
 }
 
-/// One `directive` line.
+/// One `directive` or `feature` line.
 #[derive(Debug)]
 pub struct DirectiveInfo {
-    /// With its dot.
+    /// A directive's has its dot.
     pub name: &'static str,
     /// Its allowed place: `module`, `function`, `entry`, `body`, `debug` …
     pub place: &'static str,
@@ -398,6 +398,8 @@ pub struct Table {
     pub specials: Map<&'static str, SpecialRegister>,
     /// By name, with the dot.
     pub directives: Map<&'static str, DirectiveInfo>,
+    /// What is no directive and no instruction, by the name of its `feature` line.
+    pub features: Map<&'static str, DirectiveInfo>,
     /// Every target, oldest first.
     pub targets: Vec<TargetInfo>,
     /// Modifiers that ptxas ignores.

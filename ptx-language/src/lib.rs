@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 mod address;
 mod cuda;
-mod layout;
 mod lower;
 mod methods;
 mod names;

@@ -2,11 +2,12 @@
 //! as arguments, and a constant may be a struct, so constants are here, too.
 
 mod constant;
+pub(crate) mod layout;
 mod space;
 
 pub(crate) use constant::Const;
 
-use crate::layout::{self, Layout};
+use layout::Layout;
 pub(crate) use space::{AddressTy, Space};
 
 use ptx_core::isa::{Class, Type};

@@ -1,6 +1,6 @@
 //! Directives are written as their lines of the table say: numbers, strings and names, each in its place.
 //!
-//! What the numbers and names mean is asked elsewhere.
+//! What the numbers and names mean is checked elsewhere, and so is their existence for the target and version (`features`).
 
 use crate::diag::{Diagnostic, codes};
 use crate::hash::Map;
@@ -41,18 +41,15 @@ static FORMS: LazyLock<Map<&'static str, Vec<Part>>> = LazyLock::new(|| {
     table().directives.values().map(form).collect()
 });
 
-pub(super) fn check_directives(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_directives(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
     for stmt in &tree.stmts {
         match &stmt.kind {
             StmtKind::Directive(d) => {
                 let closed = tree.source.bytes(stmt.head.end - 1) == b";";
                 let end = stmt.head.end - u32::from(closed);
                 written(tree, d.name, &(d.name + 1..end), closed, out);
-                gate(tree, d.name, module, out);
             }
-            StmtKind::Var(var) => var.linkage.into_iter().for_each(|word| gate(tree, word, module, out)),
             StmtKind::Func(func) => {
-                func.linkage.into_iter().for_each(|word| gate(tree, word, module, out));
                 func.directives.iter().for_each(|d| written(tree, d.name, &arguments(tree, d), false, out));
             }
             StmtKind::Prototype(prototype) => {
@@ -61,15 +58,6 @@ pub(super) fn check_directives(tree: &Tree, module: &Module, out: &mut Vec<Diagn
             _ => {}
         }
     }
-}
-
-/// Checks that target and version have the directive.
-fn gate(tree: &Tree, name: TokenId, module: &Module, out: &mut Vec<Diagnostic>) {
-    let (text, span) = (tree.source.text(name), tree.source.span(name));
-    let Some(info) = table().directives.get(text).filter(|i| !i.gate.admits(module.arch, module.version)) else {
-        return;
-    };
-    out.push(crate::lower::gate(span, text, &info.gate, module.arch, module.version).section(info.section));
 }
 
 /// The tokens behind a directive's name.

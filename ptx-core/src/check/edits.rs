@@ -11,7 +11,7 @@ impl Checked {
     /// # Errors
     /// [`EditError::TooLong`].
     pub fn with_minimum_version(mut self) -> Result<Checked, EditError> {
-        self.module.version = minimum_version(&self.module);
+        self.module.version = minimum_version(&self.tree, &self.module);
         self.tree.set_directive(".version", &self.module.version.to_string())?;
         Ok(self)
     }

@@ -20,7 +20,6 @@ pub(super) fn check_limits(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>)
         for limit in &function.limits {
             place(function, limit, out);
             numbers(limit, out);
-            gate(limit, module, out);
             needs(function, limit, out);
         }
         for (a, b) in EXCLUSIVE {
@@ -63,20 +62,5 @@ fn numbers(limit: &Limit, out: &mut Vec<Diagnostic>) {
     if POSITIVE.contains(&limit.name.as_str()) && limit.values.contains(&0) {
         let text = format!("the numbers of `.{}` are greater than zero", limit.name);
         out.push(Diagnostic::error(&codes::P0609, limit.span, text).section("11.4"));
-    }
-}
-
-fn gate(limit: &Limit, module: &Module, out: &mut Vec<Diagnostic>) {
-    let Some(info) = table().directives.get(format!(".{}", limit.name).as_str()) else {
-        if !out.iter().any(|d| d.span == limit.span) {
-            let text = format!("there is no directive `.{}`", limit.name);
-            out.push(Diagnostic::error(&codes::P0616, limit.span, text));
-        }
-        return;
-    };
-    if !info.gate.admits(module.arch, module.version) {
-        let what = format!(".{}", limit.name);
-        let d = crate::lower::gate(limit.span, &what, &info.gate, module.arch, module.version);
-        out.push(d.section(info.section));
     }
 }

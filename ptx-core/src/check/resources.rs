@@ -41,10 +41,14 @@ fn shared(function: &Function, total: u64, module: &Module, out: &mut Vec<Diagno
     }
 }
 
-/// 4,352 bytes; 32,764 from PTX 8.1 on sm_70.
+/// 256 bytes before PTX 1.5, then 4,352; 32,764 from PTX 8.1 on sm_70.
 fn parameters(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
-    let large = module.arch.provides(Arch::base(70)) && module.version >= Version { major: 8, minor: 1 };
-    let most = if large { 32764 } else { 4352 };
+    let since = |major, minor| module.version >= Version { major, minor };
+    let most = match () {
+        () if module.arch.provides(Arch::base(70)) && since(8, 1) => 32764,
+        () if since(1, 5) => 4352,
+        () => 256,
+    };
     let mut bytes = 0u64;
     for param in &function.params {
         let Param::Var(id) = param else { continue };

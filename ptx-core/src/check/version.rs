@@ -1,16 +1,21 @@
 //! The lowest PTX version that a module needs, so that older drivers load it.
 
+use super::features;
 use crate::ir::{Inst, Module};
 use crate::isa::find::Form;
 use crate::isa::{Gate, Version, table};
 use crate::lower::rule::Case;
+use crate::syntax::Tree;
 
-/// The lowest version with which the module's target and every instruction exist.
-pub fn minimum_version(module: &Module) -> Version {
+/// The lowest version with which the module's target, and every instruction, directive and feature of it exist.
+pub fn minimum_version(tree: &Tree, module: &Module) -> Version {
     let arch = module.arch;
     let target = table().target(arch).map_or(module.version, |t| t.since);
     let insts = module.functions.iter().flat_map(|f| &f.insts);
-    insts.map(|inst| of_instruction(inst, module)).fold(target, Version::max)
+    insts
+        .map(|inst| of_instruction(inst, module))
+        .fold(target, Version::max)
+        .max(features::lowest_version(tree, module))
 }
 
 fn of_instruction(inst: &Inst, module: &Module) -> Version {

@@ -64,6 +64,7 @@ pub(crate) fn table() -> Table {
         type_names: Map::default(),
         specials: Map::default(),
         directives: Map::default(),
+        features: Map::default(),
         targets: Vec::new(),
         idle: Vec::new(),
     };

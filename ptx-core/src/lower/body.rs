@@ -241,8 +241,7 @@ impl<'t> Body<'_, 't> {
     pub(super) fn registers(&mut self, var: &'t syntax::Var) {
         let Some((ty, vector)) = variable::register_type(self.cx, var) else { return };
         let span = self.cx.tree.source.span(var.ty.unwrap_or(var.space));
-        let (arch, version) = (self.cx.module.arch, self.cx.module.version);
-        self.cx.diagnostics.extend(report::register_shape(ty, vector, (arch, version), span));
+        self.cx.diagnostics.extend(report::register_shape(ty, vector, span));
         for name in self.cx.tree.names(var) {
             self.cx.diagnostics.extend(report::no_register(self.cx.tree, name));
             self.cx.reserved(name.name);

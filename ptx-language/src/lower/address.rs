@@ -3,10 +3,10 @@
 
 use super::Lowerer;
 use crate::address::{Address, Base, Pitch};
-use crate::layout;
 use crate::operators::{self, Op};
 use crate::scope::Binding;
 use crate::tree::{BinaryOp, Expr, GenericArg, Ident, Path};
+use crate::types::layout;
 use crate::types::{self, AddressTy, Const, Space, Ty};
 use crate::value::{Reg, Value};
 use ptx_core::diag::{Diagnostic, codes, plural};

@@ -2,9 +2,9 @@
 
 use super::{Lowerer, Pieces};
 use crate::address::{Address, Pitch};
-use crate::layout::Layout;
 use crate::scope::{Access, Binding};
 use crate::tree::{self, Expr, ExprKind, GenericArg, Pointer, TypeKind};
+use crate::types::layout::Layout;
 use crate::types::{self, AddressTy, Const, Space, StructTy, Ty};
 use crate::value::{Reg, Value};
 use crate::{EntryParam, cuda};

@@ -36,6 +36,7 @@ pub(super) fn keyword(table: &mut Table, text: &'static str) -> bool {
         "type" => type_line(table, &columns),
         "sreg" => sreg_line(table, &columns),
         "directive" => directive_line(table, &columns),
+        "feature" => feature_line(table, &columns),
         "target" => target_line(table, &columns),
         "idle" => idle_line(table, &columns),
         _ => return false,
@@ -131,6 +132,14 @@ fn directive_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
     let section = table.index.section();
     let info = DirectiveInfo { name, place: place.trim(), text: columns.get(1)?, gate, section };
     table.directives.insert(name, info);
+    Some(())
+}
+
+fn feature_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
+    let [name, text, since, targets] = *columns else { return None };
+    let gate = Gate::read(since, targets)?;
+    let section = table.index.section();
+    table.features.insert(name, DirectiveInfo { name, place: "", text, gate, section });
     Some(())
 }
 

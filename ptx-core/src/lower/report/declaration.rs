@@ -1,9 +1,8 @@
 //! Directives and declarations: their place, space, type, shape and initial value.
 
-use super::gate;
 use crate::diag::near::nearest;
 use crate::diag::{Diagnostic, codes};
-use crate::isa::{Arch, Class, Type, Version, table};
+use crate::isa::{Class, Type, table};
 use crate::span::Span;
 use crate::syntax::{Declarator, Tree, Var};
 
@@ -74,11 +73,7 @@ pub(in crate::lower) fn not_a_register_type(ty: Type, span: Span) -> Diagnostic 
 }
 
 /// Shapes that no register can have, whatever its name.
-pub(in crate::lower) fn register_shape(ty: Type, vector: u32, on: (Arch, Version), span: Span) -> Option<Diagnostic> {
-    let closed = ty.info().gate.as_ref().filter(|g| !g.admits(on.0, on.1));
-    if let Some(closed) = closed {
-        return Some(gate(span, &format!(".{}", ty.name()), closed, on.0, on.1));
-    }
+pub(in crate::lower) fn register_shape(ty: Type, vector: u32, span: Span) -> Option<Diagnostic> {
     if vector > 1 && ty.class() == Class::Pred {
         return Some(Diagnostic::error(&codes::P0608, span, "a predicate register is no vector").section("5.4.2"));
     }

@@ -1,11 +1,11 @@
 //! Functions and methods of constants: `min`, `div_ceil`, `size_of`, and helpers whose body is a constant expression.
 
 use super::{Evaluated, Fail, Lowerer, not_constant, path_text};
-use crate::layout;
 use crate::lower::call::{Callee, Given};
 use crate::scope::{Access, Binding};
 use crate::tree::{self, BinaryOp, Expr, ExprKind, GenericArg, Ident, Path};
 use crate::types::Const;
+use crate::types::layout;
 use crate::value::Value;
 use crate::{rounding, types};
 use ptx_core::diag::codes;

@@ -1,6 +1,6 @@
 //! The layout of `#[repr(C)]` structs: what the host asserts, and where a kernel finds the fields.
 
-use super::types::Ty;
+use super::Ty;
 
 /// Layout of a struct.
 #[derive(Clone, Debug, Default, PartialEq)]

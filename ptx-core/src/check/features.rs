@@ -1,0 +1,165 @@
+//! The gates of everything that is no instruction: directives, and features without a directive of their own, such as operators in initial values
+//! and labels in sections. Their rows are the `directive` and `feature` lines of the table.
+
+use crate::diag::Diagnostic;
+use crate::ir::{Module, Symbol, Variable};
+use crate::isa::{DirectiveInfo, Gate, Version, table};
+use crate::span::Span;
+use crate::syntax::{Directive, ExprId, ExprKind, Func, StmtKind, Tree, Var};
+use crate::token::TokenId;
+
+pub(super) fn check_features(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    for (span, used) in used(tree, module) {
+        if !used.gate.admits(module.arch, module.version) {
+            // A feature has no name in PTX; its line says what it is.
+            let what = if used.name.starts_with('.') { used.name } else { used.text };
+            let gate = crate::lower::gate(span, what, &used.gate, module.arch, module.version);
+            out.push(gate.section(used.section));
+        }
+    }
+}
+
+/// The lowest version that has all directives and features of a module on its target.
+pub(super) fn lowest_version(tree: &Tree, module: &Module) -> Version {
+    let since = |gate: &Gate| gate.since(module.arch).unwrap_or(module.version);
+    let types = module.variables.iter().filter_map(|variable| variable.ty.info().gate.as_ref());
+    let used = used(tree, module);
+    let gates = used.iter().map(|(_, used)| &used.gate).chain(types);
+    gates.map(since).fold(Version { major: 1, minor: 0 }, Version::max)
+}
+
+/// Every use of a directive or feature.
+fn used(tree: &Tree, module: &Module) -> Vec<(Span, &'static DirectiveInfo)> {
+    let mut uses = Uses { tree, found: Vec::new() };
+    for stmt in &tree.stmts {
+        match &stmt.kind {
+            StmtKind::Directive(directive) => uses.directive(directive),
+            StmtKind::Var(var) => uses.variable(var),
+            StmtKind::Func(func) => uses.function(func),
+            StmtKind::Prototype(prototype) => {
+                uses.feature("callprototype", tree.span(&stmt.head));
+                prototype.directives.iter().for_each(|directive| uses.directive(directive));
+            }
+            StmtKind::Section(name) => {
+                uses.feature("section", tree.source.span(*name));
+                stmt.children().iter().for_each(|line| uses.section_line(&tree.stmt(*line).kind));
+            }
+            _ => {}
+        }
+    }
+    module.variables.iter().for_each(|variable| uses.initial_value(variable, module));
+    uses.found
+}
+
+struct Uses<'a> {
+    tree: &'a Tree,
+    found: Vec<(Span, &'static DirectiveInfo)>,
+}
+
+impl Uses<'_> {
+    fn feature(&mut self, name: &'static str, span: Span) {
+        self.found.extend(table().features.get(name).map(|feature| (span, feature)));
+    }
+
+    /// A word with a dot, if it is a directive.
+    fn word(&mut self, word: TokenId) {
+        let found = table().directives.get(self.tree.source.text(word));
+        self.found.extend(found.map(|directive| (self.tree.source.span(word), directive)));
+    }
+
+    fn directive(&mut self, directive: &Directive) {
+        self.word(directive.name);
+        let (tree, arguments) = (self.tree, self.tree.list(&directive.args));
+        match tree.source.text(directive.name) {
+            ".file" if arguments.len() > 2 => {
+                self.feature("file time and size", tree.span(&tree.expr(arguments[2]).tokens));
+            }
+            ".pragma" => arguments.iter().for_each(|id| self.pragma(*id)),
+            _ => {}
+        }
+    }
+
+    /// The first word of a pragma that ptxas knows.
+    fn pragma(&mut self, id: ExprId) {
+        let tokens = &self.tree.expr(id).tokens;
+        let text = self.tree.compact(tokens);
+        let words = text.trim_matches('"');
+        let known = table()
+            .features
+            .iter()
+            .find(|(name, _)| name.strip_prefix("pragma ").is_some_and(|p| words.starts_with(p)));
+        self.found.extend(known.map(|(_, feature)| (self.tree.span(tokens), feature)));
+    }
+
+    fn variable(&mut self, var: &Var) {
+        var.linkage.into_iter().for_each(|word| self.word(word));
+        self.tree.attributes(var).iter().for_each(|attribute| self.word(attribute.name));
+        let Some(ty) = var.ty else { return };
+        if matches!(self.tree.source.text(ty), ".texref" | ".samplerref" | ".surfref") {
+            self.feature("opaque type", self.tree.source.span(ty));
+        }
+    }
+
+    fn function(&mut self, func: &Func) {
+        let tree = self.tree;
+        func.linkage.into_iter().for_each(|word| self.word(word));
+        func.attributes.iter().chain(&func.directives).for_each(|directive| self.directive(directive));
+        let is_entry = tree.source.text(func.keyword) == ".entry";
+        if is_entry && !func.has_body {
+            self.feature("entry declaration", tree.source.span(func.keyword));
+        }
+        for var in func.params.iter().chain(&func.returns) {
+            self.variable(var);
+            let space = tree.source.span(var.space);
+            let is_param = tree.source.text(var.space) == ".param";
+            if is_param {
+                self.feature(if is_entry { "entry parameter" } else { "function parameter in .param" }, space);
+            }
+            let is_open = |name: &crate::syntax::Declarator| {
+                tree.list(&name.dims)
+                    .iter()
+                    .any(|dim| matches!(&tree.expr(*dim).kind, ExprKind::Brackets(inner) if inner.is_empty()))
+            };
+            if is_param && !is_entry && tree.names(var).iter().any(is_open) {
+                self.feature("parameter without size", space);
+            }
+        }
+    }
+
+    fn section_line(&mut self, line: &StmtKind) {
+        let tree = self.tree;
+        match line {
+            StmtKind::Label(name) => self.feature("section label", tree.span(name)),
+            StmtKind::Data(data) => {
+                for id in tree.list(&data.args) {
+                    let expr = tree.expr(*id);
+                    let feature = match expr.kind {
+                        ExprKind::Unary(b'-', _) => "section negative number",
+                        ExprKind::Binary([b'-', 0], ..) => "section label difference",
+                        ExprKind::Binary([b'+', 0], ..) => "section name and offset",
+                        _ => continue,
+                    };
+                    self.feature(feature, tree.span(&expr.tokens));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn initial_value(&mut self, variable: &Variable, module: &Module) {
+        for address in variable.init.iter().flat_map(|init| &init.relocations) {
+            let kind = match address.of {
+                Symbol::Var(_) => "address as initial value",
+                Symbol::Func(f) if module.functions.get(f.index()).is_some_and(|f| f.entry) => "entry as initial value",
+                Symbol::Func(_) => "function as initial value",
+            };
+            self.feature(kind, variable.span);
+            if address.generic {
+                self.feature("generic()", variable.span);
+            }
+            if address.mask.is_some() {
+                self.feature("mask()", variable.span);
+            }
+        }
+    }
+}
