@@ -346,7 +346,8 @@ fn labels_take_linear_time() {
 #[test]
 fn shared_calls_take_linear_time() {
     let entries = |n: usize| repeat(n, |at| format!(".visible .entry k{at}() {{ call.uni f{}; ret; }}\n", n - at % 8));
-    let calls: [(&str, fn(usize) -> String); 3] = [
+    type Call = fn(usize) -> String;
+    let calls: [(&str, Call); 3] = [
         ("chain", |at| format!("call.uni f{at};")),
         ("twice", |at| format!("call.uni f{at}; call.uni f{at};")),
         ("round", |at| format!("call.uni f{at}; call.uni f{};", at + 1)),

@@ -90,7 +90,11 @@ fn a_process_is_forked_while_threads_call() {
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..3 {
-            scope.spawn(|| while !stop.load(std::sync::atomic::Ordering::Relaxed) && call() {});
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) && call() {
+                    std::hint::spin_loop();
+                }
+            });
         }
         let statuses: Vec<i32> = (0..30)
             .map(|_| {

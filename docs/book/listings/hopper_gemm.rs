@@ -97,7 +97,7 @@ pub mod kernels {
     // ANCHOR_END: consumer
 
     // ANCHOR: kernel
-    #[ptx_kernel(block = 384, grid = (N.div_ceil(BLOCK_N), M.div_ceil(BLOCK_M)), unsafe(requires()))]
+    #[ptx_kernel(block = 384, min_blocks = 1, grid = (N.div_ceil(BLOCK_N), M.div_ceil(BLOCK_M)), unsafe(requires()))]
     pub fn gemm(
         #[tma(box = [BLOCK_M, BLOCK_K], swizzle = 128)] a: Tile<bf16, (M, K)>,
         #[tma(box = [BLOCK_N, BLOCK_K], swizzle = 128)] b: Tile<bf16, (N, K)>,

@@ -21,7 +21,7 @@ pub mod gemm {
         }
     }
 
-    #[ptx_kernel(block = 384, cluster = 2, shared = 196608, instances = [(3), (4)])]
+    #[ptx_kernel(block = 384, min_blocks = 1, cluster = 2, shared = 196608, instances = [(3), (4)])]
     pub fn bf16<const STAGES: u32>(a: TensorMap, b: TensorMap, c: TensorMap, tiles: &[u32], k_blocks: u32) {
         #[shared(dynamic, align = 1024)]
         let smem: [u8];

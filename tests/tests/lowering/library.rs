@@ -1,7 +1,7 @@
 //! Helpers of the library, so that changes of their text are seen; that none is left out is `prelude/every.rs`' matter.
 use ptx_launch::prelude::*;
 
-#[ptx_kernel(arch = "sm_90a", block = 256, cluster = 2)]
+#[ptx_kernel(arch = "sm_90a", block = 256, min_blocks = 1, cluster = 2)]
 pub fn library(map: TensorMap, x: &[f32], n: u32, v: f32, m: u16) {
     #[shared(align = 1024)]
     let tile: [u8; 8192];
