@@ -33,12 +33,22 @@ fn used(tree: &Tree, module: &Module) -> Vec<(Span, &'static DirectiveInfo)> {
     let mut uses = Uses { tree, found: Vec::new() };
     for stmt in &tree.stmts {
         match &stmt.kind {
-            StmtKind::Directive(directive) => uses.directive(directive),
-            StmtKind::Var(var) => uses.variable(var),
+            StmtKind::Directive(directive) => {
+                uses.directive(directive);
+                uses.inlined_code(directive, module.version);
+            }
+            StmtKind::Var(var) => {
+                uses.variable(var);
+                // Until PTX 1.3, the parameters of an entry stand in its body.
+                if tree.source.bytes(var.space) == b".param" && module.version >= (Version { major: 1, minor: 4 }) {
+                    uses.feature("parameter in a body", tree.source.span(var.space));
+                }
+            }
             StmtKind::Func(func) => uses.function(func),
             StmtKind::Prototype(prototype) => {
                 uses.feature("callprototype", tree.span(&stmt.head));
                 prototype.directives.iter().for_each(|directive| uses.directive(directive));
+                prototype.params.iter().for_each(|var| uses.size(var));
             }
             StmtKind::Section(name) => {
                 uses.feature("section", tree.source.span(*name));
@@ -74,8 +84,23 @@ impl Uses<'_> {
             ".file" if arguments.len() > 2 => {
                 self.feature("file time and size", tree.span(&tree.expr(arguments[2]).tokens));
             }
+            ".target" => {
+                let is_option = |id: &&ExprId| tree.compact(&tree.expr(**id).tokens) == "texmode_independent";
+                let option = arguments.iter().find(is_option);
+                option
+                    .into_iter()
+                    .for_each(|id| self.feature("texmode_independent", tree.span(&tree.expr(*id).tokens)));
+            }
             ".pragma" => arguments.iter().for_each(|id| self.pragma(*id)),
             _ => {}
+        }
+    }
+
+    /// `function_name` and `inlined_at` of a `.loc`, in versions where ptxas reads them.
+    fn inlined_code(&mut self, directive: &Directive, version: Version) {
+        let place = self.tree.list(&directive.args).get(3);
+        if let Some(place) = place.filter(|_| version.major >= 4 && self.tree.source.bytes(directive.name) == b".loc") {
+            self.feature("inlined code", self.tree.span(&self.tree.expr(*place).tokens));
         }
     }
 
@@ -115,14 +140,19 @@ impl Uses<'_> {
             if is_param {
                 self.feature(if is_entry { "entry parameter" } else { "function parameter in .param" }, space);
             }
-            let is_open = |name: &crate::syntax::Declarator| {
-                tree.list(&name.dims)
-                    .iter()
-                    .any(|dim| matches!(&tree.expr(*dim).kind, ExprKind::Brackets(inner) if inner.is_empty()))
-            };
-            if is_param && !is_entry && tree.names(var).iter().any(is_open) {
-                self.feature("parameter without size", space);
+            if !is_entry {
+                self.size(var);
             }
+        }
+    }
+
+    /// `.param .b8 x[]` of a function.
+    fn size(&mut self, var: &Var) {
+        let tree = self.tree;
+        let is_open = |id: &ExprId| matches!(&tree.expr(*id).kind, ExprKind::Brackets(inner) if inner.is_empty());
+        let is_param = tree.source.text(var.space) == ".param";
+        if is_param && tree.names(var).iter().any(|name| tree.list(&name.dims).iter().any(is_open)) {
+            self.feature("parameter without size", tree.source.span(var.space));
         }
     }
 
