@@ -3,33 +3,36 @@
 
 use crate::diag::Diagnostic;
 use crate::ir::{Module, Symbol, Variable};
-use crate::isa::{DirectiveInfo, Gate, Version, table};
+use crate::isa::{DirectiveInfo, Gate, Type, Version, table};
 use crate::span::Span;
 use crate::syntax::{Directive, ExprId, ExprKind, Func, StmtKind, Tree, Var};
 use crate::token::TokenId;
 
+/// Something that begins with a version and a target.
+struct Use {
+    span: Span,
+    /// Its name in PTX, or words for what has none.
+    what: String,
+    gate: &'static Gate,
+    section: &'static str,
+}
+
 pub(super) fn check_features(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
-    for (span, used) in used(tree, module) {
-        if !used.gate.admits(module.arch, module.version) {
-            // A feature has no name in PTX; its line says what it is.
-            let what = if used.name.starts_with('.') { used.name } else { used.text };
-            let gate = crate::lower::gate(span, what, &used.gate, module.arch, module.version);
-            out.push(gate.section(used.section));
+    for Use { span, what, gate, section } in used(tree, module) {
+        if !gate.admits(module.arch, module.version) {
+            out.push(crate::lower::gate(span, &what, gate, module.arch, module.version).section(section));
         }
     }
 }
 
-/// The lowest version that has all directives and features of a module on its target.
+/// The lowest version that has all directives, features and types of a module on its target.
 pub(super) fn lowest_version(tree: &Tree, module: &Module) -> Version {
-    let since = |gate: &Gate| gate.since(module.arch).unwrap_or(module.version);
-    let types = module.variables.iter().filter_map(|variable| variable.ty.info().gate.as_ref());
-    let used = used(tree, module);
-    let gates = used.iter().map(|(_, used)| &used.gate).chain(types);
-    gates.map(since).fold(Version { major: 1, minor: 0 }, Version::max)
+    let since = |used: Use| used.gate.since(module.arch).unwrap_or(module.version);
+    used(tree, module).into_iter().map(since).fold(Version { major: 1, minor: 0 }, Version::max)
 }
 
-/// Every use of a directive or feature.
-fn used(tree: &Tree, module: &Module) -> Vec<(Span, &'static DirectiveInfo)> {
+/// Every use of a directive, a feature or a type.
+fn used(tree: &Tree, module: &Module) -> Vec<Use> {
     let mut uses = Uses { tree, found: Vec::new() };
     for stmt in &tree.stmts {
         match &stmt.kind {
@@ -63,18 +66,23 @@ fn used(tree: &Tree, module: &Module) -> Vec<(Span, &'static DirectiveInfo)> {
 
 struct Uses<'a> {
     tree: &'a Tree,
-    found: Vec<(Span, &'static DirectiveInfo)>,
+    found: Vec<Use>,
 }
 
 impl Uses<'_> {
     fn feature(&mut self, name: &'static str, span: Span) {
-        self.found.extend(table().features.get(name).map(|feature| (span, feature)));
+        self.add(table().features.get(name), span);
+    }
+
+    fn add(&mut self, line: Option<&'static DirectiveInfo>, span: Span) {
+        let Some(DirectiveInfo { name, text, gate, section, .. }) = line else { return };
+        let what = if name.starts_with('.') { name } else { text };
+        self.found.push(Use { span, what: (*what).to_owned(), gate, section });
     }
 
     /// A word with a dot, if it is a directive.
     fn word(&mut self, word: TokenId) {
-        let found = table().directives.get(self.tree.source.text(word));
-        self.found.extend(found.map(|directive| (self.tree.source.span(word), directive)));
+        self.add(table().directives.get(self.tree.source.text(word)), self.tree.source.span(word));
     }
 
     fn directive(&mut self, directive: &Directive) {
@@ -113,16 +121,20 @@ impl Uses<'_> {
             .features
             .iter()
             .find(|(name, _)| name.strip_prefix("pragma ").is_some_and(|p| words.starts_with(p)));
-        self.found.extend(known.map(|(_, feature)| (self.tree.span(tokens), feature)));
+        self.add(known.map(|(_, feature)| feature), self.tree.span(tokens));
     }
 
     fn variable(&mut self, var: &Var) {
         var.linkage.into_iter().for_each(|word| self.word(word));
         self.tree.attributes(var).iter().for_each(|attribute| self.word(attribute.name));
         let Some(ty) = var.ty else { return };
-        if matches!(self.tree.source.text(ty), ".texref" | ".samplerref" | ".surfref") {
-            self.feature("opaque type", self.tree.source.span(ty));
+        let (text, span) = (self.tree.source.text(ty), self.tree.source.span(ty));
+        if matches!(text, ".texref" | ".samplerref" | ".surfref") {
+            self.feature("opaque type", span);
         }
+        // Prototypes may name types that do not exist yet.
+        let gate = Type::find(text.trim_start_matches('.')).and_then(|ty| ty.info().gate.as_ref());
+        self.found.extend(gate.map(|gate| Use { span, what: text.to_owned(), gate, section: "5.2.1" }));
     }
 
     fn function(&mut self, func: &Func) {

@@ -110,11 +110,6 @@ pub(super) fn register_type(cx: &mut Context<'_>, var: &Var) -> Option<(Type, u3
         cx.diagnostics.push(report::unknown_type(text, tree.source.span(token)));
         return None;
     };
-    let (arch, version) = (cx.module.arch, cx.module.version);
-    if let Some(closed) = ty.info().gate.as_ref().filter(|gate| !gate.admits(arch, version)) {
-        let what = format!(".{}", ty.name());
-        cx.diagnostics.push(report::gate(tree.source.span(token), &what, closed, arch, version));
-    }
     let register = tree.source.text(var.space) == ".reg";
     if !ty.info().declares && (register || ty.class() != Class::Opaque) {
         cx.diagnostics.push(report::not_a_register_type(ty, tree.source.span(token)));
