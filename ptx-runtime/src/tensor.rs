@@ -69,6 +69,9 @@ pub enum Target<'a, T> {
     CudaView(CudaViewMut<'a, T>),
 }
 
+/// No memory has more elements.
+const MOST_ELEMENTS: usize = 1 << 48;
+
 impl<const R: usize> Layout<R> {
     /// Rows without gaps.
     fn contiguous(shape: [usize; R]) -> Self {
@@ -79,9 +82,11 @@ impl<const R: usize> Layout<R> {
         Layout { shape, strides }
     }
 
-    /// Rows without gaps, of a shape that lies in memory: without elements, any extents do, and no stride means anything.
+    /// Rows without gaps. A tensor without elements may have any extents: no stride is longer than a memory, so that it can be multiplied by the size of
+    /// an element.
     fn dense(shape: [usize; R]) -> Self {
-        if shape.contains(&0) { Layout { shape, strides: [0; R] } } else { Layout::contiguous(shape) }
+        let Layout { shape, strides } = Layout::contiguous(shape);
+        Layout { shape, strides: strides.map(|stride| stride.min(MOST_ELEMENTS)) }
     }
 
     /// Number of elements of memory from the first to the last one.
@@ -100,9 +105,9 @@ impl<const R: usize> Layout<R> {
     /// [`ErrorKind::Condition`] if an element lies behind the end of the memory.
     fn within(self, len: usize) -> Result<Self> {
         self.check_reach(len)?;
-        let (dense, is_empty) = (Layout::contiguous(self.shape), self.shape.contains(&0));
+        let (dense, is_empty) = (Layout::dense(self.shape), self.shape.contains(&0));
         let strides = std::array::from_fn(|at| match self.shape[at] {
-            _ if is_empty => 0,
+            _ if is_empty => dense.strides[at],
             1 => dense.strides[at].min(len),
             _ => self.strides[at],
         });
@@ -499,8 +504,12 @@ mod tests {
         let most = usize::MAX;
         assert_eq!(layout([1, 3, 1], [most, 2, most]).within(8).unwrap().strides, [3, 2, 1]);
         assert_eq!(layout([1, most, 3], [most, 0, 1]).within(8).unwrap().strides, [8, 0, 1]);
-        assert_eq!(layout([2, 0, most], [most, most, most]).within(0).unwrap().strides, [0; 3]);
-        assert_eq!(Layout::dense([0, most, most]).strides, [0; 3]);
+        assert_eq!(
+            layout([2, 0, most], [most, most, most]).within(0).unwrap().strides,
+            [MOST_ELEMENTS, MOST_ELEMENTS, 1]
+        );
+        assert_eq!(layout([2, 0, 64], [0, 0, 1]).within(0).unwrap().strides, [64, 64, 1]);
+        assert_eq!(Layout::dense([0, most, most]).strides, [MOST_ELEMENTS, MOST_ELEMENTS, 1]);
         assert!(layout([2, 3], [most, 1]).within(8).is_err());
     }
 
