@@ -398,7 +398,7 @@ pub struct Table {
     pub specials: Map<&'static str, SpecialRegister>,
     /// By name, with the dot.
     pub directives: Map<&'static str, DirectiveInfo>,
-    /// What is no directive and no instruction, by the name of its `feature` line.
+    /// Features that are neither directives nor instructions, by the names of their `feature` lines.
     pub features: Map<&'static str, DirectiveInfo>,
     /// Every target, oldest first.
     pub targets: Vec<TargetInfo>,

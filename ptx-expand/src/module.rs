@@ -173,7 +173,7 @@ impl Items {
         self.kept.iter().any(|kept| matches!(kept, syn::Item::Struct(kept) if kept.ident == *name))
     }
 
-    /// What launches are made of.
+    /// The parts that launches are made of.
     pub fn into_launchables(self) -> (Reader, Vec<Launchable>) {
         (self.reader, self.launchables)
     }

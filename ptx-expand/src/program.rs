@@ -209,7 +209,7 @@ pub struct Problem {
     pub start: (usize, usize),
     /// The line and the column behind the last character.
     pub end: (usize, usize),
-    /// What to do.
+    /// The fixes.
     pub help: Vec<String>,
     /// The section of the PTX manual.
     pub section: Option<&'static str>,
@@ -241,7 +241,7 @@ impl std::error::Error for Problems {}
 /// functions of the host, are not read.
 ///
 /// # Errors
-/// What a build would report.
+/// Everything that a build would report.
 pub fn compile(source: &str, options: &Options) -> Result<Program, Problems> {
     compile_with(source, options, false)
 }

@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(modules[0].ptx[0].matches(".entry").count(), INSTANCES);
     }
 
-    /// What could take for ever is either computed once, or refused: a constant for each kind of growth.
+    /// Everything that could take for ever is computed once, or refused: one case for each kind of growth.
     #[test]
     fn unlucky_modules_end() {
         let kernel = |body: &str| format!("#[ptx_kernel] pub fn k(out: &mut [u32], n: u32) {{ {body} }}");

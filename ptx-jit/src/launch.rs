@@ -55,7 +55,7 @@ impl JitKernel {
 }
 
 impl<'a> JitLaunch<'a> {
-    /// What the attribute leaves open: `grid` and `block`.
+    /// The sizes that the attribute leaves open: `grid` and `block`.
     pub fn config(mut self, config: Config) -> Self {
         self.config = Some(config);
         self

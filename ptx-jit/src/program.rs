@@ -61,7 +61,7 @@ impl Source {
     /// Compiles it.
     ///
     /// # Errors
-    /// What a build would report, all of it.
+    /// Everything that a build would report.
     pub fn compile(&self) -> Result<Program, CompileError> {
         let wrong =
             |problems: Vec<Problem>| CompileError { name: self.name.clone(), text: self.text.clone(), problems };

@@ -42,7 +42,7 @@ fn used(tree: &Tree, module: &Module) -> Vec<Use> {
             }
             StmtKind::Var(var) => {
                 uses.variable(var);
-                // Until PTX 1.3, the parameters of an entry stand in its body.
+                // Until PTX 1.3, a body declares the parameters of its entry.
                 if tree.source.bytes(var.space) == b".param" && module.version >= (Version { major: 1, minor: 4 }) {
                     uses.feature("parameter in a body", tree.source.span(var.space));
                 }

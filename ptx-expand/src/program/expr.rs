@@ -97,7 +97,7 @@ impl Names<'_> {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// What is no part of a host expression, or calls a function of Rust with arguments of the launch.
+    /// An expression that is no host expression, or that calls a function of Rust with arguments of the launch.
     pub fn compile(&self, expr: &syn::Expr) -> Result<Expr, Problem> {
         let constant = if self.is_constant(expr) { self.scope.value(expr, &self.generics) } else { None };
         if let Some(value) = constant {

@@ -6,7 +6,7 @@ use quote::quote;
 use std::collections::BTreeMap;
 use syn::spanned::Spanned;
 
-/// What is compiled: the attribute's tokens, and the item without it.
+/// An item to compile: the attribute's tokens, and the item without it.
 #[allow(clippy::large_enum_variant, reason = "a handful of them live at a time")]
 pub enum Item<'a> {
     /// `#[ptx_kernel]` on a function.
