@@ -90,11 +90,14 @@ const ALL: usize = usize::MAX;
 
 fn row(row: &'static Row) -> String {
     let mut text = show::form(row);
-    for line in show::sets(row, ALL).into_iter().chain(row.rules.iter().map(|r| r.text.to_owned())) {
+    for line in show::sets(row, ALL).into_iter().chain(row.rules.iter().map(|rule| show::rule(row, rule))) {
         text.push_str(&format!("\n    {line}"));
     }
-    let written: Vec<&str> = row.text.split_whitespace().collect();
-    text + &format!("\n    {}\n    {}: {}", place(&row.gate, row.section), row.file, written.join(" "))
+    let operands = show::operands(row);
+    if !operands.is_empty() {
+        text.push_str(&format!("\n    {operands}"));
+    }
+    text + &format!("\n    {}", place(&row.gate, row.section))
 }
 
 fn special(register: &SpecialRegister) -> String {

@@ -6,7 +6,7 @@ mod values;
 use crate::kernel::Reader;
 use crate::tokens::names;
 use proc_macro2::{Ident, TokenStream};
-use ptx_core::diag::{codes, near::nearest};
+use ptx_core::diag::{Diagnostic, codes, near::nearest};
 use ptx_language::tree;
 use syn::Token;
 use syn::parse::{ParseStream, Parser};
@@ -30,6 +30,10 @@ pub struct Attribute {
     pub root: Option<syn::Path>,
     /// The names of the options that stand there.
     pub given: Vec<Ident>,
+    /// `allow(P0701)`: the warnings that its author has read.
+    pub allowed: Vec<&'static str>,
+    /// The first error of the options: the launch function may have another signature than was meant.
+    pub wrong: Option<Diagnostic>,
 }
 
 impl Attribute {
@@ -86,15 +90,16 @@ impl Reader {
     /// Reads the options. Every one that is wrong is reported; the others count.
     pub fn attribute(&mut self, tokens: TokenStream) -> Attribute {
         let mut attribute = Attribute::default();
+        let before = self.diagnostics.len();
         names(tokens.clone(), &mut attribute.options.host_names);
         for arg in self.args(tokens) {
             if attribute.given.contains(&arg.name) {
                 self.error(&codes::P0902, &arg.name, format!("`{}` is given twice", arg.name), "remove one of them");
             } else {
                 self.option(&arg, &mut attribute);
-                attribute.given.push(arg.name);
             }
         }
+        attribute.wrong = self.first_error(before);
         attribute
     }
 
@@ -103,23 +108,33 @@ impl Reader {
         if name == "safe" {
             return self.safe_is_gone(arg, attribute);
         }
-        let Some(option) = OPTIONS.iter().find(|o| o.name == name) else {
-            let synonym = SYNONYMS.iter().find(|(known, _)| *known == name).map(|(_, option)| *option);
-            let near = synonym.or_else(|| nearest(&name, OPTIONS.iter().map(|o| o.name)));
-            let all: Vec<_> = OPTIONS.iter().map(|o| o.name).collect();
-            let help = match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the options are {}", all.join(", ")),
-            };
-            return self.error(&codes::P0901, &arg.name, format!("there is no option `{name}`"), &help);
-        };
-        if !(option.read)(self, attribute, arg) {
+        let Some(option) = OPTIONS.iter().find(|o| o.name == name) else { return self.no_option(arg, attribute) };
+        let fits = (option.read)(self, attribute, arg);
+        attribute.given.push(arg.name.clone());
+        if !fits {
             self.error(
                 &codes::P0903,
                 &arg.name,
                 format!("`{name}` is not given like this"),
                 &format!("write {}", option.like),
             );
+        }
+    }
+
+    /// Reports an option that does not exist. It counts as the one that was probably meant, so that the lack of that one is no
+    /// second error.
+    fn no_option(&mut self, arg: &Arg, attribute: &mut Attribute) {
+        let name = arg.name.to_string();
+        let synonym = SYNONYMS.iter().find(|(known, _)| *known == name).map(|(_, option)| *option);
+        let near = synonym.or_else(|| nearest(&name, OPTIONS.iter().map(|o| o.name)));
+        let help = near.map_or_else(
+            || format!("the options are `{}`", OPTIONS.iter().map(|o| o.name).collect::<Vec<_>>().join("`, `")),
+            |near| format!("did you mean `{near}`?"),
+        );
+        self.error(&codes::P0901, &arg.name, format!("there is no option `{name}`"), &help);
+        if let Some(meant) = OPTIONS.iter().find(|option| Some(option.name) == near) {
+            (meant.read)(self, attribute, arg);
+            attribute.given.push(Ident::new(meant.name, arg.name.span()));
         }
     }
 

@@ -99,6 +99,7 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
     }
     let mut told: Set<Diagnostic> = reader.diagnostics.iter().cloned().collect();
     reader.diagnostics.extend(found.into_iter().filter(|diagnostic| told.insert(diagnostic.clone())));
+    reader.silence();
     compiled.failed = reader.failed();
     if !compiled.failed {
         compiled.unused = ptx_language::unused(module);

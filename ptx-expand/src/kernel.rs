@@ -34,6 +34,8 @@ pub struct Reader {
     pub own_library: bool,
     /// The first names of paths with several: modules of the prelude, perhaps.
     pub named: Set<String>,
+    /// `allow(P0701)`: warnings that are not reported, within a kernel or anywhere.
+    pub allowed: Vec<(&'static str, Option<Span>)>,
     /// The lint levels of functions, by the span of the function's name: `#[allow(unused_variables)]`.
     pub levels: Map<Span, Vec<syn::Attribute>>,
 }
@@ -42,6 +44,19 @@ impl Reader {
     /// Returns true if there was an error.
     pub fn failed(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
+    /// Removes the warnings that `allow(…)` names.
+    pub fn silence(&mut self) {
+        let is_within = |span: Span, outer: &Option<Span>| outer.is_none_or(|o| o.lo <= span.lo && span.hi <= o.hi);
+        let allows =
+            |d: &Diagnostic| self.allowed.iter().any(|(code, within)| d.code.id == *code && is_within(d.span, within));
+        self.diagnostics.retain(|diagnostic| diagnostic.is_error() || !allows(diagnostic));
+    }
+
+    /// The first error behind so many diagnostics.
+    pub fn first_error(&self, before: usize) -> Option<Diagnostic> {
+        self.diagnostics.iter().skip(before).find(|diagnostic| diagnostic.is_error()).cloned()
     }
 
     /// Reports an error on a piece of syntax.

@@ -17,9 +17,11 @@ pub use statics::Variables;
 
 use crate::compile::Compiled;
 use crate::launchable::Launchable;
+use crate::report;
 use crate::root::Root;
 use crate::tokens::Host;
 use proc_macro2::TokenStream;
+use ptx_core::diag::Diagnostic;
 use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 
@@ -100,19 +102,25 @@ pub fn beside(kernels: &[Launchable], compiled: &Compiled, arch: &str, ptx: &Tok
     quote!(#(#each)* #layouts)
 }
 
-/// A function that calls of the kernel find if `ptx-launch` is missing, so that its absence is the only error.
-pub fn stub(kernel: &Launchable) -> TokenStream {
-    let (visibility, name) = (&kernel.visibility, &kernel.name);
-    let unsafety = kernel.launch.vouched.is_none().then(|| quote!(unsafe));
-    let config = usize::from(kernel.launch.grid.is_none() || kernel.launch.block.is_none());
-    let arguments = (0..1 + config + kernel.params.len()).map(|_| quote!(_: impl ::core::marker::Sized));
-    let generics = kernel.generics.iter();
+/// The launch function of a kernel whose signature has an error. The length of its parameter is a call of `compile_error!`, so the
+/// compiler accepts any arguments: the error is the only one, and those who launch the kernel have none.
+fn unknown_shape(
+    (visibility, name, generics): (&syn::Visibility, &syn::Ident, &TokenStream),
+    wrong: &TokenStream,
+    result: &TokenStream,
+) -> TokenStream {
     quote! {
-        #[allow(clippy::too_many_arguments, missing_docs, clippy::missing_safety_doc)]
-        #visibility #unsafety fn #name<#(#generics),*>(
-            #(#arguments),*
-        ) -> ::core::result::Result<(), ::std::boxed::Box<dyn ::std::error::Error>> {
+        #[allow(missing_docs)]
+        #visibility fn #name<#generics>(_: [(); #wrong]) -> #result {
             ::core::unreachable!()
         }
     }
+}
+
+/// The same where `ptx-launch` is missing, the last of these errors.
+pub fn stub(host: &Host, kernel: &Launchable, diagnostics: &[Diagnostic]) -> TokenStream {
+    let wrong = diagnostics.last().map(|error| report::as_tokens(host, error));
+    let result = quote!(::core::result::Result<(), ::std::boxed::Box<dyn ::std::error::Error>>);
+    let generics = &kernel.generics;
+    unknown_shape((&kernel.visibility, &kernel.name, &quote!(#(#generics),*)), &wrong.unwrap_or_default(), &result)
 }

@@ -6,7 +6,9 @@ mod tma;
 use crate::argument::{Argument, Map};
 use crate::attribute::{Attribute, Launch};
 use crate::kernel::{Reader, is_for_tools, parameter_attributes};
+use crate::report;
 use crate::tokens::{contains_ident, names};
+use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
 use ptx_language::tree::{Kernel, Param};
 use quote::ToTokens;
@@ -31,11 +33,14 @@ pub struct Launchable {
     pub names: Vec<syn::Ident>,
     /// The options of the host.
     pub launch: Launch,
+    /// The first error of its options and its signature, if they have one, as a call of `compile_error!`.
+    pub wrong: Option<TokenStream>,
 }
 
 impl Reader {
     /// A `#[ptx_kernel]` function.
     pub fn kernel(&mut self, attribute: Attribute, item: &syn::ItemFn) -> (Kernel, Launchable) {
+        let before = self.diagnostics.len();
         let attributes: Vec<_> = item.attrs.iter().filter(|a| self.stays_on_launch(a)).cloned().collect();
         self.no_qualifiers(&item.sig);
         if let syn::ReturnType::Type(_, ty) = &item.sig.output {
@@ -57,6 +62,7 @@ impl Reader {
         let maps = self.maps(&item.sig.inputs, &arguments);
         let (maps, map_params): (Vec<Map>, Vec<Param>) = maps.into_iter().unzip();
         params.extend(map_params);
+        let wrong = attribute.wrong.or_else(|| self.first_error(before));
         let body = self.block(&item.block);
         let span = start.to(body.span);
         let mut launchable = Launchable {
@@ -69,8 +75,12 @@ impl Reader {
             instances: attribute.instances,
             names: attribute.names,
             launch: Launch { cooperative: attribute.options.cooperative, ..attribute.launch },
+            wrong: None,
         };
+        let before = self.diagnostics.len();
         self.check_names(&mut launchable);
+        let wrong = wrong.or_else(|| self.first_error(before));
+        launchable.wrong = wrong.map(|wrong| report::as_tokens(&self.host, &wrong));
         let mut options = attribute.options;
         for attribute in item.sig.inputs.iter().flat_map(parameter_attributes) {
             names(attribute.meta.to_token_stream(), &mut options.host_names);

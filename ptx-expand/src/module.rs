@@ -68,8 +68,9 @@ impl Items {
     fn options(&mut self, options: TokenStream, item: &syn::ItemMod) {
         self.attribute = self.reader.attribute(options);
         self.module.structs = std::mem::take(&mut self.attribute.structs);
+        self.reader.allowed.extend(self.attribute.allowed.iter().map(|code| (*code, None)));
         for name in self.attribute.given.iter().filter(|n| !OF_MODULES.iter().any(|m| *n == m)) {
-            let help = "a module takes `arch`, `version`, `params`, `parts`, `lineinfo`, `cubin` and `crate`";
+            let help = "a module takes `arch`, `version`, `params`, `parts`, `allow`, `lineinfo`, `cubin` and `crate`";
             self.reader.error(&codes::P0906, name, format!("`{name}` is an option of a kernel"), help);
         }
         if item.content.is_none() {
@@ -161,7 +162,9 @@ impl Items {
         attribute.options.arch.clone_from(&self.attribute.options.arch);
         attribute.options.version = self.attribute.options.version;
         attribute.options.lineinfo |= self.attribute.options.lineinfo;
+        let allowed = std::mem::take(&mut attribute.allowed);
         let (kernel, launchable) = self.reader.kernel(attribute, item);
+        self.reader.allowed.extend(allowed.into_iter().map(|code| (code, Some(kernel.span))));
         self.module.kernels.push(kernel);
         self.launchables.push(launchable);
     }
@@ -185,7 +188,10 @@ impl Items {
                 let parts = (&self.launchables[..], &self.statics[..]);
                 launch::several(&self.reader.host, &item.ident, parts, compiled, root)
             }
-            None => joined(self.launchables.iter().map(launch::stub)),
+            None => {
+                let stub = |kernel| launch::stub(&self.reader.host, kernel, &self.reader.diagnostics);
+                joined(self.launchables.iter().map(stub))
+            }
         };
         let diagnostics = report::report(&self.reader.host, &self.reader.diagnostics, &item.attrs);
         let unused = report::unused(&self.reader, &compiled.unused);
@@ -213,6 +219,6 @@ fn is_for_the_host(item: &syn::ItemStruct) -> bool {
 }
 
 /// The options that a module may have.
-const OF_MODULES: [&str; 7] = ["arch", "version", "params", "parts", "lineinfo", "cubin", "crate"];
+const OF_MODULES: [&str; 8] = ["arch", "version", "params", "parts", "allow", "lineinfo", "cubin", "crate"];
 /// Those of them that its kernels do not have.
 const OF_MODULES_ONLY: [&str; 5] = ["arch", "version", "parts", "cubin", "crate"];

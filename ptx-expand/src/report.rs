@@ -4,22 +4,25 @@
 mod habit;
 
 use crate::kernel::{Reader, levels};
-use crate::tokens::{Host, joined};
+use crate::tokens::{Host, contains_ident, joined};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use ptx_core::diag::{Diagnostic, Severity, codes, sort_by_span};
 use ptx_language::{Unused, UnusedKind};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use std::fmt::Write;
 
-/// Items that make the compiler print the diagnostics, each on its tokens; `#[allow(deprecated)]` among the attributes of
-/// what they are about silences the warnings.
+/// Items that make the compiler print the diagnostics, each on its tokens. The attributes of what they are about may have
+/// `#[allow(warnings)]`; `allow(CODE)` in the macro's own attribute silences one kind.
 pub fn report(host: &Host, diagnostics: &[Diagnostic], attributes: &[syn::Attribute]) -> TokenStream {
-    let levels = levels(attributes);
+    let deprecated = Ident::new("deprecated", Span::call_site());
+    // An `allow(deprecated)` is about the host's code, and would hide every warning.
+    let levels = levels(attributes)
+        .filter(|level| !(level.path().is_ident("allow") && contains_ident(level.to_token_stream(), &deprecated)));
     let levels = quote!(#(#levels)*);
     let mut sorted = diagnostics.to_vec();
     sort_by_span(&mut sorted);
     joined(sorted.iter().map(|diagnostic| match diagnostic.severity {
-        Severity::Error => error(host.ends(diagnostic.span), &text(host, diagnostic)),
+        Severity::Error => as_tokens(host, diagnostic),
         Severity::Warning => warning(host.ends(diagnostic.span), diagnostic.code.id, &text(host, diagnostic), &levels),
     }))
 }
@@ -58,6 +61,11 @@ pub fn kind_or_syntax(item: &TokenStream, keyword: &str, kind: &'static str, err
     if right { habit::help(item.clone(), error) } else { kind }
 }
 
+/// An error as the call that makes the compiler print it, once, however many equal ones there are.
+pub fn as_tokens(host: &Host, diagnostic: &Diagnostic) -> TokenStream {
+    error(host.ends(diagnostic.span), &text(host, diagnostic))
+}
+
 /// The compiler underlines a macro call from the first token of its path to its last token.
 pub fn error((first, last): (Span, Span), text: &str) -> TokenStream {
     let path = quote_spanned!(first=> ::core::compile_error);
@@ -71,7 +79,11 @@ fn warning((first, last): (Span, Span), code: &str, text: &str, levels: &TokenSt
     let here = Span::call_site();
     let name = Ident::new(code, here);
     let (module, used) = (Ident::new("ptx", first.resolved_at(here)), Ident::new(code, last.resolved_at(here)));
+    let text = format!(
+        "{text}\nnote: `allow({code})` in `#[ptx_kernel(…)]` or `#[ptx_module(…)]` silences this kind of warning"
+    );
     quote! {
+        #[warn(deprecated)]
         #levels
         const _: () = {
             mod ptx {

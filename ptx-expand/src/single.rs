@@ -31,7 +31,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     // A method has no place for the module that comes with a launch function.
     let launch = function.sig.receiver().is_none().then(|| match &root {
         Some(root) => launch::single(&reader.host, &launchable, &compiled, root),
-        None => launch::stub(&launchable),
+        None => launch::stub(&reader.host, &launchable, &reader.diagnostics),
     });
     let diagnostics = report::report(&reader.host, &reader.diagnostics, &function.attrs);
     let unused = report::unused(&reader, &compiled.unused);
@@ -58,6 +58,7 @@ impl Single {
         let mut attribute = reader.attribute(options);
         let structs = std::mem::take(&mut attribute.structs);
         reader.needs_arch(&attribute, &function.sig.ident, "kernel", r#"#[ptx_kernel(arch = "sm_80")]"#);
+        reader.allowed.extend(attribute.allowed.drain(..).map(|code| (code, None)));
         let cubin = attribute.option("cubin").cloned();
         let root = attribute.root.take();
         let (kernel, mut launchable) = reader.kernel(attribute, function);

@@ -1,6 +1,8 @@
 //! Rust source as text to the PTX of its macros, for tools: what a build would make, without a compiler.
 
 #[cfg(test)]
+mod helps;
+#[cfg(test)]
 mod speed;
 
 use crate::program::{Options, Problem, Problems, Program, compile_with};

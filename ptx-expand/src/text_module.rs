@@ -171,10 +171,11 @@ fn launches(
         entries.push(Entry { name, kernel: entries.len(), instance: None, params, dynamic: None });
         launchables.push(launchable);
     }
+    reader.silence();
     let compiled = Compiled { entries, failed: reader.failed(), ..Compiled::default() };
     let place = Ident::new("ptx", Span::call_site());
     let Some(root) = Root::or_report(given, reader, &place) else {
-        return Some(joined(launchables.iter().map(launch::stub)));
+        return Some(joined(launchables.iter().map(|kernel| launch::stub(&reader.host, kernel, &reader.diagnostics))));
     };
     Some(launch::beside(&launchables, &compiled, &module.arch.to_string(), ptx, &root))
 }

@@ -60,6 +60,11 @@ impl Address {
         format!("{}.{element}", self.ty.space.ptx())
     }
 
+    /// The type of a register for what it points to: `f32`.
+    pub(crate) fn register_name(&self) -> String {
+        self.ty.element.innermost().scalar().map_or_else(|| "b32".to_owned(), super::types::name)
+    }
+
     /// The register that is this address, if one is.
     pub(crate) fn in_register(&self) -> Option<&str> {
         match &self.base {

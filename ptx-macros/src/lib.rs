@@ -28,6 +28,7 @@ use proc_macro::TokenStream;
 /// | `pdl` | `pdl` | programmatic dependent launch |
 /// | `params` | `params(Shape)`, `params(Shape { m: u32 })` | a struct by value that is declared elsewhere in the crate and derives `KernelParam`; the same with its fields, for a struct of another crate |
 /// | `parts` | `parts(mainloop::consumer)` | in a module: the items of modules with `#[ptx_part]`, for example in other files |
+/// | `allow` | `allow(P0701, P0503)` | warnings that are not reported, by their codes |
 /// | `lineinfo` | `lineinfo` | profilers show the lines of Rust |
 /// | `cubin` | `cubin` | machine code is embedded when the program is built; needs ptxas (`PTXAS`, `PATH`, `PTX_EMBED`) |
 /// | `crate` | `crate = engine::ptx_launch` | where `ptx-launch` is, if this package does not depend on it; a renamed dependency is found without |

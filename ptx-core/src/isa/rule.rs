@@ -4,19 +4,44 @@
 use super::{Member, OperandKind, OperandSpec, Slot};
 use ptx_target::{Arch, Version};
 
+/// A rule with a name, in words.
+pub(crate) struct Named {
+    pub(crate) name: &'static str,
+    /// As a requirement: of the rule, and of its opposite.
+    pub(crate) must: [&'static str; 2],
+    /// As a condition: of the rule, and of its opposite.
+    pub(crate) is: [&'static str; 2],
+}
+
+/// A rule that is a requirement everywhere.
+const fn required(name: &'static str, must: &'static str) -> Named {
+    Named { name, must: [must, ""], is: [""; 2] }
+}
+
 /// The rules with a name, which `lower::rule::named` defines in this order.
-pub(crate) const NAMED: [&str; 11] = [
-    "wide_sinks",
-    "sinks",
-    "displaced",
-    "nameless",
-    "pointed",
-    "fraction",
-    "plain",
-    "plain_elements",
-    "ordinary_elements",
-    "selected",
-    "braces",
+pub(crate) const NAMED: [Named; 11] = [
+    required("wide_sinks", "only an access of 256 bits may have `_` among its elements"),
+    Named {
+        name: "sinks",
+        must: ["an element of a vector must be `_`", "no element of a vector may be `_`"],
+        is: ["an element of a vector is `_`", "no element of a vector is `_`"],
+    },
+    required("displaced", "the name of the variable needs an offset"),
+    required("nameless", "no operand may be the name of a function, or of a variable with an offset"),
+    required("pointed", "the address must be in a register"),
+    required("fraction", "a literal must be greater than 0 and at most 1"),
+    Named {
+        name: "plain",
+        must: [
+            "no operand may be a sum or the name of a function",
+            "an operand must be a sum or the name of a function",
+        ],
+        is: ["no operand is a sum or the name of a function", "an operand is a sum or the name of a function"],
+    },
+    required("plain_elements", "no element of a vector may be a special register or a literal of 64 bits"),
+    required("ordinary_elements", "no element of a vector may be a special register"),
+    required("selected", "an operand must have a selector, such as `.b0`"),
+    required("braces", "vectors must be written in braces"),
 ];
 
 /// One rule of a row: `when => then`, `when <=> then`, or `then` alone.
@@ -27,8 +52,6 @@ pub struct Rule {
     pub(crate) then: Vec<Term>,
     /// True if ptxas takes what breaks it, so that it is worth a warning only.
     pub lax: bool,
-    /// As written, for help texts.
-    pub text: &'static str,
 }
 
 /// An atom, perhaps negated.
@@ -108,7 +131,7 @@ impl Rule {
             let words = side.split('&').map(str::trim).filter(|w| !w.is_empty());
             words.map(|word| term(word, names)).collect()
         };
-        Ok(Rule { when: read(when)?, both, then: read(then)?, lax, text })
+        Ok(Rule { when: read(when)?, both, then: read(then)?, lax })
     }
 }
 
@@ -120,7 +143,11 @@ fn term(word: &'static str, names: &Names) -> Result<Term, String> {
 fn atom(word: &'static str, names: &Names) -> Result<Atom, String> {
     let (slots, operands) = (names.slots, names.operands);
     if let Some(name) = word.strip_prefix('@') {
-        return NAMED.iter().position(|n| *n == name).map(Atom::Named).ok_or_else(|| format!("no named rule `{name}`"));
+        return NAMED
+            .iter()
+            .position(|n| n.name == name)
+            .map(Atom::Named)
+            .ok_or_else(|| format!("no named rule `{name}`"));
     }
     let slot = |name: &str| slots.iter().position(|s| s.name == name);
     let operand = |name: &str| Place::find(operands, name);

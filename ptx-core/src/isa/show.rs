@@ -1,5 +1,11 @@
 //! Rows as the manual would print them, for help texts and for `docs/isa.md`.
 
+mod operands;
+mod rule;
+
+pub use operands::operands;
+pub use rule::rule;
+
 use super::{Count, OperandKind, OperandSpec, Row, Slot, TypeOf, Value};
 
 /// `add{.sat}.s32 d, a, b;`

@@ -10,6 +10,7 @@ use crate::diag::Diagnostic;
 use crate::ir::{
     Base, Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, RegId, Register, Symbol, TargetsId, VarId,
 };
+use crate::isa::rule::Rule;
 use crate::isa::{self, Class, Member, OperandKind, Range, Row, SpaceOf, TypeOf, Version};
 use crate::lower::rule::{Broken, Case};
 use crate::span::Span;
@@ -37,9 +38,9 @@ struct Bound {
 #[derive(Clone, Debug)]
 pub(super) enum Refused {
     Operands(Mismatch),
-    Rule(&'static str),
+    Rule(&'static Rule),
     /// A rule about targets or versions.
-    RuleGate(&'static str),
+    RuleGate(&'static Rule),
     /// The row's own gate.
     Gate,
     /// The gate of the member in this slot.
@@ -387,7 +388,7 @@ impl<'t> Body<'_, 't> {
         let module = &self.cx.module;
         let case = Case { form, operands, options: &module.options, arch: module.arch, version: module.version };
         let broken = candidate.open.iter().find(|rule| rule.lax && rule.holds(&case).is_err());
-        let doubt = broken.map(|rule| report::undocumented(form.row, rule.text, name));
+        let doubt = broken.map(|rule| report::undocumented(form.row, rule, name));
         self.cx.diagnostics.extend(doubt);
         for (at, (spec, operand)) in form.row.operands.iter().zip(operands).enumerate() {
             self.cx.diagnostics.extend(match (&spec.kind, operand) {
@@ -457,8 +458,8 @@ impl<'t> Body<'_, 't> {
             let case = Case { form, operands, options: &module.options, arch, version };
             candidate.open.iter().try_for_each(|rule| {
                 rule.check(&case).map_err(|broken| match broken {
-                    Broken::Form => Refused::Rule(rule.text),
-                    Broken::Gate => Refused::RuleGate(rule.text),
+                    Broken::Form => Refused::Rule(rule),
+                    Broken::Gate => Refused::RuleGate(rule),
                 })
             })
         };

@@ -2,8 +2,6 @@
 
 mod named;
 
-pub(super) use named::in_words;
-
 use crate::ir::Operand;
 use crate::isa::find::Form;
 use crate::isa::rule::{Atom, Place, Rule, Term};
@@ -113,7 +111,7 @@ impl Atom {
             Atom::Braced(place) => !matches!(place.of(case.operands), Operand::Reg(_)),
             Atom::Target(any) => any.iter().any(|needed| case.arch.provides(*needed)),
             Atom::Since(version) => case.version >= *version,
-            Atom::Named(at) => named::RULES.get(*at).is_none_or(|(_, holds, _)| holds(case)),
+            Atom::Named(at) => named::RULES.get(*at).is_none_or(|(_, holds)| holds(case)),
         }
     }
 }

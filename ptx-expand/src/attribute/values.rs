@@ -2,7 +2,7 @@
 
 use super::{Arg, Attribute, Value};
 use crate::kernel::Reader;
-use ptx_core::diag::codes;
+use ptx_core::diag::{codes, near::nearest};
 use ptx_core::isa::{Arch, Version, table};
 use ptx_language::tree::{Expr, Instance};
 use quote::ToTokens;
@@ -141,6 +141,26 @@ impl Reader {
             self.error(&codes::P0902, &inner.name, "`requires` is given twice", help);
         }
         self.requires(attribute, &inner)
+    }
+
+    /// `allow(P0701, P0703)`
+    pub(super) fn allowed(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let Value::List(values) = &arg.value else { return false };
+        for value in self.values(values) {
+            let name = crate::tokens::source_text(&value);
+            match codes::ALL.iter().find(|code| code.id == name) {
+                Some(code) => attribute.allowed.push(code.id),
+                None => {
+                    let near = nearest(&name, codes::ALL.iter().map(|code| code.id));
+                    let help = near.map_or_else(
+                        || "write the code of a warning".to_owned(),
+                        |near| format!("did you mean `{near}`?"),
+                    );
+                    self.error(&codes::P0901, &value, format!("there is no warning `{name}`"), &help);
+                }
+            }
+        }
+        true
     }
 
     /// `safe(…)`, which earlier versions had.

@@ -1,7 +1,7 @@
 //! The launch function.
 
-use super::Launch;
 use super::argument::located;
+use super::{Launch, unknown_shape};
 use crate::tokens::{joined, source_text};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -20,6 +20,12 @@ impl Launch<'_> {
         if !kernel.names.is_empty() {
             // Each name has a function of its own, in the kernel's module.
             return TokenStream::new();
+        }
+        if let Some(wrong) = &kernel.wrong {
+            let root = self.root;
+            let generics = &kernel.generics;
+            let head = (&kernel.visibility, &kernel.name, &quote!(#(#generics),*));
+            return unknown_shape(head, wrong, &quote!(#root::Result<()>));
         }
         let (attributes, visibility, name, rt) = (&kernel.attributes, &kernel.visibility, &kernel.name, self.rt());
         let root = self.root;

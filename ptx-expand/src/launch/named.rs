@@ -1,9 +1,9 @@
 //! Kernels whose instances have names. Each name becomes a function with its constants; types stay generic, so that constants may be of
 //! types that Rust does not take as arguments.
 
-use super::Launch;
 use super::argument::absolute;
 use super::function::local;
+use super::{Launch, unknown_shape};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Expr, GenericParam};
@@ -14,9 +14,20 @@ impl Launch<'_> {
         let inside = self.root.inside();
         let launch = Launch { root: &inside, statics: self.statics_inside(), ..*self };
         let (index, kernels) = (launch.index_of_names(), launch.kernels(self, module));
+        if let Some(wrong) = &self.kernel.wrong {
+            let names = self.kernel.distinct_names().map(|(_, name)| name.clone());
+            let functions = names.chain([format_ident!("launch")]).map(|name| launch.unknown(&name, wrong));
+            return quote!(#index #kernels #(#functions)*);
+        }
         let functions = self.kernel.distinct_names().map(|(at, name)| launch.functions_of(at, name));
         let picked = launch.picked();
         quote!(#index #kernels #(#functions)* #picked)
+    }
+
+    /// A launch of a kernel whose signature has an error.
+    fn unknown(&self, name: &Ident, wrong: &TokenStream) -> TokenStream {
+        let (root, types) = (self.root, self.types());
+        unknown_shape((&self.kernel.visibility, name, &quote!(#(#types),*)), wrong, &quote!(#root::Result<()>))
     }
 
     /// The variables of the module, seen from the module of the kernel's name.

@@ -81,6 +81,7 @@ fn unsigned(function: &Function, name: &str, params: &[&Variable]) -> Launchable
         names: Vec::new(),
         params: names.iter().zip(params).map(argument).collect(),
         launch: Launch::default(),
+        wrong: None,
     }
 }
 

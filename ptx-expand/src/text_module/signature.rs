@@ -42,13 +42,15 @@ impl Signature {
 }
 
 /// The options of a kernel that the text of a module does not decide.
-const OF_LAUNCHES: [&str; 8] = ["block", "grid", "cluster", "shared", "cooperative", "pdl", "requires", "unsafe"];
+const OF_LAUNCHES: [&str; 9] =
+    ["block", "grid", "cluster", "shared", "cooperative", "pdl", "requires", "unsafe", "allow"];
 
 impl Reader {
     /// An entry with the Rust types of its signature.
     pub(super) fn signed(&mut self, signature: &Signature, params: &[&Variable]) -> Launchable {
         let mut item = signature.item.clone();
         let attribute = self.launch_options(&mut item);
+        self.allowed.extend(attribute.allowed.iter().map(|code| (*code, None)));
         let (_, mut launchable) = self.kernel(attribute, &item);
         if !launchable.generics.is_empty() {
             self.error(&codes::P0904, &item.sig.generics, "an entry of a PTX text has no generic parameters", "");
@@ -73,7 +75,7 @@ impl Reader {
             _ => Attribute::default(),
         };
         for name in attribute.given.iter().filter(|name| !of_launches(name)) {
-            let help = "the PTX says it; a signature takes `block`, `grid`, `cluster`, `shared`, `cooperative`, `pdl`, `requires`";
+            let help = "the PTX says it; a signature takes `block`, `grid`, `cluster`, `shared`, `cooperative`, `pdl`, `requires`, `allow`";
             self.error(&codes::P0906, name, format!("`{name}` has no meaning for a PTX text"), help);
         }
         attribute

@@ -94,7 +94,9 @@ impl<'a> Lowerer<'a> {
             (BinaryOp::Add, _, Value::Address(address)) if !matches!(a, Value::Address(_)) => {
                 self.moved_address(op, (address, b_span), (a, a_span), (at, dest), span)
             }
-            (_, Value::Address(x), Value::Address(y)) if (op == BinaryOp::Sub || comparison) && x.ty == y.ty => {
+            (_, Value::Address(x), Value::Address(y))
+                if (op == BinaryOp::Sub || comparison) && AddressTy::common(&x.ty, &y.ty).is_some() =>
+            {
                 let whole = |lowerer: &mut Self, address: &Address, span| {
                     lowerer.materialized(address, None, span).map_or(Value::Error, Value::Reg)
                 };
@@ -104,7 +106,18 @@ impl<'a> Lowerer<'a> {
             _ => {
                 let (x, y) = (a.describe(), b.describe());
                 let message = format!("{x} {} {y} is not possible on addresses", operators::symbol(Op::Binary(op)));
-                let help = "an address is moved by bytes, `p + bytes`, or by elements, `p.at(i)`; as a number it is `let n: u64 = p;`";
+                let help = match (a, b) {
+                    (Value::Address(x), Value::Address(y))
+                        if x.ty.space == y.ty.space && x.ty.element != y.ty.element =>
+                    {
+                        format!("change the type of the elements: `.cast::<{}>()`", x.ty.element.name())
+                    }
+                    (Value::Address(address), _) | (_, Value::Address(address)) => format!(
+                        "an address is moved by bytes, `p + bytes`, or by elements, `p.at(i)`; {}",
+                        Self::number_help(&address.ty)
+                    ),
+                    _ => String::new(),
+                };
                 self.report(Diagnostic::error(&codes::P0803, at, message).help(help));
                 Value::Error
             }
@@ -168,20 +181,61 @@ impl<'a> Lowerer<'a> {
         let written = to.name().replacen('<', "::<", 1);
         match value {
             Value::Address(from) if from.ty.space != to.space => {
-                "addresses of different state spaces do not mix".to_owned()
+                format!("addresses of different state spaces do not mix; {}", Self::number_help(to))
             }
             Value::Address(from) if from.ty.element != to.element => {
                 format!("change the type of the elements: `.cast::<{}>()`", to.element.name())
             }
             Value::Address(_) => AddressTy::TO_WRITE.to_owned(),
+            _ if matches!(to.space, Space::Local | Space::Const) => {
+                "such an address comes from a variable alone".to_owned()
+            }
             _ => format!("an address comes from a parameter, a variable, or `{written}::from_addr(r)`"),
         }
     }
 
     /// The way from an address to a number.
     pub(super) fn number_help(ty: &AddressTy) -> String {
-        let register = ty.space.register().map_or_else(|| "u64".to_owned(), types::name);
-        format!("write the type of the register that gets it: `let n: {register} = …;`")
+        format!("as a number it is `p as {}`", ty.number_name())
+    }
+
+    /// `c.select(p, q)`: one `selp`, behind the `add` or `mov` of an address that no register holds yet.
+    pub(super) fn select_address(
+        &mut self,
+        c: &Value,
+        (a, a_span): (&Value, Span),
+        (b, b_span): (&Value, Span),
+        (at, dest): (Span, Option<&Value>),
+        span: Span,
+    ) -> Value {
+        let common = match (a, b) {
+            (Value::Error, _) | (_, Value::Error) => return Value::Error,
+            (Value::Address(x), Value::Address(y)) => match AddressTy::common(&x.ty, &y.ty) {
+                Some(ty) => Ok((x, y, ty)),
+                None => Err(&x.ty),
+            },
+            (Value::Address(x), _) | (_, Value::Address(x)) => Err(&x.ty),
+            _ => return Value::Error,
+        };
+        let (x, y, ty) = match common {
+            Ok(found) => found,
+            Err(ty) => {
+                let message =
+                    format!("`select` takes two values of one type, not {} and {}", a.describe(), b.describe());
+                let other = if matches!(a, Value::Address(_)) { b } else { a };
+                let help = match other {
+                    Value::Address(_) => Self::address_help(other, ty),
+                    _ => Self::number_help(ty),
+                };
+                return self.fail(&codes::P0802, at, message, help);
+            }
+        };
+        let (x, y) = (self.materialized(x, None, a_span), self.materialized(y, None, b_span));
+        let (Some(x), Some(y), Value::Reg(c)) = (x, y, c) else { return Value::Error };
+        let Some(reg) = self.address_destination(dest, &ty, span) else { return Value::Error };
+        let width = ty.space.register().map(types::bits).unwrap_or_default();
+        self.inst(&format!("selp.{width} {}, {}, {}, {}", reg.name, x.name, y.name, c.name), span);
+        dest.cloned().unwrap_or_else(|| Value::Address(Address::register(reg.name, ty)))
     }
 
     /// The register for an address: that of `dest`, or a temporary.
@@ -227,7 +281,10 @@ impl<'a> Lowerer<'a> {
                     name.name,
                     plural(args.len(), "argument")
                 );
-                let help = if name.name == "len" { LENGTH } else { METHODS };
+                let help = match name.name.as_str() {
+                    "len" => LENGTH.to_owned(),
+                    _ => format!("{METHODS}; {}", Self::number_help(&address.ty)),
+                };
                 return self.fail(&codes::P0813, name.span, message, help);
             }
         };

@@ -62,6 +62,13 @@ impl<'a> Lowerer<'a> {
     pub(super) fn cast(&mut self, inner: &'a Expr, ty: &tree::Type, dest: Option<&Value>, span: Span) -> Value {
         let Some(Ty::Scalar(to)) = self.ty(ty) else { return Value::Error };
         let value = self.value(inner);
+        if let Value::Address(address) = &value
+            && address.ty.space.register().is_some_and(|own| own.bits() == to.bits() && types::is_integer(to))
+        {
+            let Some(reg) = self.destination(dest, to, span) else { return Value::Error };
+            self.materialized(address, Some(reg.clone()), span);
+            return Value::Reg(reg);
+        }
         let Some(Ty::Scalar(from)) = value.ty() else { return self.no_cast(&value, to, span) };
         let Some(inst) = instruction(from, to) else { return self.no_cast(&value, to, span) };
         let Some(operand) = self.operand(&value, from, inner.span) else { return Value::Error };

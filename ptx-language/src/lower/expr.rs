@@ -7,7 +7,7 @@ use super::structs::Literal;
 use crate::operators::{self, Op, Operator};
 use crate::scope::Binding;
 use crate::tree::{BinaryOp, Expr, ExprKind, Path, UnaryOp};
-use crate::types::{self, Const, Ty};
+use crate::types::{self, Const, Space, Ty};
 use crate::value::{Array, Value, count_parts, parts};
 use ptx_core::diag::{Diagnostic, codes, plural};
 use ptx_core::isa::{SpecialRegister, Type};
@@ -19,6 +19,7 @@ pub(super) fn one_of(value: &Value) -> String {
         Some(Ty::Struct(of)) => {
             of.field_names().first().map_or_else(String::new, |field| format!("name one field: `.{field}`"))
         }
+        Some(Ty::Address(of)) => Lowerer::number_help(&of),
         _ => "name one element: `a[0]`".to_owned(),
     }
 }
@@ -148,6 +149,7 @@ impl<'a> Lowerer<'a> {
     pub(super) fn mismatch(&mut self, value: &Value, dest: &Value, span: Span) -> Value {
         let (from, to) = (value.describe(), dest.describe());
         let help = match dest.ty() {
+            Some(Ty::Scalar(_)) if let Value::Address(address) = value => Self::number_help(&address.ty),
             Some(Ty::Scalar(ty)) => {
                 format!("convert it, `… as {}`, or declare the register with the type of the value", types::name(ty))
             }
@@ -240,7 +242,14 @@ impl<'a> Lowerer<'a> {
                 return self.fail(&codes::P0807, span, "a register has no elements", help);
             }
             Value::Address(address) => {
-                let help = format!("write `let at = p.at(…);` and `ptx! {{ ld.{} d, [at]; }}`", address.kind());
+                let help = match address.ty.space {
+                    Space::Tensor => "write `tcgen05.ld` in `ptx! { … }`".to_owned(),
+                    _ => format!(
+                        "write `let at = p.at(i); let d: {}; ptx! {{ ld.{} d, [at]; }}`",
+                        address.register_name(),
+                        address.kind()
+                    ),
+                };
                 return self.fail(&codes::P0807, span, "memory is read with an instruction", help);
             }
             other => {

@@ -98,7 +98,13 @@ impl<'a> Lowerer<'a> {
             Value::Error => Condition::Error,
             other => {
                 let message = format!("a condition is a `pred` or a comparison, this is {}", other.describe());
-                self.fail(&codes::P0815, expr.span, message, "compare it: `x != 0`, which is `setp.ne`");
+                let help = match &other {
+                    Value::Address(address) => {
+                        format!("compare it: `p as {} != 0`, which is `setp.ne`", address.ty.number_name())
+                    }
+                    _ => "compare it: `x != 0`, which is `setp.ne`".to_owned(),
+                };
+                self.fail(&codes::P0815, expr.span, message, help);
                 Condition::Error
             }
         }

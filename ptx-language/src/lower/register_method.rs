@@ -3,7 +3,7 @@
 use super::Lowerer;
 use crate::methods;
 use crate::tree::{Expr, Ident};
-use crate::types::{self, Ty};
+use crate::types::{self, AddressTy, Ty};
 use crate::value::Value;
 use ptx_core::diag::{codes, plural};
 use ptx_core::isa::Type;
@@ -42,6 +42,9 @@ impl<'a> Lowerer<'a> {
     fn select(&mut self, p: &Value, (name, args): (&Ident, &'a [Expr]), dest: Option<&Value>, span: Span) -> Value {
         let [a, b] = args else { return self.wrong_count(name, 2, args.len()) };
         let (x, y) = (self.value(a), self.value(b));
+        if matches!((&x, &y), (Value::Address(_), _) | (_, Value::Address(_))) {
+            return self.select_address(p, (&x, a.span), (&y, b.span), (name.span, dest), span);
+        }
         let expected = dest.and_then(Value::ty);
         let Some(ty) = [x.ty(), y.ty(), expected].into_iter().flatten().find_map(|ty| ty.scalar()) else {
             if x != Value::Error && y != Value::Error {
@@ -97,7 +100,10 @@ impl<'a> Lowerer<'a> {
     /// The type of a method's result.
     pub(super) fn register_method_type(&mut self, ty: Type, name: &str, args: &[Expr]) -> Option<Ty> {
         match (name, args) {
-            (methods::SELECT, [a, b]) => self.type_of(a).or_else(|| self.type_of(b)),
+            (methods::SELECT, [a, b]) => match (self.type_of(a), self.type_of(b)) {
+                (Some(Ty::Address(a)), Some(Ty::Address(b))) => AddressTy::common(&a, &b).map(Ty::Address),
+                (a, b) => a.or(b),
+            },
             _ => methods::find(name, ty).map(|_| Ty::Scalar(ty)),
         }
     }

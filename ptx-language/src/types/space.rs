@@ -2,6 +2,7 @@
 
 use super::Ty;
 use ptx_core::isa::Type;
+use std::rc::Rc;
 
 /// The state space of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +84,7 @@ impl AddressTy {
         match (name, self.space) {
             (Some((name, ..)), Space::Tensor) => (*name).to_owned(),
             (Some((name, ..)), _) => format!("{name}<{}>", self.element.name()),
-            (None, space) => format!("address of `.{}` {}", space.ptx(), self.element.name()),
+            (None, space) => format!("{} address of {}", space.ptx(), self.element.name()),
         }
     }
 
@@ -92,6 +93,16 @@ impl AddressTy {
     pub(crate) fn becomes(&self, other: &AddressTy) -> bool {
         let space = self.space == other.space || (self.space, other.space) == (Space::Shared, Space::Cluster);
         space && self.element == other.element && (self.mutable || !other.mutable)
+    }
+
+    /// The type of its number.
+    pub(crate) fn number_name(&self) -> String {
+        self.space.register().map_or_else(|| "u64".to_owned(), super::name)
+    }
+
+    /// The type that both may be used as.
+    pub(crate) fn common(a: &Rc<AddressTy>, b: &Rc<AddressTy>) -> Option<Rc<AddressTy>> {
+        [(a, b), (b, a)].into_iter().find(|(from, to)| from.becomes(to)).map(|(_, to)| Rc::clone(to))
     }
 
     /// The element of an array, and the number of them; of anything else itself, and no number.

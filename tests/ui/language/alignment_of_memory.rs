@@ -1,4 +1,4 @@
-#![deny(deprecated)]
+#![deny(warnings)]
 use ptx_launch::prelude::*;
 
 #[ptx_kernel(arch = "sm_80", block = 32)]

@@ -1,4 +1,4 @@
-#![deny(deprecated)]
+#![deny(warnings)]
 
 use ptx_launch::prelude::*;
 

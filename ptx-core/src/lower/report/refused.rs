@@ -5,11 +5,11 @@ use super::gate;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Operand, Register};
 use crate::isa::find::Form;
-use crate::isa::{Arch, Class, Range, Row, Version};
+use crate::isa::rule::Rule;
+use crate::isa::{Arch, Class, Range, Row, Version, show};
 use crate::lower::bind::{Mismatch, Why};
 use crate::lower::body::Refused;
 use crate::lower::form::modifier;
-use crate::lower::rule::in_words;
 use crate::span::Span;
 use crate::syntax::{ExprKind, Inst, Tree};
 
@@ -56,7 +56,7 @@ pub(in crate::lower) fn refused(
             with_forms(operand(place, form, mismatch, refused, span), rows)
         }
         Refused::Rule(rule) | Refused::RuleGate(rule) => {
-            with_forms(broken(place, rule, arch, version), [form.row].into_iter())
+            with_forms(broken(place, (form.row, rule), arch, version), [form.row].into_iter())
         }
         Refused::Gate => gate(place.name, &mnemonic(place), &form.row.gate, arch, version).section(form.row.section),
         Refused::MemberGate(slot) => member_gate(place, form, *slot, arch, version).section(form.row.section),
@@ -166,9 +166,9 @@ fn counts(row: &Row) -> String {
     }
 }
 
-fn broken(place: &Place, rule: &str, arch: Arch, version: Version) -> Diagnostic {
+fn broken(place: &Place, (row, rule): (&Row, &Rule), arch: Arch, version: Version) -> Diagnostic {
     let text = format!("`{}` is not a combination that exists for {arch}, PTX {version}", mnemonic(place));
-    Diagnostic::error(&codes::P0206, place.name, text).help(in_words(rule))
+    Diagnostic::error(&codes::P0206, place.name, text).help(show::rule(row, rule))
 }
 
 fn member_gate(place: &Place, form: &Form, slot: usize, arch: Arch, version: Version) -> Diagnostic {

@@ -1,8 +1,9 @@
 //! Warnings: what ptxas takes, although the manual does not have it or it means nothing.
 
 use crate::diag::{Diagnostic, codes};
-use crate::isa::Row;
 use crate::isa::find::Form;
+use crate::isa::rule::Rule;
+use crate::isa::{Row, show};
 use crate::lower::form::modifier;
 use crate::span::Span;
 use crate::syntax::{Inst, Tree};
@@ -32,10 +33,10 @@ pub(in crate::lower) fn idle(tree: &Tree, inst: &Inst, form: &Form, at: usize) -
 }
 
 /// Something that ptxas takes without a word of the manual about it.
-pub(in crate::lower) fn undocumented(row: &Row, rule: &str, name: Span) -> Diagnostic {
+pub(in crate::lower) fn undocumented(row: &Row, rule: &Rule, name: Span) -> Diagnostic {
     let text = format!("ptxas takes this form of `{}`, but the manual does not have it", row.name);
-    let d = Diagnostic::warning(&codes::P0207, name, text).section(row.section);
-    if rule.starts_with('!') { d } else { d.help(format!("the manual's rule is: {rule}")) }
+    let help = format!("in the manual, {}", show::rule(row, rule));
+    Diagnostic::warning(&codes::P0207, name, text).section(row.section).help(help)
 }
 
 /// A function's name where a number stands.

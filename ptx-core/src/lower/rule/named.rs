@@ -8,26 +8,26 @@ use crate::isa::{Count, OperandKind};
 /// The predicate of a named rule.
 type Check = fn(&Case) -> bool;
 
-/// In the order of [`NAMED`]: the name, the check, and what it requires in help texts.
-pub(super) const RULES: [(&str, Check, &str); NAMED.len()] = [
-    ("wide_sinks", wide_sinks, "only an access of 256 bits may have `_` among its elements"),
-    ("sinks", sinks, "an element of a vector must be `_`"),
-    ("displaced", displaced, "the name of the variable needs an offset"),
-    ("nameless", nameless, "no operand may be the name of a function, or of a variable with an offset"),
-    ("pointed", pointed, "the address must be in a register"),
-    ("fraction", fraction, "a literal must be greater than 0 and at most 1"),
-    ("plain", plain, "no operand may be a sum or the name of a function"),
-    ("plain_elements", plain_elements, "no element of a vector may be a special register or a literal of 64 bits"),
-    ("ordinary_elements", ordinary_elements, "no element of a vector may be a special register"),
-    ("selected", selected, "an operand must have a selector, such as `.b0`"),
-    ("braces", braces, "vectors must be written in braces"),
+/// In the order of [`NAMED`], which has their words.
+pub(super) const RULES: [(&str, Check); NAMED.len()] = [
+    ("wide_sinks", wide_sinks),
+    ("sinks", sinks),
+    ("displaced", displaced),
+    ("nameless", nameless),
+    ("pointed", pointed),
+    ("fraction", fraction),
+    ("plain", plain),
+    ("plain_elements", plain_elements),
+    ("ordinary_elements", ordinary_elements),
+    ("selected", selected),
+    ("braces", braces),
 ];
 
 // The orders are equal.
 const _: () = {
     let mut at = 0;
     while at < NAMED.len() {
-        let (here, there) = (RULES[at].0.as_bytes(), NAMED[at].as_bytes());
+        let (here, there) = (RULES[at].0.as_bytes(), NAMED[at].name.as_bytes());
         assert!(here.len() == there.len());
         let mut byte = 0;
         while byte < here.len() {
@@ -37,30 +37,6 @@ const _: () = {
         at += 1;
     }
 };
-/// Conditions that a rule names in front of its arrow.
-const CONDITIONS: [(&str, &str); 2] = [
-    ("@sinks", "where an element of a vector is `_`"),
-    ("!@plain", "where an operand is a sum or the name of a function"),
-];
-
-/// The text of a rule as a help: a sentence if it names conditions.
-pub(in crate::lower) fn in_words(rule: &str) -> String {
-    if !rule.contains('@') {
-        return format!("the rule is: {rule}");
-    }
-    let (when, then) = rule.split_once("=>").map_or((None, rule), |(when, then)| (Some(when.trim()), then));
-    let word = |term: &str| match RULES.iter().find(|(name, ..)| term.strip_prefix('@') == Some(name)) {
-        Some((.., words)) => (*words).to_owned(),
-        None if term == "!@sinks" => "no element of a vector may be `_`".to_owned(),
-        None => format!("`{term}` is required"),
-    };
-    let requires = then.split('&').map(|term| word(term.trim())).collect::<Vec<_>>().join(", and ");
-    let Some(when) = when else { return requires };
-    match CONDITIONS.iter().find(|(name, _)| *name == when) {
-        Some((_, words)) => format!("{words}, {requires}"),
-        None => format!("with `{when}`, {requires}"),
-    }
-}
 
 /// `_` among elements that are read stands for bytes that stay as they are: only accesses of 256 bits can do that.
 fn wide_sinks(case: &Case) -> bool {
