@@ -5,6 +5,8 @@ use crate::source::Source;
 use crate::{files, json, kernels, render};
 use clap::{Args, ValueEnum};
 use ptx_core::check::check;
+use ptx_core::diag::codes;
+use ptx_core::diag::near::nearest;
 use ptx_core::isa::{Arch, Version, table};
 use ptx_core::lower::Options;
 use std::io::{IsTerminal, Write};
@@ -30,6 +32,9 @@ pub(crate) struct Arguments {
     /// The modules will be linked to others, as after `ptxas -c`: what is `.extern` may be defined there.
     #[arg(long)]
     relocatable: bool,
+    /// Warnings that are not reported, by their codes: P0701. An error is reported in any case.
+    #[arg(long, short = 'A', value_name = "CODE", value_parser = warning)]
+    allow: Vec<&'static str>,
     /// Findings of each file to print as text, errors before warnings; 0 prints all.
     #[arg(long, default_value_t = render::MOST)]
     most: usize,
@@ -67,6 +72,16 @@ fn chip(text: &str) -> Result<Arch, String> {
     }
 }
 
+/// The code of a diagnostic.
+fn warning(text: &str) -> Result<&'static str, String> {
+    let known = || codes::ALL.iter().map(|code| code.id);
+    let found = known().find(|id| id.eq_ignore_ascii_case(text));
+    found.ok_or_else(|| match nearest(text, known()) {
+        Some(near) => format!("there is no warning `{text}`; did you mean `{near}`?"),
+        None => format!("there is no warning `{text}`"),
+    })
+}
+
 /// Sound if no file has an error.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let &Arguments { target: arch, version, chip, relocatable, .. } = arguments;
@@ -80,7 +95,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         }
         let source = Source::read(path)?;
         let (tree, earlier) = source.parse();
-        let (checked, diagnostics) = check(tree, earlier, &options);
+        let (checked, mut diagnostics) = check(tree, earlier, &options);
+        diagnostics.retain(|found| found.is_error() || !arguments.allow.contains(&found.code.id));
         sound &= checked.is_some();
         if at == paths.len() {
             // The process ends here; to take the module apart first would cost a tenth of its time.

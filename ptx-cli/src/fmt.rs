@@ -27,7 +27,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         let (tree, mut errors) = source.parse();
         // `ptx check` has the warnings.
         errors.retain(Diagnostic::is_error);
-        render::all(out, &source, &errors, render::MOST, std::io::stdout().is_terminal())?;
+        if !errors.is_empty() {
+            render::refusal(out, &source, &errors, std::io::stdout().is_terminal())?;
+        }
         sound &= errors.is_empty();
         let formatted = format(&tree);
         if !errors.is_empty() || formatted == source.bytes {

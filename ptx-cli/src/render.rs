@@ -15,6 +15,16 @@ const LONGEST: usize = 4096;
 /// The default limit of diagnostics printed for one file.
 pub(crate) const MOST: usize = 100;
 
+/// The errors that a command shows which needs a valid module: `ptx check` shows them all.
+const FEW: usize = 5;
+
+/// Says that a file is not valid, and shows its first errors.
+pub(crate) fn refusal(out: &mut dyn Write, source: &Source, errors: &[Diagnostic], color: bool) -> std::io::Result<()> {
+    writeln!(out, "{}: this is not valid PTX: {}", source.name, count(errors.len(), "error"))?;
+    all(out, source, errors, FEW, color)?;
+    if errors.len() > FEW { writeln!(out, "`ptx check {}` shows all of them", source.name) } else { Ok(()) }
+}
+
 /// The diagnostics of a file in their order, at most `most` of them (0: all): errors before warnings. A last line counts the
 /// others.
 pub(crate) fn all(

@@ -136,7 +136,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
 
 fn refuse(source: &Source, diagnostics: &[Diagnostic], out: &mut dyn Write) -> Outcome {
     let errors: Vec<Diagnostic> = diagnostics.iter().filter(|d| d.is_error()).cloned().collect();
-    render::all(out, source, &errors, render::MOST, color())?;
+    render::refusal(out, source, &errors, color())?;
     Ok(false)
 }
 

@@ -23,9 +23,48 @@ pub(crate) struct Source {
 /// The first bytes of files that people take for PTX, and the message for each.
 const OTHERS: &[(&[u8], &str)] = &[
     (b"\x7fELF", "machine code, not PTX; `cuobjdump -xptx all` writes the PTX that is in a program or a cubin"),
+    (b"MZ\x90", "a program, not PTX; `cuobjdump -xptx all` writes the PTX that is in it"),
+    (b"!<arch>", "a library of object files, not PTX; `cuobjdump -xptx all` writes the PTX that is in it"),
     (b"\x50\xed\x55\xba", "a fatbin, not PTX; `cuobjdump -xptx all` writes the PTX that is in it"),
+    (b"BC\xc0\xde", "LLVM bitcode, not PTX; `llc -march=nvptx64` makes PTX of it"),
+    (b"; ModuleID", "LLVM IR, not PTX; `llc -march=nvptx64` makes PTX of it"),
+    (b"\x1f\x8b", "a compressed file; `gunzip` writes what is in it"),
+    (b"PK\x03\x04", "a compressed file; `unzip` writes what is in it"),
     (b"\xff\xfe", "text in UTF-16; save it as UTF-8"),
+    (b"\xfe\xff", "text in UTF-16; save it as UTF-8"),
 ];
+
+/// Words that stand near the beginning of other texts, where PTX has its `.version`, and the message for each.
+const OTHER_TEXTS: &[(&str, &str)] = &[
+    (
+        "Fatbin ptx code:",
+        "output of `cuobjdump -ptx`, with headers around the PTX; `cuobjdump -xptx all` writes the PTX alone",
+    ),
+    ("Fatbin elf code:", "output of `cuobjdump`, not PTX; `cuobjdump -xptx all` writes the PTX that is in a program"),
+    ("\tcode for sm_", "a listing of machine code, not PTX; `cuobjdump -xptx all` writes the PTX that is in a program"),
+    ("target triple =", "LLVM IR, not PTX; `llc -march=nvptx64` makes PTX of it"),
+    ("__global__", "CUDA C++, not PTX; `nvcc -ptx` makes PTX of it"),
+    ("#include", "C or CUDA C++, not PTX; `nvcc -ptx` makes PTX of it"),
+];
+
+/// The message for a file that is surely no PTX.
+fn other(bytes: &[u8]) -> Option<&'static str> {
+    if let Some((_, what)) = OTHERS.iter().find(|(start, _)| bytes.starts_with(start)) {
+        return Some(what);
+    }
+    let head = &bytes[..bytes.len().min(HEAD)];
+    let text = String::from_utf8_lossy(head);
+    if text.contains('\0') && !text.contains(".version") {
+        let wide = head.iter().filter(|byte| **byte == 0).count() * 3 > head.len() && text.replace('\0', "").is_ascii();
+        return Some(if wide { "text in UTF-16; save it as UTF-8" } else { "bytes and no text, so not PTX" });
+    }
+    // Comments may name anything.
+    let code = text.split(".version").next().filter(|_| !text.trim_start().starts_with("//"))?;
+    OTHER_TEXTS.iter().find(|(word, _)| code.contains(word)).map(|(_, what)| *what)
+}
+
+/// The bytes at the beginning that say which kind of file it is.
+const HEAD: usize = 4096;
 
 /// The most bytes of a file.
 const MOST_BYTES: u64 = 1 << 30;
@@ -50,7 +89,7 @@ impl Source {
         if bytes.len() as u64 > MOST_BYTES {
             return Err(named(&"this has more than 1 GiB, which no PTX has"));
         }
-        if let Some((_, what)) = OTHERS.iter().find(|(start, _)| bytes.starts_with(start)) {
+        if let Some(what) = other(&bytes) {
             return Err(Failure::usage(format!("{}: {what}", path.display())));
         }
         Ok(Source::new(path.display().to_string(), bytes))

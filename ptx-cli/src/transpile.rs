@@ -131,7 +131,7 @@ fn transpile(arguments: &Arguments, path: &Path, source: &Source) -> Result<Opti
     let Some(checked) = checked else {
         let errors: Vec<Diagnostic> = diagnostics.into_iter().filter(Diagnostic::is_error).collect();
         let color = std::io::stderr().is_terminal();
-        let _ = render::all(&mut std::io::stderr(), source, &errors, render::MOST, color);
+        let _ = render::refusal(&mut std::io::stderr(), source, &errors, color);
         return Ok(None);
     };
     let name =

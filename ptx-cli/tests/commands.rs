@@ -69,17 +69,88 @@ fn check_tells_errors_from_unreadable_files() {
     assert!(code == 2 && err.contains("did you mean `sm_100`?"), "{err}");
 }
 
+/// Each kind of file that is no PTX has words of its own, in every command.
 #[test]
 fn files_that_are_no_ptx_are_named() {
-    let program = env!("CARGO_BIN_EXE_ptx");
-    let utf16 = file("");
-    std::fs::write(utf16.name(), b"\xff\xfe.\0v\0").unwrap();
-    for (path, part) in [(program, "machine code"), (utf16.name(), "UTF-16")] {
-        let (code, out, err) = said(&["check", path]);
-        assert!(cfg!(not(target_os = "linux")) || code == 2 && out.is_empty() && err.contains(part), "{err}");
+    let program = std::fs::read(env!("CARGO_BIN_EXE_ptx")).unwrap();
+    let wide = |unit: fn(u16) -> [u8; 2]| SCALE.encode_utf16().flat_map(unit).collect::<Vec<u8>>();
+    let marked = |mark: &[u8], text: Vec<u8>| [mark, &text].concat();
+    let listed = format!("\nFatbin ptx code:\n================\narch = sm_80\n\n{SCALE}");
+    let text = |text: &str| text.as_bytes().to_vec();
+    let kinds: [(Vec<u8>, &str); 15] = [
+        (marked(b"\xff\xfe", wide(u16::to_le_bytes)), "UTF-16"),
+        (marked(b"\xfe\xff", wide(u16::to_be_bytes)), "UTF-16"),
+        (wide(u16::to_le_bytes), "UTF-16"),
+        (wide(u16::to_be_bytes), "UTF-16"),
+        (text("\x7fELF\x02\x01\x01\0"), "machine code"),
+        (b"\x50\xed\x55\xba\x01\0".to_vec(), "fatbin"),
+        (b"BC\xc0\xde5\x14\0\0".to_vec(), "LLVM bitcode"),
+        (b"\x1f\x8b\x08\0\0".to_vec(), "compressed"),
+        (b"\x01\0\x02\0\0\0\xff".to_vec(), "no text"),
+        (text("!<arch>\n"), "library"),
+        (text(&listed), "cuobjdump -ptx"),
+        (text("\n\tcode for sm_80\n\t\tFunction : k\n"), "machine code"),
+        (text("#include <cuda.h>\n__global__ void k() {}\n"), "CUDA C++"),
+        (text("target triple = \"nvptx64-nvidia-cuda\"\n"), "LLVM IR"),
+        (program, if cfg!(target_os = "linux") { "machine code" } else { "" }),
+    ];
+    let name = file("");
+    for (bytes, part) in kinds {
+        std::fs::write(name.name(), bytes).unwrap();
+        for command in ["check", "fmt", "transpile", "info", "run"] {
+            let (code, out, err) = said(&[command, name.name()]);
+            assert!(part.is_empty() || code == 2 && out.is_empty() && err.contains(part), "{command} {part}: {err}");
+        }
     }
     let noise = file("\u{1b}[31m text \u{7};");
     assert!(!said(&["diff", noise.name(), file(SCALE).name()]).1.contains('\u{1b}'));
+}
+
+/// Text that is nearly PTX is an error with words about the text, and nothing else.
+#[test]
+fn text_that_is_nearly_ptx_has_one_error() {
+    let nearly = [
+        (format!("\u{feff}{SCALE}"), "byte-order mark"),
+        (String::new(), "there is no PTX here"),
+        ("// Nothing.\n".to_owned(), "there is no PTX here"),
+        (SCALE.replace(".entry scale", ".entry ns.scale"), "the name `ns.scale` has a dot"),
+        (format!("{SCALE}.global .b32 table.1;\n"), "the name `table.1` has a dot"),
+    ];
+    for (text, part) in nearly {
+        let file = file(&text);
+        let (code, out, _) = said(&["check", file.name()]);
+        assert!(code == 1 && out.contains(part) && out.matches("error[").count() == 1, "{out}");
+        for command in ["transpile", "run"] {
+            let (code, out, err) = said(&[command, file.name()]);
+            let told = out + &err;
+            assert!(code == 1 && told.contains("not valid PTX: 1 error") && told.contains(part), "{told}");
+        }
+    }
+}
+
+#[test]
+fn commands_that_need_a_module_show_few_errors() {
+    let many = file(&SCALE.replace("ret;", &"nothing; ".repeat(300)));
+    for command in ["transpile", "run"] {
+        let (code, out, err) = said(&[command, many.name()]);
+        let told = out + &err;
+        assert!(code == 1 && told.contains("not valid PTX: 300 errors"), "{told}");
+        assert!(told.matches("error[").count() == 5 && told.contains("`ptx check "), "{told}");
+    }
+}
+
+#[test]
+fn warnings_are_allowed_one_by_one() {
+    let warned = SCALE.replace("ret;", "bra end;\nunused: fma.rn.ftz.f32 %f1, %f1, %f1, %f1; end: ret;");
+    let file = file(&warned.replace("fma.rn.ftz", "fma.ftz.rn"));
+    let codes = |out: &str| out.matches("warning[").count();
+    let (_, out, _) = said(&["check", file.name()]);
+    let all = codes(&out);
+    assert!(all > 1 && out.contains("[P0205]"), "{out}");
+    let (_, out, _) = said(&["check", "-A", "P0205", file.name()]);
+    assert!(codes(&out) == all - 1 && !out.contains("[P0205]"), "{out}");
+    let (code, _, err) = said(&["check", "--allow", "P0255", file.name()]);
+    assert!(code == 2 && err.contains("did you mean `P0205`?"), "{err}");
 }
 
 #[test]

@@ -17,6 +17,9 @@ use std::ops::Range;
 /// The longest source. What counts its bytes fits 32 bits, what counts its tokens 31.
 pub(crate) const MAX_BYTES: usize = i32::MAX as usize;
 
+/// Editors of Windows write it in front of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Cuts `bytes` into tokens. Everything is kept: trivia in front of the token it precedes, bytes that PTX does not
 /// have as `Unknown`. Diagnostics: P0001, P0002, P0003, P0004.
 ///
@@ -32,8 +35,14 @@ fn whole(bytes: Vec<u8>) -> (Source, Vec<Diagnostic>) {
     }
     let mut lexer = Lexer::default();
     lexer.source.tokens.reserve(bytes.len() / 3 + 1);
+    let begin = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     lexer.source.bytes = bytes;
-    lexer.cut(0);
+    if begin > 0 {
+        let text = "the file begins with a byte-order mark, which ptxas refuses";
+        let mark = Diagnostic::error(&codes::P0001, Span::new(0, begin as u32), text);
+        lexer.diagnostics.push(mark.help("save it as UTF-8 without the mark"));
+    }
+    lexer.cut(begin);
     lexer.nul();
     lexer.end();
     (lexer.source, lexer.diagnostics)

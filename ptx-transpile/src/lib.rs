@@ -53,12 +53,12 @@ pub const PASSES: [(&str, &str); 13] = [
     ("lets", "registers declared where they live"),
 ];
 
-/// Words that cannot be names of Rust functions.
-const KEYWORDS: [&str; 51] = [
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
-    "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
-    "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait", "true",
-    "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+/// Words that cannot be names in Rust.
+const KEYWORDS: [&str; 52] = [
+    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
+    "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super",
+    "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
 /// The name of a Rust module like this one: that of a file, for example. A keyword gets an underscore.
@@ -70,7 +70,12 @@ pub fn module_name(name: &str) -> String {
     if letters == "_" {
         letters.push_str("module");
     }
-    if KEYWORDS.contains(&letters.as_str()) { letters + "_" } else { letters }
+    no_keyword(letters)
+}
+
+/// The name, or the name with an underscore if it is a keyword.
+fn no_keyword(name: String) -> String {
+    if KEYWORDS.contains(&name.as_str()) { name + "_" } else { name }
 }
 
 /// Returns true if a Rust module can have this name: `a_b`, or a keyword as `r#type`.
@@ -302,7 +307,7 @@ impl Writer<'_> {
     fn free(&mut self, name: &str) -> String {
         let letters: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         let letters = if letters.starts_with(|c: char| c.is_ascii_digit()) { format!("_{letters}") } else { letters };
-        let letters = if KEYWORDS.contains(&letters.as_str()) { letters + "_" } else { letters };
+        let letters = no_keyword(letters);
         let mut names = (1..).map(|n| if n == 1 { letters.clone() } else { format!("{letters}_{n}") });
         let free = names.find(|n| !self.taken.contains(n)).unwrap_or_default();
         self.taken.insert(free.clone());

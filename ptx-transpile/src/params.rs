@@ -5,7 +5,7 @@ use super::body::{Body, Node, Piece};
 use super::pointers::{self, Pointer};
 use ptx_core::lower::constant::integer;
 use ptx_core::syntax::{Func, StmtId, Tree, Var};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A parameter.
 #[derive(Clone, Debug)]
@@ -44,11 +44,11 @@ pub(super) fn params(tree: &Tree, func: &Func, body: &[StmtId], entry: &str) -> 
     let known = Known { maps, pointers: pointers::pointers(tree, body) };
     let mut params: Vec<Param> =
         func.params.iter().enumerate().map(|(at, var)| param(tree, var, at, entry, &known)).collect::<Option<_>>()?;
-    for at in 1..params.len() {
-        let (before, own) = params.split_at_mut(at);
-        if before.iter().any(|other| other.name == own[0].name) {
-            own[0].name = format!("arg{at}");
-        }
+    let mut taken: HashSet<String> = HashSet::new();
+    for (at, param) in params.iter_mut().enumerate() {
+        let others = (at..).map(|number| format!("arg{number}"));
+        let free = std::iter::once(param.name.clone()).chain(others).find(|name| taken.insert(name.clone()));
+        param.name = free.unwrap_or_default();
     }
     Some(params)
 }
@@ -74,7 +74,10 @@ fn param(tree: &Tree, var: &Var, at: usize, entry: &str, known: &Known) -> Optio
             if ptx_core::isa::table().specials.contains_key(format!("%{written}").as_str()) { "_" } else { "" }
         )
     };
-    let name = name.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let name = match name.trim_start_matches(|c: char| c.is_ascii_digit()) {
+        "" => format!("arg{at}"),
+        name => super::no_keyword(name.to_owned()),
+    };
     let ty = tree.source.text(var.ty?).trim_start_matches('.');
     let mut said: Vec<(&str, Option<i64>)> = Vec::new();
     for attribute in tree.attributes(var) {
@@ -181,7 +184,7 @@ pub(super) fn pass(body: &mut Body, params: &[Param]) -> usize {
         look(node);
     }
     // What nothing reads, the prologue does not load.
-    let mut read = std::collections::HashSet::new();
+    let mut read = HashSet::new();
     body.nodes[count..].iter().for_each(|node| {
         node.mentions(body, &mut |reg| {
             read.insert(reg);

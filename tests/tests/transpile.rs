@@ -16,6 +16,7 @@ fn main() -> std::process::ExitCode {
     let mut trials = corpus::trials(|sample| Some(sample).filter(|s| s.accepted).into_iter().flat_map(trials));
     trials.push(Trial::test("addresses of our own prologue are typed", has_typed_addresses));
     trials.push(Trial::test("more equal statements than a loop has turns are loops all the same", has_short_loops));
+    trials.push(Trial::test("names that Rust does not have survive", has_every_name));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -38,6 +39,40 @@ fn has_typed_addresses() -> Result<(), Failed> {
     let typed = ["Global<f32> = x.at(", "GlobalMut<f32> = y.at("].iter().all(|part| proved.text.contains(part));
     let whole = proved.taken_back.iter().all(Vec::is_empty);
     if typed && whole { Ok(()) } else { Err(format!("{:?}\n{}", proved.taken_back, proved.text).into()) }
+}
+
+/// Words of Rust (of every edition, and reserved ones), and of the kernel language, which PTX allows as names.
+const WORDS: &str = "as break const continue crate else enum extern false fn for if impl in let loop match mod move mut pub ref \
+    return self Self static struct super trait true type unsafe use where while async await dyn abstract become box do final \
+    macro override priv typeof unsized virtual yield try gen union auto default raw safe macro_rules u32 f32 bool str usize tid \
+    ntid clock warp Global Shared Tile ptx arch wide unchecked pred select at PTX MODULE Instance launch config stream _x x$y";
+
+/// A module with a name in one place.
+const PLACES: [&str; 6] = [
+    ".visible .entry k(.param .u64 NAME, .param .u64 arg1) { .reg .b64 a; .reg .b32 v; ld.param.u64 a, [NAME]; st.global.u64 [a], a; ret; }",
+    ".visible .entry k(.param .u64 p) { .reg .b64 a; .reg .b32 NAME; ld.param.u64 a, [p]; ld.global.u32 NAME, [a]; st.global.u32 [a], NAME; ret; }",
+    ".visible .entry k() { .reg .pred p; .reg .b32 v; mov.u32 v, %tid.x; NAME: setp.eq.u32 p, v, 1; @p bra NAME; ret; }",
+    ".global .b32 NAME;\n.visible .entry k() { .reg .b32 v; .shared .b32 s; ld.global.u32 v, [NAME]; st.shared.u32 [s], v; ret; }",
+    ".visible .func NAME () { ret; }\n.visible .entry k() { call NAME; ret; }",
+    ".visible .entry NAME(.param .u32 NAME_param_0) { .reg .b32 v; ld.param.u32 v, [NAME_param_0]; ret; }",
+];
+
+fn has_every_name() -> Result<(), Failed> {
+    for (place, word) in PLACES.iter().flat_map(|place| WORDS.split_whitespace().map(move |word| (place, word))) {
+        let text = format!(".version 8.0\n.target sm_80\n.address_size 64\n{}\n", place.replace("NAME", word));
+        let (tree, wrong) = parse_text(text.as_bytes());
+        if !wrong.is_empty() {
+            return Err(format!("{word}: {wrong:?}\n{text}").into());
+        }
+        let plain = expand(&rust::plain(&tree, "m").text).map_err(|error| format!("{error}\n{text}"))?;
+        let proved = prove(&tree, "m", &Without::new(), &expand).map_err(|error| format!("{error}\n{text}"))?;
+        for (ptx, layout) in [(&plain, true), (&proved.ptx, false)] {
+            if let Some(found) = same::difference(&tree, &parse_text(ptx.as_bytes()).0, layout) {
+                return Err(format!("{found:?}\n{text}").into());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn has_short_loops() -> Result<(), Failed> {

@@ -71,7 +71,9 @@ fn version(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> Option<Version> {
 
 fn target(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> (Option<Arch>, Vec<String>) {
     let Some(d) = directive(tree, ".target") else {
-        diagnostics.push(report::no_header(".target sm_90", tree));
+        if !tree.items.is_empty() {
+            diagnostics.push(report::no_header(".target sm_90", tree));
+        }
         return (None, Vec::new());
     };
     let (mut arch, mut words) = (None, Vec::new());

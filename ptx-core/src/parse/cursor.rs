@@ -69,6 +69,22 @@ impl Parser {
         self.tree.source.touches(self.at)
     }
 
+    /// Reports that the name of a declaration goes on with a dot, as names of other languages do.
+    pub(super) fn no_dot(&mut self, name: TokenId) {
+        let first = self.at;
+        while self.kind() == Kind::Dot && self.touches() {
+            self.at += 1;
+        }
+        if self.at == first {
+            return;
+        }
+        let text = self.tree.compact(&(name..self.at));
+        let span = self.tree.source.span(name).to(self.tree.source.span(self.at - 1));
+        let message = format!("the name `{text}` has a dot, which names of PTX do not have");
+        let help = format!("write `{}` here and wherever it is used", text.replace('.', "$"));
+        self.diagnostics.push(Diagnostic::error(&codes::P0101, span, message).help(help));
+    }
+
     /// Returns true if the next token is the first of its line.
     pub(super) fn starts_line(&self) -> bool {
         self.at == 0 || self.tree.source.trivia(self.at).contains(&b'\n')

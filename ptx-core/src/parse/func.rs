@@ -54,7 +54,11 @@ impl Parser {
             func.attributes.push(self.attribute()?);
         }
         func.returns = self.params()?.0;
-        func.name = Some(self.expect_word("the function's name")?);
+        let name = self.expect_word("the function's name")?;
+        func.name = Some(name);
+        if !crate::isa::table().directives.contains_key(self.tree.source.text(self.at)) {
+            self.no_dot(name);
+        }
         (func.params, func.variadic) = self.params()?;
         func.directives = self.header_directives(func.keyword)?;
         if matches!(self.kind(), Kind::Punct(b'{' | b';') | Kind::Eof) || self.ends_declaration(func.keyword) {

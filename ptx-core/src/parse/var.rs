@@ -94,6 +94,7 @@ impl Parser {
             Kind::Word | Kind::Dot => self.bump(),
             _ => return Err(self.stuck("a name")),
         };
+        self.no_dot(name);
         let count = if self.eat(b'<') { Some(self.count()?) } else { None };
         let dims = if self.at(b'[') { self.dimension_list()? } else { 0..0 };
         let init = if self.eat(b'=') { Some(self.expr()?) } else { None };

@@ -9,6 +9,10 @@ use crate::syntax::Tree;
 pub(in crate::lower) fn no_header(what: &str, tree: &Tree) -> Diagnostic {
     let span = tree.eof.map_or_else(Span::default, |t| tree.source.span(t));
     let span = tree.items.first().map_or(span, |i| tree.span(&tree.stmt(*i).head));
+    if tree.items.is_empty() {
+        let help = "a module begins with `.version 8.7` and `.target sm_90`";
+        return Diagnostic::error(&codes::P0601, span, "there is no PTX here").help(help);
+    }
     let name = what.split(' ').next().unwrap_or(what);
     Diagnostic::error(&codes::P0601, span, format!("the module has no `{name}`")).help(format!("begin with `{what}`"))
 }

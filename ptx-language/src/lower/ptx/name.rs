@@ -82,15 +82,12 @@ impl<'a> Lowerer<'a> {
     fn unresolved(&mut self, copy: &mut Copy<'_>, text: &str) {
         let specials = &isa::table().specials;
         let whole = format!("%{text}{}", copy.text(copy.at + 1));
-        if specials.contains_key(whole.as_str()) || specials.contains_key(format!("%{text}").as_str()) {
+        let declared = self.out.declared.contains(text);
+        if specials.contains_key(whole.as_str()) || !declared && specials.contains_key(format!("%{text}").as_str()) {
             return self.write(copy, &format!("%{text}"), 1);
         }
         let unchecked = copy.braces.iter().any(|brace| matches!(brace, Brace::Unchecked(_)));
-        let own = copy.statement.foreign
-            || unchecked
-            || self.out.declared.contains(text)
-            || text == "WARP_SZ"
-            || text.starts_with('%');
+        let own = copy.statement.foreign || unchecked || declared || text == "WARP_SZ" || text.starts_with('%');
         if !own {
             self.unknown(text, copy.meant(), copy.span());
         }
