@@ -57,6 +57,8 @@ pub struct HelperCall {
     pub helper: Option<Span>,
     /// Its name, with its generic arguments.
     pub name: String,
+    /// The generic parameters that the call names, and the others, if it names some of them only.
+    pub left_out: Option<(String, String)>,
     /// The call.
     pub at: Span,
 }

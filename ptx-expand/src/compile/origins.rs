@@ -99,6 +99,10 @@ fn note_calls(error: &mut Diagnostic, calls: &[HelperCall], line: &dyn Fn(Span) 
     if let Some(call) = library {
         let path = call.name.split("::<").next().unwrap_or_default();
         error.help.push(format!("it is inside of `{}`: `ptx library {path}` shows its instructions", call.name));
+        if let Some((named, left)) = &call.left_out {
+            let follows = "the arguments of the call";
+            error.help.push(format!("the generic arguments stand for {named}; {left} follows from {follows}"));
+        }
     }
 }
 

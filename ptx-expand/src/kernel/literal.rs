@@ -3,12 +3,20 @@
 use super::Reader;
 use ptx_core::diag::codes;
 use ptx_core::span::Span;
-use ptx_language::tree::{Expr, ExprKind};
+use ptx_language::tree::{Expr, ExprKind, UnaryOp};
 
 impl Reader {
     /// A literal.
     pub fn literal(&mut self, literal: &syn::Lit) -> Expr {
         let span = self.host.token(literal.span());
+        // A macro may make a negative literal of one token, and `syn` makes one of a generic argument.
+        if let syn::Lit::Int(int) = literal
+            && let Some(digits) = int.base10_digits().strip_prefix('-')
+        {
+            let positive = syn::LitInt::new(&format!("{digits}{}", int.suffix()), int.span());
+            let operand = Box::new(self.literal(&syn::Lit::Int(positive)));
+            return Expr { kind: ExprKind::Unary(UnaryOp::Neg, operand), span };
+        }
         let kind = match literal {
             syn::Lit::Int(int) if is_float(int.suffix()) => {
                 ExprKind::Float(int.base10_digits().to_owned(), Some(int.suffix().to_owned()))

@@ -63,8 +63,9 @@ fn problems((p, q, width): (&str, &str, &str), statement: &str) -> Vec<Problem> 
     compile(&source, &Options::default()).err().map_or_else(Vec::new, |problems| problems.0)
 }
 
-/// Code of signatures and attributes.
-const ELSEWHERE: [&str; 3] = ["n: u32", "x.len() >= n", "ptx! { … }"];
+/// Code of signatures and attributes, and the names of methods.
+const ELSEWHERE: [&str; 7] =
+    ["n: u32", "x.len() >= n", "ptx! { … }", "at(i)", "at(row, column)", "row(i)", "cast::<u32>()"];
 
 /// The pieces of code in a help, as statements.
 fn suggestions(help: &str) -> Vec<String> {

@@ -15,7 +15,7 @@ use ptx_core::span::Span;
 use std::rc::Rc;
 
 /// The methods of an address, for help.
-const METHODS: &str = "there are `at`, `row` and `cast`";
+const METHODS: &str = "there are `at(i)`, `at(row, column)`, `row(i)` and `cast::<u32>()`";
 
 /// The help for `x.len()`.
 const LENGTH: &str =

@@ -78,12 +78,12 @@ impl<'a> Lowerer<'a> {
         let ExprKind::Path(path) = &callee.kind else {
             return self.fail(&codes::P0813, callee.span, "only functions can be called", "name a helper `fn`");
         };
-        if let Some(value) = self.address_from(path, args, dest, span) {
+        let reported = self.errors.reports;
+        if let Some(value) = self.address_from(path, args, dest, callee.span) {
             return value;
         }
         let name = super::constant::path_text(path);
         let given: Vec<Given<'a>> = args.iter().map(Given::Expr).collect();
-        let reported = self.errors.reports;
         let wanted = dest.and_then(Value::ty);
         match self.callee(path, &given, wanted.as_ref(), callee.span) {
             Some(function) => self.invoke(function, (&name, callee.span), &path.args, &given, dest, span),
@@ -152,13 +152,18 @@ impl<'a> Lowerer<'a> {
                 "write `cooperative` in the kernel's attribute: a launch starts all blocks at once then, or fails";
             return self.fail(&codes::P0905, at, message, help);
         }
-        let Some(generics) = self.generic_arguments(&callee, written, args, span) else { return Value::Error };
+        let Some(generics) = self.generic_arguments(&callee, written, args, at) else { return Value::Error };
         if function.external && self.errors.over.is_none() && !self.fits_block(name, &generics, at) {
             return Value::Error;
         }
         if self.variant.traced && self.errors.over.is_none() {
             let helper = (!function.external).then_some(function.span);
-            self.out.calls.push(HelperCall { helper, name: written_call(name, &generics), at: span });
+            self.out.calls.push(HelperCall {
+                helper,
+                name: written_call(name, &generics),
+                left_out: generic::left_out(function, written),
+                at: span,
+            });
         }
         let caller = self.scopes.current;
         let inner = self.scopes.open(Some(callee.home), true);

@@ -118,8 +118,12 @@ impl<'a> Lowerer<'a> {
             _ => {}
         }
         let name = path.segments.last().map_or("", |ident| ident.name.as_str());
+        let reported = self.errors.reports;
         if let Some(ty) = self.address_type(path, span) {
             return Some(ty);
+        }
+        if self.errors.reports > reported {
+            return None;
         }
         if ["TensorMap", "Texture", "Surface", "Tile", "TileMut"].contains(&name) {
             return types::find("u64").map(Ty::Scalar);

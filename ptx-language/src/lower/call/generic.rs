@@ -25,14 +25,19 @@ impl<'a> Lowerer<'a> {
         if written.len() > function.generics.len() {
             let (takes, has) = (function.generics.len(), written.len());
             let message = format!("`{}` takes {}, not {has}", function.name.name, plural(takes, "generic argument"));
-            self.fail(&codes::P0811, span, message, "write one for each, or none where the types say them");
+            let names: Vec<String> = function.generics.iter().map(|generic| format!("`{}`", generic.name.name)).collect();
+            let help = match names.as_slice() {
+                [] => "remove the `::<…>`".to_owned(),
+                names => format!("it takes {}", names.join(", ")),
+            };
+            self.fail(&codes::P0811, span, message, help);
             return None;
         }
         let mut bound = Vec::new();
         for (at, generic) in function.generics.iter().enumerate() {
             let binding = match written.get(at) {
                 Some(arg) => self.generic_argument(generic, arg, callee.home)?,
-                None => self.inferred_argument(generic, callee, args, span)?,
+                None => self.inferred_argument(generic, callee, args, (written.len(), span))?,
             };
             bound.push((generic.name.name.clone(), binding));
         }
@@ -119,18 +124,32 @@ impl<'a> Lowerer<'a> {
         generic: &Generic,
         callee: &Callee<'a>,
         args: &[Given<'_>],
-        span: Span,
+        (written, span): (usize, Span),
     ) -> Option<Binding<'a>> {
         let function = callee.function;
         if let Some(found) = self.argument_for(generic, function, args) {
             return self.typed_generic(generic, found, callee.home, span);
         }
         let name = &generic.name.name;
-        let message = format!("nothing says what `{name}` of `{}` is", function.name.name);
+        let own = &function.name.name;
+        let message = match written {
+            0 => format!("nothing says what `{name}` of `{own}` is"),
+            _ => {
+                let takes = plural(function.generics.len(), "generic argument");
+                format!("`{own}` takes {takes}, not {written}: nothing says what `{name}` is")
+            }
+        };
         let all: Vec<&str> = function.generics.iter().map(|generic| generic.name.name.as_str()).collect();
         self.fail(&codes::P0811, span, message, format!("write it: `{}::<{}>(…)`", function.name.name, all.join(", ")));
         None
     }
+}
+
+/// The generic parameters that a call names and those that it leaves to the types of its arguments, if there are both.
+pub(super) fn left_out(function: &Function, written: &[GenericArg]) -> Option<(String, String)> {
+    let names: Vec<String> = function.generics.iter().map(|generic| format!("`{}`", generic.name.name)).collect();
+    let (named, left) = names.split_at_checked(written.len())?;
+    (!named.is_empty() && !left.is_empty()).then(|| (named.join(", "), left.join(", ")))
 }
 
 /// The value of `name` with which a parameter of type `written` holds a value of type `actual`.

@@ -83,6 +83,11 @@ impl<'a> Lowerer<'a> {
                     Given::Value(value, _) => value,
                     _ => self.followed(receiver),
                 };
+                if !generics.is_empty() && value != Value::Error {
+                    let has = plural(generics.len(), "generic argument");
+                    let message = format!("`{}` takes no generic arguments, and here is {has}", name.name);
+                    return self.fail(&codes::P0811, name.span, message, "remove the `::<…>`");
+                }
                 return self.register_method((&value, receiver.span), name, args, dest, span);
             }
         };
