@@ -222,7 +222,8 @@ fn moved(inst: &Inst, regs: &[Reg]) -> Option<(Expr, Type)> {
         return None;
     }
     match source.as_slice() {
-        [Piece::Int(value)] => in_range(*value, ty).then_some((Expr::Leaf(Piece::Int(*value)), ty)),
+        [Piece::Int(value)] if in_range(*value, ty) => Some((Expr::Leaf(Piece::Int(*value)), ty)),
+        [Piece::Int(value)] => Some((Expr::Leaf(wrapped(*value, ty)?), ty)),
         [Piece::Text(text)] => is_number(text, ty).then(|| (Expr::Leaf(Piece::Text(text.clone())), ty)),
         // It is the source that says the type.
         [Piece::Reg(reg)] => {
@@ -261,6 +262,9 @@ fn operator(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {
                 // One side that has the type is enough, the other one may be untyped; a shift has the type of its left.
                 let exact = |side: &[Piece]| matches!(side, [Piece::Reg(r)] if find(&regs[*r].ty) == Some(operand));
                 let a = side(a, operand, shift || !exact(b), regs).filter(is_register)?;
+                if shift && matches!(b.as_slice(), [Piece::Int(..0)]) {
+                    return None;
+                }
                 let b = side(b, right, false, regs)?;
                 // That would be another instruction.
                 if matches!(b, Expr::Leaf(Piece::Int(n)) if is_by_power_of_two(operator, operand, n)) {
@@ -294,8 +298,22 @@ fn side(operand: &[Piece], ty: Type, exact: bool, regs: &[Reg]) -> Option<Expr> 
             own => viewed(Expr::reg(*reg), own, ty),
         },
         [Piece::Int(value)] if in_range(*value, ty) => Some(Expr::Leaf(Piece::Int(*value))),
+        [Piece::Int(value)] => Some(Expr::Leaf(wrapped(*value, ty)?)),
         [Piece::Text(text)] if is_number(text, ty) => Some(Expr::Leaf(Piece::Text(text.clone()))),
         _ => None,
+    }
+}
+
+/// A negative number where the instruction takes it as an unsigned one: the number with the same bits.
+fn wrapped(value: i64, ty: Type) -> Option<Piece> {
+    let unsigned = matches!(ty.class(), Class::Unsigned | Class::Bits);
+    if !unsigned || value >= 0 || ty.bits() < 64 && value < -(1 << (ty.bits() - 1)) {
+        return None;
+    }
+    match ty.bits() {
+        64 if value == i64::MIN => None,
+        64 => Some(Piece::Text(format!("{value:#x}"))),
+        bits => Some(Piece::Int(value & ((1 << bits) - 1))),
     }
 }
 

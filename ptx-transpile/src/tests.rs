@@ -159,3 +159,28 @@ fn what_the_language_cannot_declare_is_said() {
         "the directive `.pragma` of an entry"
     );
 }
+
+/// A negative literal of an unsigned operation has the same bits as an unsigned one, and the operation is an operator.
+#[test]
+fn negative_literals_of_unsigned_operations_are_operators() {
+    const OPERATIONS: [&str; 9] = [
+        "add.u32 %r1, %r1, -1",
+        "sub.u32 %r1, %r1, -2147483648",
+        "mul.lo.u32 %r1, %r1, -3",
+        "and.b32 %r1, %r1, -16",
+        "xor.b32 %r1, %r1, -1",
+        "setp.lt.u32 %p1, %r1, -5",
+        "add.u64 %rd1, %rd1, -8",
+        "and.b64 %rd1, %rd1, -256",
+        "add.u16 %h1, %h1, -1",
+    ];
+    for operation in OPERATIONS {
+        let entry = format!(
+            ".visible .entry k() {{ .reg .b32 %r<2>; .reg .b64 %rd<2>; .reg .b16 %h<2>; .reg .pred %p<2>;\n\
+             mov.u32 %r1, 4; mov.u64 %rd1, 4; mov.u16 %h1, 4; {operation}; ret; }}"
+        );
+        let tree = parse_text(format!("{HEAD}{entry}").as_bytes()).0;
+        let text = sugar(&tree, "m", &[["islands"].into_iter().collect::<Without>()]).unwrap().text;
+        assert!(!text.contains("ptx!"), "{operation}\n{text}");
+    }
+}

@@ -1,7 +1,7 @@
 //! A tree as canonical lines.
 
 use super::names::{Meaning, Names};
-use ptx_core::isa::Type;
+use ptx_core::isa::{Class, Type};
 use ptx_core::lower::constant::{Constant, Float, integer, value};
 use ptx_core::syntax::{
     Declarator, Directive, ExprId, ExprKind, ExprList, Func, Inst, Prototype, Stmt, StmtId, StmtKind, Tree, Var,
@@ -40,8 +40,15 @@ const DEBUG: [&str; 2] = [".loc", ".file"];
 
 /// `only` leaves out all entries but one.
 pub(super) fn split_streams(tree: &Tree, debug: bool, only: Option<usize>) -> Vec<Stream> {
-    let mut writer =
-        Writer { tree, debug, names: Names::default(), streams: vec![Stream::default()], insts: 0, single: false };
+    let mut writer = Writer {
+        tree,
+        debug,
+        names: Names::default(),
+        streams: vec![Stream::default()],
+        insts: 0,
+        single: false,
+        unsigned: None,
+    };
     writer.names.open();
     for &id in &tree.items {
         writer.declare_item(tree.stmt(id));
@@ -77,6 +84,8 @@ struct Writer<'t> {
     insts: u32,
     /// True if the floats that are written now are of single precision.
     single: bool,
+    /// The bits of the unsigned numbers that are written now.
+    unsigned: Option<u32>,
 }
 
 impl Writer<'_> {
@@ -284,8 +293,9 @@ impl Writer<'_> {
         // Without a guard there is one target, and every branch to it is uniform.
         let name = if name == "bra.uni" && guard.is_none() { "bra".to_owned() } else { name };
         self.single = name.ends_with(".f32");
+        self.unsigned = unsigned_width(&name);
         let operands = self.list(&inst.operands);
-        self.single = false;
+        (self.single, self.unsigned) = (false, None);
         format!("{}{name} {operands}", guard.unwrap_or_default())
     }
 
@@ -319,7 +329,10 @@ impl Writer<'_> {
     fn expr(&mut self, id: ExprId) -> String {
         let tree = self.tree;
         match value(tree, id) {
-            Some(Constant::Signed(value)) => return value.to_string(),
+            Some(Constant::Signed(value)) => {
+                let bits = self.unsigned.filter(|_| value < 0);
+                return bits.map_or(value, |bits| value & ((1 << bits) - 1)).to_string();
+            }
             Some(Constant::Unsigned(value)) => return value.cast_signed().to_string(),
             Some(Constant::Float(value)) => return format!("{:?}", self.adopted(value)),
             None => {}
@@ -366,6 +379,15 @@ impl Writer<'_> {
 fn sorted(mut parts: Vec<String>) -> Vec<String> {
     parts.sort();
     parts
+}
+
+/// The width of the unsigned numbers that `mov` or an operator's instruction takes, below 64: of a literal only these bits count, so
+/// that a negative one is the unsigned one with the same bits.
+fn unsigned_width(name: &str) -> Option<u32> {
+    let unsigned = |ty: &Type| ty.bits() < 64 && matches!(ty.class(), Class::Unsigned | Class::Bits);
+    let moved = name.strip_prefix("mov.").and_then(Type::find);
+    let operators = ptx_language::written(name).iter().map(|(_, operand, _)| *operand);
+    moved.into_iter().chain(operators).find(unsigned).map(Type::bits)
 }
 
 /// Number of instructions in a scope.
