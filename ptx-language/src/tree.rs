@@ -182,6 +182,12 @@ pub struct Options {
     pub max_block: Vec<Expr>,
     /// `cluster = 2`: one to three expressions, as above, `.reqnctapercluster`.
     pub cluster: Vec<Expr>,
+    /// `required_cluster = 2`: the same without `.explicitcluster`.
+    pub required_cluster: Vec<Expr>,
+    /// `explicit_cluster`: `.explicitcluster` without a size, which the launch says.
+    pub explicit_cluster: bool,
+    /// `max_cluster = 8`: `.maxclusterrank`.
+    pub max_cluster: Option<Expr>,
     /// `max_regs = 168`: `.maxnreg`.
     pub max_regs: Option<Expr>,
     /// `min_blocks = 2`: `.minnctapersm`.

@@ -124,6 +124,7 @@ impl<'t> Walk<'t> {
         }
         let options = &kernel.options;
         let extents = options.block.iter().chain(&options.max_block).chain(&options.cluster);
+        let extents = extents.chain(&options.required_cluster).chain(&options.max_cluster);
         extents.chain(&options.max_regs).chain(&options.min_blocks).for_each(|expr| self.expr(expr));
         options.instances.iter().flat_map(|instance| &instance.args).for_each(|arg| self.argument(arg));
         options.host_names.iter().for_each(|name| self.mention(name));

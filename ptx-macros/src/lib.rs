@@ -18,6 +18,8 @@ use proc_macro::TokenStream;
 /// | `max_block` | `max_block = 256` | the most threads of a block, where the call says how many, for the assembler |
 /// | `grid` | `grid = n.div_ceil(256)` | blocks, of the parameters on the host; without it the call says so in its `Config` |
 /// | `cluster` | `cluster = 2` | blocks of a cluster |
+/// | `max_cluster` | `max_cluster = 8` | the most blocks of a cluster, where the call says how many |
+/// | `required_cluster`, `explicit_cluster` | `required_cluster = 2` | one of the two directives that `cluster` writes together, for PTX of others |
 /// | `shared` | `shared = 4 * n` | bytes of dynamic shared memory; above 48 KiB the launch opts in |
 /// | `requires` | `requires(x.len() >= n)` | conditions that every launch checks |
 /// | `unsafe` | `unsafe(requires(x.len() >= n))` | the same, and the author vouches that they are enough: the launch is a safe `fn`, else an `unsafe fn` |

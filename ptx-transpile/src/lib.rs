@@ -316,25 +316,33 @@ impl Writer<'_> {
 
     /// The directives of an entry as options of the attribute.
     fn options(&self, func: &Func) -> Result<Vec<String>, String> {
-        const NAMES: [(&str, &str); 5] = [
+        const NAMES: [(&str, &str); 6] = [
             (".maxntid", "max_block"),
             (".reqntid", "block"),
             (".minnctapersm", "min_blocks"),
             (".maxnreg", "max_regs"),
-            (".reqnctapercluster", "cluster"),
+            (".maxclusterrank", "max_cluster"),
+            (".reqnctapercluster", "required_cluster"),
         ];
         let mut found = Vec::new();
         let text = |directive: &Directive| self.tree.source.text(directive.name);
-        let explicit = func.directives.iter().any(|d| text(d) == ".explicitcluster");
+        let has = |name: &str| func.directives.iter().any(|d| text(d) == name);
+        let explicit = has(".explicitcluster");
+        let whole = explicit && has(".reqnctapercluster");
+        if explicit && !whole {
+            found.push("explicit_cluster".to_owned());
+        }
         for directive in func.directives.iter().filter(|d| text(d) != ".explicitcluster") {
             let name = text(directive);
             let values: Option<Vec<i64>> =
                 self.tree.list(&directive.args).iter().map(|arg| integer(self.tree, *arg)).collect();
-            let known =
-                NAMES.iter().find(|(ptx, _)| *ptx == name).filter(|_| (name == ".reqnctapercluster") <= explicit);
+            let known = NAMES.iter().find(|(ptx, _)| *ptx == name).map(|(_, option)| match *option {
+                "required_cluster" if whole => "cluster",
+                option => option,
+            });
             match (known, values.as_deref()) {
-                (Some((_, option)), Some([one])) => found.push(format!("{option} = {one}")),
-                (Some((_, option)), Some(many @ [_, ..])) => {
+                (Some(option), Some([one])) => found.push(format!("{option} = {one}")),
+                (Some(option), Some(many @ [_, ..])) => {
                     let many: Vec<String> = many.iter().map(i64::to_string).collect();
                     found.push(format!("{option} = ({})", many.join(", ")));
                 }

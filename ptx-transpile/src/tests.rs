@@ -184,3 +184,21 @@ fn negative_literals_of_unsigned_operations_are_operators() {
         assert!(!text.contains("ptx!"), "{operation}\n{text}");
     }
 }
+
+/// Each directive of clusters is an option, alone and beside others.
+#[test]
+fn directives_of_clusters_are_options() {
+    let options = [
+        (".explicitcluster", "explicit_cluster"),
+        (".reqnctapercluster 2", "required_cluster = 2"),
+        (".explicitcluster .reqnctapercluster 2, 2", "cluster = (2, 2)"),
+        (".maxclusterrank 8", "max_cluster = 8"),
+        (".explicitcluster .maxclusterrank 8", "explicit_cluster, max_cluster = 8"),
+        (".reqntid 32 .maxclusterrank 8", "block = 32, max_cluster = 8"),
+    ];
+    for (directives, option) in options {
+        let text = format!("{HEAD}.visible .entry k() {directives} {{ bar.sync 0; ret; }}");
+        let text = sugar(&parse_text(text.as_bytes()).0, "m", &[]).unwrap().text;
+        assert!(text.contains(&format!("{option})]")), "{text}");
+    }
+}

@@ -25,6 +25,17 @@ pub const OPTIONS: &[Choice] = &[
     },
     Choice { name: "max_block", like: "`max_block = 256`, `max_block = (32, 8)`", read: Reader::max_block_size },
     Choice { name: "cluster", like: "`cluster = 2`, `cluster = (2, 1)`", read: Reader::cluster_size },
+    Choice { name: "required_cluster", like: "`required_cluster = 2`", read: Reader::required_cluster_size },
+    Choice {
+        name: "explicit_cluster",
+        like: "`explicit_cluster`",
+        read: |_, a, arg| flag(arg, &mut a.options.explicit_cluster),
+    },
+    Choice {
+        name: "max_cluster",
+        like: "`max_cluster = 8`",
+        read: |r, a, arg| r.constant_into(arg, &mut a.options.max_cluster),
+    },
     Choice { name: "shared", like: "`shared = 4 * n`, in bytes", read: |_, a, arg| keep(arg, &mut a.launch.shared) },
     Choice {
         name: "max_regs",

@@ -76,6 +76,14 @@ impl Reader {
         true
     }
 
+    /// `required_cluster = 2`
+    pub(super) fn required_cluster_size(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let Value::Equals(value) = &arg.value else { return false };
+        attribute.options.required_cluster = self.extents(value, "cluster");
+        attribute.launch.cluster = (!attribute.options.required_cluster.is_empty()).then(|| value.clone());
+        true
+    }
+
     /// One to three extents.
     fn extents(&mut self, value: &syn::Expr, what: &str) -> Vec<Expr> {
         let syn::Expr::Tuple(tuple) = value else { return vec![self.expr(value)] };

@@ -43,11 +43,12 @@ fn errors(diagnostics: &[Diagnostic]) -> Vec<Span> {
 }
 
 /// The PTX directive of each option of the attribute.
-const OPTIONS: [(&str, &str); 6] = [
+const OPTIONS: [(&str, &str); 7] = [
     (".reqntid", "block"),
     (".maxntid", "block"),
     (".explicitcluster", "cluster"),
     (".reqnctapercluster", "cluster"),
+    (".maxclusterrank", "max_cluster"),
     (".maxnreg", "max_regs"),
     (".minnctapersm", "min_blocks"),
 ];

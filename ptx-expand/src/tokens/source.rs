@@ -124,6 +124,8 @@ fn between(leaves: &Leaves, at: usize) -> &'static str {
         Some(0) => "",
         _ if leaves.is_joint(at - 1) => "",
         _ if before == ";" => "\n",
+        None if before == "%" && is_operator(leaves, at - 1) => " ",
+        None if after == "$" && is_name(leaves, at - 1) => "",
         _ if matches!(before, "." | "%" | "$" | "@" | "!" | "[" | "(" | "{" | "<") => "",
         _ if matches!(after, "," | ";" | "]" | ")" | "}" | ":" | "<" | ">") => "",
         None if ends_in_colons(leaves, at) || goes_on(leaves, at) => "",
@@ -134,6 +136,26 @@ fn between(leaves: &Leaves, at: usize) -> &'static str {
         None if after == "." && before != "," => "",
         _ => " ",
     }
+}
+
+/// Returns true if a `%` stands behind a number, which it divides, and begins no name.
+fn is_operator(leaves: &Leaves, at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|at| leaves.leaf(at) == ")" || is_number(leaves.leaf(at)))
+}
+
+/// Returns true if a leaf is a name or a part of one, and no opcode or modifier: a `$` behind it belongs to it.
+fn is_name(leaves: &Leaves, at: usize) -> bool {
+    let before = |at: usize| at.checked_sub(1).map_or(";", |at| leaves.leaf(at));
+    let is_word = |leaf: &str| leaf.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    // `.loc … function_name $L1` has a word of PTX there.
+    is_word(leaves.leaf(at))
+        && leaves.leaf(at) != "function_name"
+        && match before(at) {
+            "$" | "%" | "," | "(" | "[" | "=" | "+" | "-" => true,
+            // Behind a modifier or an opcode, but not behind a guard.
+            word if is_word(word) => matches!(before(at - 1), "." | ";" | "{" | "}" | ":"),
+            _ => false,
+        }
 }
 
 /// Returns true if a leaf starts like a number.

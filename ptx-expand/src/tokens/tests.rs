@@ -123,6 +123,42 @@ fn words_stay_apart_without_places() {
     assert_eq!(words, expected);
 }
 
+/// Whole modules, of compilers and by hand, are the same tokens of PTX in an editor that says no places.
+#[test]
+fn modules_are_right_without_places() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut folders = vec![root.join("tests/filetests"), root.join("corpus/ptx")];
+    let (mut modules, mut wrong) = (0, Vec::new());
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            // Rust's lexer refuses what some modules hold.
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            let Ok(tokens) = text.parse::<TokenStream>() else { continue };
+            let (written, earlier) = ptx_core::lex::lex(text.as_bytes());
+            if path.extension().is_none_or(|extension| extension != "ptx") || !earlier.is_empty() {
+                continue;
+            }
+            let (found, _) = source(&mut Host::default(), Span::call_site(), nowhere(tokens));
+            let words = |source: &ptx_core::token::Source| {
+                (0..source.tokens.len() as u32).map(|token| source.text(token).to_owned()).collect::<Vec<_>>()
+            };
+            let (written, found) = (words(&written), words(&found));
+            modules += 1;
+            if let Some(at) = (0..written.len().max(found.len())).find(|at| written.get(*at) != found.get(*at)) {
+                let near = |words: &[String]| {
+                    words[at.saturating_sub(4).min(words.len())..(at + 3).min(words.len())].join(" ")
+                };
+                wrong.push(format!("{}: `{}` becomes `{}`", path.display(), near(&written), near(&found)));
+            }
+        }
+    }
+    assert!(modules > 100 && wrong.is_empty(), "{modules} modules, {} wrong\n{}", wrong.len(), wrong.join("\n"));
+}
+
 /// The kernels of the examples, and most of the library's, become the same PTX in an editor that says no places.
 #[test]
 fn kernels_are_right_without_places() {

@@ -101,7 +101,11 @@ impl<'a> Lowerer<'a> {
             (".reqntid", &options.block),
             (".maxntid", &options.max_block),
             (".explicitcluster\n.reqnctapercluster", &options.cluster),
+            (".reqnctapercluster", &options.required_cluster),
         ];
+        if options.explicit_cluster {
+            out.push((".explicitcluster\n".to_owned(), self.at(kernel.name.span)));
+        }
         for (name, exprs) in extents {
             if let (Some(extent), Some(first), Some(last)) = (self.extent(exprs), exprs.first(), exprs.last()) {
                 let span = self.at(first.span.to(last.span));
@@ -111,7 +115,12 @@ impl<'a> Lowerer<'a> {
                 out.push((format!("{name} {extent}\n"), span));
             }
         }
-        for (name, value) in [(".maxnreg", &options.max_regs), (".minnctapersm", &options.min_blocks)] {
+        let counts = [
+            (".maxclusterrank", &options.max_cluster),
+            (".maxnreg", &options.max_regs),
+            (".minnctapersm", &options.min_blocks),
+        ];
+        for (name, value) in counts {
             if let Some((count, expr)) = value.as_ref().and_then(|expr| Some((self.count(expr)?, expr))) {
                 out.push((format!("{name} {count}\n"), self.at(expr.span)));
             }

@@ -25,7 +25,8 @@ impl<'a> Lowerer<'a> {
         if written.len() > function.generics.len() {
             let (takes, has) = (function.generics.len(), written.len());
             let message = format!("`{}` takes {}, not {has}", function.name.name, plural(takes, "generic argument"));
-            let names: Vec<String> = function.generics.iter().map(|generic| format!("`{}`", generic.name.name)).collect();
+            let names: Vec<String> =
+                function.generics.iter().map(|generic| format!("`{}`", generic.name.name)).collect();
             let help = match names.as_slice() {
                 [] => "remove the `::<…>`".to_owned(),
                 names => format!("it takes {}", names.join(", ")),
