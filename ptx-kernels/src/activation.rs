@@ -33,7 +33,7 @@ mod elementwise;
 use crate::rows::{Matrix, Rows};
 use elementwise::Launch;
 use half::{bf16, f16};
-use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
+use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Result};
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
 pub const MODULES: &[(&str, &str)] = &[
@@ -86,8 +86,8 @@ impl Activation {
     pub fn apply<'x, 'o, T: Float>(
         self,
         stream: impl AsStream,
-        x: impl Into<TensorRef<'x, T, 2>>,
-        out: impl Into<TensorMut<'o, T, 2>>,
+        x: impl IntoTensor<'x, T, 2>,
+        out: impl IntoTensorMut<'o, T, 2>,
     ) -> Result<()> {
         let (x, mut out) = (x.into(), out.into());
         match Rows::flat([Matrix::read("x", &x), Matrix::written("out", &out)])? {
@@ -103,9 +103,9 @@ impl Activation {
     pub fn backward<'x, 'y, 'o, T: Float>(
         self,
         stream: impl AsStream,
-        x: impl Into<TensorRef<'x, T, 2>>,
-        dy: impl Into<TensorRef<'y, T, 2>>,
-        dx: impl Into<TensorMut<'o, T, 2>>,
+        x: impl IntoTensor<'x, T, 2>,
+        dy: impl IntoTensor<'y, T, 2>,
+        dx: impl IntoTensorMut<'o, T, 2>,
     ) -> Result<()> {
         let (x, dy, mut dx) = (x.into(), dy.into(), dx.into());
         match Rows::flat([Matrix::read("x", &x), Matrix::read("dy", &dy), Matrix::written("dx", &dx)])? {
@@ -121,9 +121,9 @@ impl Activation {
     pub fn gate<'g, 'u, 'o, T: Float>(
         self,
         stream: impl AsStream,
-        gate: impl Into<TensorRef<'g, T, 2>>,
-        up: impl Into<TensorRef<'u, T, 2>>,
-        out: impl Into<TensorMut<'o, T, 2>>,
+        gate: impl IntoTensor<'g, T, 2>,
+        up: impl IntoTensor<'u, T, 2>,
+        out: impl IntoTensorMut<'o, T, 2>,
     ) -> Result<()> {
         let (gate, up, mut out) = (gate.into(), up.into(), out.into());
         match Rows::flat([Matrix::read("gate", &gate), Matrix::read("up", &up), Matrix::written("out", &out)])? {
@@ -139,11 +139,11 @@ impl Activation {
     pub fn gate_backward<'g, 'u, 'y, 'o, 'p, T: Float>(
         self,
         stream: impl AsStream,
-        gate: impl Into<TensorRef<'g, T, 2>>,
-        up: impl Into<TensorRef<'u, T, 2>>,
-        dy: impl Into<TensorRef<'y, T, 2>>,
-        dgate: impl Into<TensorMut<'o, T, 2>>,
-        dup: impl Into<TensorMut<'p, T, 2>>,
+        gate: impl IntoTensor<'g, T, 2>,
+        up: impl IntoTensor<'u, T, 2>,
+        dy: impl IntoTensor<'y, T, 2>,
+        dgate: impl IntoTensorMut<'o, T, 2>,
+        dup: impl IntoTensorMut<'p, T, 2>,
     ) -> Result<()> {
         let (gate, up, dy, mut dgate, mut dup) = (gate.into(), up.into(), dy.into(), dgate.into(), dup.into());
         let read = [Matrix::read("gate", &gate), Matrix::read("up", &up), Matrix::read("dy", &dy)];
@@ -165,8 +165,8 @@ macro_rules! unary {
         /// As [`Activation::apply`].
         pub fn $forward<'x, 'o, T: Float>(
             stream: impl AsStream,
-            x: impl Into<TensorRef<'x, T, 2>>,
-            out: impl Into<TensorMut<'o, T, 2>>,
+            x: impl IntoTensor<'x, T, 2>,
+            out: impl IntoTensorMut<'o, T, 2>,
         ) -> Result<()> {
             Activation::$activation.apply(stream, x, out)
         }
@@ -179,9 +179,9 @@ macro_rules! unary {
         /// As [`Activation::apply`].
         pub fn $backward<'x, 'y, 'o, T: Float>(
             stream: impl AsStream,
-            x: impl Into<TensorRef<'x, T, 2>>,
-            dy: impl Into<TensorRef<'y, T, 2>>,
-            dx: impl Into<TensorMut<'o, T, 2>>,
+            x: impl IntoTensor<'x, T, 2>,
+            dy: impl IntoTensor<'y, T, 2>,
+            dx: impl IntoTensorMut<'o, T, 2>,
         ) -> Result<()> {
             Activation::$activation.backward(stream, x, dy, dx)
         }
@@ -208,9 +208,9 @@ macro_rules! gated {
         /// As [`Activation::apply`].
         pub fn $forward<'g, 'u, 'o, T: Float>(
             stream: impl AsStream,
-            gate: impl Into<TensorRef<'g, T, 2>>,
-            up: impl Into<TensorRef<'u, T, 2>>,
-            out: impl Into<TensorMut<'o, T, 2>>,
+            gate: impl IntoTensor<'g, T, 2>,
+            up: impl IntoTensor<'u, T, 2>,
+            out: impl IntoTensorMut<'o, T, 2>,
         ) -> Result<()> {
             Activation::$activation.gate(stream, gate, up, out)
         }
@@ -223,11 +223,11 @@ macro_rules! gated {
         /// As [`Activation::apply`].
         pub fn $backward<'g, 'u, 'y, 'o, 'p, T: Float>(
             stream: impl AsStream,
-            gate: impl Into<TensorRef<'g, T, 2>>,
-            up: impl Into<TensorRef<'u, T, 2>>,
-            dy: impl Into<TensorRef<'y, T, 2>>,
-            dgate: impl Into<TensorMut<'o, T, 2>>,
-            dup: impl Into<TensorMut<'p, T, 2>>,
+            gate: impl IntoTensor<'g, T, 2>,
+            up: impl IntoTensor<'u, T, 2>,
+            dy: impl IntoTensor<'y, T, 2>,
+            dgate: impl IntoTensorMut<'o, T, 2>,
+            dup: impl IntoTensorMut<'p, T, 2>,
         ) -> Result<()> {
             Activation::$activation.gate_backward(stream, gate, up, dy, dgate, dup)
         }

@@ -73,7 +73,7 @@ use problem::Gradients;
 #[cfg(feature = "attention_decode")]
 use problem::{Paging, refuse};
 use problem::{Problem, Rows};
-use ptx_launch::{AsStream, Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Result, StreamRef, TensorMut, TensorRef};
 
 /// The modules of this operation, by name, for tools that assemble them.
 #[doc(hidden)]
@@ -149,10 +149,10 @@ pub struct Grads<'a, T> {
 /// [`ErrorKind::Condition`](ptx_launch::ErrorKind::Condition) if shapes do not fit, and as every launch.
 pub fn attention<'a, I: Input<T>, T: Element>(
     stream: impl AsStream,
-    q: impl Into<TensorRef<'a, I, 4>>,
-    k: impl Into<TensorRef<'a, I, 4>>,
-    v: impl Into<TensorRef<'a, I, 4>>,
-    out: impl Into<TensorMut<'a, T, 4>>,
+    q: impl IntoTensor<'a, I, 4>,
+    k: impl IntoTensor<'a, I, 4>,
+    v: impl IntoTensor<'a, I, 4>,
+    out: impl IntoTensorMut<'a, T, 4>,
 ) -> Result<()> {
     Attention::new().forward(stream, q, k, v, out)
 }
@@ -170,10 +170,10 @@ impl<T: Element> Attention<'_, T> {
     pub fn forward<'a, I: Input<T>>(
         &self,
         stream: impl AsStream,
-        q: impl Into<TensorRef<'a, I, 4>>,
-        k: impl Into<TensorRef<'a, I, 4>>,
-        v: impl Into<TensorRef<'a, I, 4>>,
-        out: impl Into<TensorMut<'a, T, 4>>,
+        q: impl IntoTensor<'a, I, 4>,
+        k: impl IntoTensor<'a, I, 4>,
+        v: impl IntoTensor<'a, I, 4>,
+        out: impl IntoTensorMut<'a, T, 4>,
     ) -> Result<()> {
         self.run(stream.as_stream(), [q.into(), k.into(), v.into()], out.into(), None)
     }
@@ -186,11 +186,11 @@ impl<T: Element> Attention<'_, T> {
     pub fn forward_with_lse<'a, I: Input<T>>(
         &self,
         stream: impl AsStream,
-        q: impl Into<TensorRef<'a, I, 4>>,
-        k: impl Into<TensorRef<'a, I, 4>>,
-        v: impl Into<TensorRef<'a, I, 4>>,
-        out: impl Into<TensorMut<'a, T, 4>>,
-        lse: impl Into<TensorMut<'a, f32, 3>>,
+        q: impl IntoTensor<'a, I, 4>,
+        k: impl IntoTensor<'a, I, 4>,
+        v: impl IntoTensor<'a, I, 4>,
+        out: impl IntoTensorMut<'a, T, 4>,
+        lse: impl IntoTensorMut<'a, f32, 3>,
     ) -> Result<()> {
         self.run(stream.as_stream(), [q.into(), k.into(), v.into()], out.into(), Some(lse.into()))
     }
@@ -206,9 +206,9 @@ impl<T: Element> Attention<'_, T> {
     pub fn prefill<'a>(
         &self,
         stream: impl AsStream,
-        q: impl Into<TensorRef<'a, T, 4>>,
+        q: impl IntoTensor<'a, T, 4>,
         cache: &KvCache<'_, T>,
-        out: impl Into<TensorMut<'a, T, 4>>,
+        out: impl IntoTensorMut<'a, T, 4>,
         lse: Option<TensorMut<'_, f32, 3>>,
     ) -> Result<()> {
         self.refuse_descale()?;

@@ -27,7 +27,9 @@ mod kernels;
 use crate::rows::{Matrix, Rows, check_vector, check_vector_mut};
 use half::{bf16, f16};
 use kernels::losses;
-use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{
+    AsStream, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, StreamRef, TensorMut, TensorRef,
+};
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
 pub const MODULES: &[(&str, &str)] =
@@ -66,10 +68,10 @@ impl Float<u32> for bf16 {}
 /// As [`CrossEntropy::forward`].
 pub fn cross_entropy<'m, 'o, T: Float<I>, I: Element>(
     stream: impl AsStream,
-    logits: impl Into<TensorRef<'m, T, 2>>,
-    targets: impl Into<TensorRef<'m, I, 1>>,
-    loss: impl Into<TensorMut<'o, f32, 1>>,
-    lse: impl Into<TensorMut<'o, f32, 1>>,
+    logits: impl IntoTensor<'m, T, 2>,
+    targets: impl IntoTensor<'m, I, 1>,
+    loss: impl IntoTensorMut<'o, f32, 1>,
+    lse: impl IntoTensorMut<'o, f32, 1>,
 ) -> Result<()> {
     CrossEntropy::new().forward(stream, logits, targets, loss, lse)
 }
@@ -83,11 +85,11 @@ pub fn cross_entropy<'m, 'o, T: Float<I>, I: Element>(
 /// As [`CrossEntropy::backward`].
 pub fn cross_entropy_backward<'m, 'o, T: Float<I>, I: Element>(
     stream: impl AsStream,
-    logits: impl Into<TensorRef<'m, T, 2>>,
-    targets: impl Into<TensorRef<'m, I, 1>>,
-    lse: impl Into<TensorRef<'m, f32, 1>>,
-    dloss: impl Into<TensorRef<'m, f32, 1>>,
-    dlogits: impl Into<TensorMut<'o, T, 2>>,
+    logits: impl IntoTensor<'m, T, 2>,
+    targets: impl IntoTensor<'m, I, 1>,
+    lse: impl IntoTensor<'m, f32, 1>,
+    dloss: impl IntoTensor<'m, f32, 1>,
+    dlogits: impl IntoTensorMut<'o, T, 2>,
 ) -> Result<()> {
     CrossEntropy::new().backward(stream, logits, targets, lse, dloss, dlogits)
 }
@@ -130,10 +132,10 @@ impl CrossEntropy {
     pub fn forward<'m, 'o, T: Float<I>, I: Element>(
         self,
         stream: impl AsStream,
-        logits: impl Into<TensorRef<'m, T, 2>>,
-        targets: impl Into<TensorRef<'m, I, 1>>,
-        loss: impl Into<TensorMut<'o, f32, 1>>,
-        lse: impl Into<TensorMut<'o, f32, 1>>,
+        logits: impl IntoTensor<'m, T, 2>,
+        targets: impl IntoTensor<'m, I, 1>,
+        loss: impl IntoTensorMut<'o, f32, 1>,
+        lse: impl IntoTensorMut<'o, f32, 1>,
     ) -> Result<()> {
         let (x, targets, mut loss, mut lse) = (logits.into(), targets.into(), loss.into(), lse.into());
         self.check_smoothing()?;
@@ -157,11 +159,11 @@ impl CrossEntropy {
     pub fn backward<'m, 'o, T: Float<I>, I: Element>(
         self,
         stream: impl AsStream,
-        logits: impl Into<TensorRef<'m, T, 2>>,
-        targets: impl Into<TensorRef<'m, I, 1>>,
-        lse: impl Into<TensorRef<'m, f32, 1>>,
-        dloss: impl Into<TensorRef<'m, f32, 1>>,
-        dlogits: impl Into<TensorMut<'o, T, 2>>,
+        logits: impl IntoTensor<'m, T, 2>,
+        targets: impl IntoTensor<'m, I, 1>,
+        lse: impl IntoTensor<'m, f32, 1>,
+        dloss: impl IntoTensor<'m, f32, 1>,
+        dlogits: impl IntoTensorMut<'o, T, 2>,
     ) -> Result<()> {
         let (x, mut dx) = (logits.into(), dlogits.into());
         let rows = Rows::of([Matrix::read("logits", &x), Matrix::written("dlogits", &dx)])?;
@@ -176,10 +178,10 @@ impl CrossEntropy {
     pub fn backward_in_place<'m, 'o, T: Float<I>, I: Element>(
         self,
         stream: impl AsStream,
-        targets: impl Into<TensorRef<'m, I, 1>>,
-        lse: impl Into<TensorRef<'m, f32, 1>>,
-        dloss: impl Into<TensorRef<'m, f32, 1>>,
-        logits: impl Into<TensorMut<'o, T, 2>>,
+        targets: impl IntoTensor<'m, I, 1>,
+        lse: impl IntoTensor<'m, f32, 1>,
+        dloss: impl IntoTensor<'m, f32, 1>,
+        logits: impl IntoTensorMut<'o, T, 2>,
     ) -> Result<()> {
         let mut dx = logits.into();
         let own = Matrix::written("logits", &dx);

@@ -2,7 +2,7 @@
 //!
 //! [`gemm`] multiplies; [`Gemm`] adds options. A is M × K, B is K × N, C is M × N; with tensors of three dimensions the first one
 //! is the batch. Extents may be zero: with K = 0 the sums are zeros, and without elements of C nothing is launched. Strides are any, so
-//! that a transposed operand ([`TensorRef::transposed`]) costs nothing, and offsets have 64 bits. An extent is less than 2³¹.
+//! that a transposed operand ([`TensorRef::transposed`](ptx_launch::TensorRef::transposed)) costs nothing, and offsets have 64 bits. An extent is less than 2³¹.
 //!
 //! ```
 //! use ptx_kernels::gemm::{Activation, Gemm, gemm};
@@ -116,7 +116,7 @@ pub use builder::{Activation, Choice, Gemm};
 pub use element::{Element, Operand, Output};
 pub use plan::algorithms;
 
-use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
+use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Result};
 
 /// Every module of kernels of this operation, and its PTX, for tools.
 pub fn modules() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -152,9 +152,9 @@ pub fn modules() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// [`ErrorKind::OutOfMemory`](ptx_launch::ErrorKind::OutOfMemory) if the stream's workspace has to grow and cannot.
 pub fn gemm<'t, T, O, const R: usize>(
     stream: impl AsStream,
-    a: impl Into<TensorRef<'t, T, R>>,
-    b: impl Into<TensorRef<'t, T, R>>,
-    c: impl Into<TensorMut<'t, O, R>>,
+    a: impl IntoTensor<'t, T, R>,
+    b: impl IntoTensor<'t, T, R>,
+    c: impl IntoTensorMut<'t, O, R>,
 ) -> Result<()>
 where
     T: Operand,

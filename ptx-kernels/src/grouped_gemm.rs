@@ -34,7 +34,9 @@ use gradient::kernels::grouped_gradient;
 use half::bf16;
 use hopper::kernels::{Config, grouped_gemm};
 use ptx_launch::prelude::{AsStream, Device, Kernel, ReadSlice};
-use ptx_launch::{Config as Launch, Error, ErrorKind, Result, TensorElement, TensorMut, TensorRef, Tile};
+use ptx_launch::{
+    Config as Launch, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, TensorElement, TensorMut, TensorRef, Tile,
+};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -148,10 +150,10 @@ impl GroupedGemm {
     pub fn run<'a, O: Output>(
         &self,
         stream: impl AsStream,
-        a: impl Into<TensorRef<'a, bf16, 2>>,
-        b: impl Into<TensorRef<'a, bf16, 3>>,
+        a: impl IntoTensor<'a, bf16, 2>,
+        b: impl IntoTensor<'a, bf16, 3>,
         offsets: impl ReadSlice<u32>,
-        c: impl Into<TensorMut<'a, O, 2>>,
+        c: impl IntoTensorMut<'a, O, 2>,
     ) -> Result<()> {
         let (a, b, c) = (a.into(), b.into(), c.into());
         let [groups, k, n] = b.shape();
@@ -187,10 +189,10 @@ impl GroupedGemm {
     pub fn gradient_b<'a>(
         &self,
         stream: impl AsStream,
-        a: impl Into<TensorRef<'a, bf16, 2>>,
-        dc: impl Into<TensorRef<'a, bf16, 2>>,
+        a: impl IntoTensor<'a, bf16, 2>,
+        dc: impl IntoTensor<'a, bf16, 2>,
         offsets: impl ReadSlice<u32>,
-        db: impl Into<TensorMut<'a, bf16, 3>>,
+        db: impl IntoTensorMut<'a, bf16, 3>,
     ) -> Result<()> {
         let (a, dc, mut db) = (a.into(), dc.into(), db.into());
         let ([m, k], [groups, _, n]) = (a.shape(), db.shape());

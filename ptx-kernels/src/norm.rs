@@ -50,7 +50,7 @@ use crate::rows::{Matrix, Rows, check_vector, check_vector_mut};
 use crate::workspace::Workspace;
 use half::{bf16, f16};
 use launch::{Backward, Forward, Kind, Launch};
-use ptx_launch::{AsStream, Result, TensorMut, TensorRef};
+use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Result, TensorMut, TensorRef};
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
 pub const MODULES: &[(&str, &str)] = &[
@@ -94,9 +94,9 @@ impl Float for bf16 {}
 /// As [`Norm::forward`].
 pub fn rms_norm<'m, 'o, T: Float>(
     stream: impl AsStream,
-    x: impl Into<TensorRef<'m, T, 2>>,
-    weight: impl Into<TensorRef<'m, T, 1>>,
-    out: impl Into<TensorMut<'o, T, 2>>,
+    x: impl IntoTensor<'m, T, 2>,
+    weight: impl IntoTensor<'m, T, 1>,
+    out: impl IntoTensorMut<'o, T, 2>,
     epsilon: f32,
 ) -> Result<()> {
     Norm::rms(epsilon).weight(weight).forward(stream, x, out)
@@ -111,10 +111,10 @@ pub fn rms_norm<'m, 'o, T: Float>(
 /// As [`Norm::forward`].
 pub fn layer_norm<'m, 'o, T: Float>(
     stream: impl AsStream,
-    x: impl Into<TensorRef<'m, T, 2>>,
-    weight: impl Into<TensorRef<'m, T, 1>>,
-    bias: impl Into<TensorRef<'m, T, 1>>,
-    out: impl Into<TensorMut<'o, T, 2>>,
+    x: impl IntoTensor<'m, T, 2>,
+    weight: impl IntoTensor<'m, T, 1>,
+    bias: impl IntoTensor<'m, T, 1>,
+    out: impl IntoTensorMut<'o, T, 2>,
     epsilon: f32,
 ) -> Result<()> {
     Norm::layer(epsilon).weight(weight).bias(bias).forward(stream, x, out)
@@ -129,11 +129,11 @@ pub fn layer_norm<'m, 'o, T: Float>(
 /// As [`NormBackward::backward`].
 pub fn rms_norm_backward<'m, 'o, T: Float>(
     stream: impl AsStream,
-    x: impl Into<TensorRef<'m, T, 2>>,
-    weight: impl Into<TensorRef<'m, T, 1>>,
-    dy: impl Into<TensorRef<'m, T, 2>>,
-    dx: impl Into<TensorMut<'o, T, 2>>,
-    dw: impl Into<TensorMut<'m, T, 1>>,
+    x: impl IntoTensor<'m, T, 2>,
+    weight: impl IntoTensor<'m, T, 1>,
+    dy: impl IntoTensor<'m, T, 2>,
+    dx: impl IntoTensorMut<'o, T, 2>,
+    dw: impl IntoTensorMut<'m, T, 1>,
     epsilon: f32,
 ) -> Result<()> {
     NormBackward::rms(epsilon).weight(weight).dw(dw).backward(stream, x, dy, dx)
@@ -173,17 +173,17 @@ impl<'m, T: Float> Norm<'m, T> {
     }
 
     /// Weights, one per column; else they are one.
-    pub fn weight(self, weight: impl Into<TensorRef<'m, T, 1>>) -> Self {
+    pub fn weight(self, weight: impl IntoTensor<'m, T, 1>) -> Self {
         Norm { weight: Some(weight.into()), ..self }
     }
 
     /// Biases, one per column; else they are zero.
-    pub fn bias(self, bias: impl Into<TensorRef<'m, T, 1>>) -> Self {
+    pub fn bias(self, bias: impl IntoTensor<'m, T, 1>) -> Self {
         Norm { bias: Some(bias.into()), ..self }
     }
 
     /// A residual stream: `residual` becomes `x` + `residual`, rounded, and the norm is that of the sum.
-    pub fn residual(self, residual: impl Into<TensorMut<'m, T, 2>>) -> Self {
+    pub fn residual(self, residual: impl IntoTensorMut<'m, T, 2>) -> Self {
         Norm { residual: Some(residual.into()), ..self }
     }
 
@@ -199,8 +199,8 @@ impl<'m, T: Float> Norm<'m, T> {
     pub fn forward<'x: 'm, 'o>(
         self,
         stream: impl AsStream,
-        x: impl Into<TensorRef<'x, T, 2>>,
-        out: impl Into<TensorMut<'o, T, 2>>,
+        x: impl IntoTensor<'x, T, 2>,
+        out: impl IntoTensorMut<'o, T, 2>,
     ) -> Result<()> {
         let (x, mut out): (TensorRef<'m, T, 2>, _) = (x.into(), out.into());
         let Norm { kind, weight, bias, mut residual } = self;
@@ -244,23 +244,23 @@ impl<'m, T: Float> NormBackward<'m, T> {
     }
 
     /// The weights of the forward pass; else they are one.
-    pub fn weight(self, weight: impl Into<TensorRef<'m, T, 1>>) -> Self {
+    pub fn weight(self, weight: impl IntoTensor<'m, T, 1>) -> Self {
         NormBackward { weight: Some(weight.into()), ..self }
     }
 
     /// Computes the gradient of the weights, one element per column.
-    pub fn dw(self, dw: impl Into<TensorMut<'m, T, 1>>) -> Self {
+    pub fn dw(self, dw: impl IntoTensorMut<'m, T, 1>) -> Self {
         NormBackward { dw: Some(dw.into()), ..self }
     }
 
     /// Computes the gradient of the biases, one element per column.
-    pub fn db(self, db: impl Into<TensorMut<'m, T, 1>>) -> Self {
+    pub fn db(self, db: impl IntoTensorMut<'m, T, 1>) -> Self {
         NormBackward { db: Some(db.into()), ..self }
     }
 
     /// The gradient of the sum that [`Norm::residual`] writes. It is added to `dx`, which then is the gradient of both `x` and `residual`;
     /// `x` of [`backward`](Self::backward) is the sum.
-    pub fn residual_gradient(self, dsum: impl Into<TensorRef<'m, T, 2>>) -> Self {
+    pub fn residual_gradient(self, dsum: impl IntoTensor<'m, T, 2>) -> Self {
         NormBackward { dsum: Some(dsum.into()), ..self }
     }
 
@@ -282,9 +282,9 @@ impl<'m, T: Float> NormBackward<'m, T> {
     pub fn backward<'x: 'm, 'o>(
         self,
         stream: impl AsStream,
-        x: impl Into<TensorRef<'x, T, 2>>,
-        dy: impl Into<TensorRef<'x, T, 2>>,
-        dx: impl Into<TensorMut<'o, T, 2>>,
+        x: impl IntoTensor<'x, T, 2>,
+        dy: impl IntoTensor<'x, T, 2>,
+        dx: impl IntoTensorMut<'o, T, 2>,
     ) -> Result<()> {
         let (x, dy, mut dx): (TensorRef<'m, T, 2>, TensorRef<'m, T, 2>, _) = (x.into(), dy.into(), dx.into());
         let NormBackward { kind, weight, mut dw, mut db, dsum, workspace } = self;

@@ -23,7 +23,9 @@ mod kernel;
 
 use half::{bf16, f16};
 use kernel::rotations::rotate;
-use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{
+    AsStream, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, StreamRef, TensorMut, TensorRef,
+};
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
 pub const MODULES: &[(&str, &str)] =
@@ -105,10 +107,10 @@ pub fn rotary<'m, 'q, 'k, T: Float<I>, I: Element>(
     stream: impl AsStream,
     pairs: Pairs,
     angles: &Angles<'_, I>,
-    q: impl Into<TensorRef<'m, T, 3>>,
-    k: impl Into<TensorRef<'m, T, 3>>,
-    q_out: impl Into<TensorMut<'q, T, 3>>,
-    k_out: impl Into<TensorMut<'k, T, 3>>,
+    q: impl IntoTensor<'m, T, 3>,
+    k: impl IntoTensor<'m, T, 3>,
+    q_out: impl IntoTensorMut<'q, T, 3>,
+    k_out: impl IntoTensorMut<'k, T, 3>,
 ) -> Result<()> {
     let (rotary, stream) = (Rotary::new(pairs), stream.as_stream());
     rotary.apply(stream, angles, q, q_out)?;
@@ -124,10 +126,10 @@ pub fn rotary_backward<'m, 'q, 'k, T: Float<I>, I: Element>(
     stream: impl AsStream,
     pairs: Pairs,
     angles: &Angles<'_, I>,
-    dq_out: impl Into<TensorRef<'m, T, 3>>,
-    dk_out: impl Into<TensorRef<'m, T, 3>>,
-    dq: impl Into<TensorMut<'q, T, 3>>,
-    dk: impl Into<TensorMut<'k, T, 3>>,
+    dq_out: impl IntoTensor<'m, T, 3>,
+    dk_out: impl IntoTensor<'m, T, 3>,
+    dq: impl IntoTensorMut<'q, T, 3>,
+    dk: impl IntoTensorMut<'k, T, 3>,
 ) -> Result<()> {
     let (rotary, stream) = (Rotary::new(pairs).inverse(), stream.as_stream());
     rotary.apply(stream, angles, dq_out, dq)?;
@@ -162,8 +164,8 @@ impl Rotary {
         self,
         stream: impl AsStream,
         angles: &Angles<'_, I>,
-        x: impl Into<TensorRef<'x, T, 3>>,
-        out: impl Into<TensorMut<'o, T, 3>>,
+        x: impl IntoTensor<'x, T, 3>,
+        out: impl IntoTensorMut<'o, T, 3>,
     ) -> Result<()> {
         let (x, mut out) = (x.into(), out.into());
         let shape = Shape::of(angles, &x, &out)?;

@@ -27,7 +27,9 @@ use crate::rows::{Matrix, Rows, is_hopper};
 use half::{bf16, f16};
 use hopper::tuned;
 use portable::kernels;
-use ptx_launch::{AsStream, Element, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{
+    AsStream, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, StreamRef, TensorMut, TensorRef,
+};
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
 pub const MODULES: &[(&str, &str)] = &[
@@ -65,8 +67,8 @@ impl Float for bf16 {}
 /// As [`Softmax::forward`].
 pub fn softmax<'x, 'o, T: Float>(
     stream: impl AsStream,
-    x: impl Into<TensorRef<'x, T, 2>>,
-    out: impl Into<TensorMut<'o, T, 2>>,
+    x: impl IntoTensor<'x, T, 2>,
+    out: impl IntoTensorMut<'o, T, 2>,
 ) -> Result<()> {
     Softmax::new().forward(stream, x, out)
 }
@@ -79,9 +81,9 @@ pub fn softmax<'x, 'o, T: Float>(
 /// As [`Softmax::forward`].
 pub fn softmax_backward<'y, 'd, 'o, T: Float>(
     stream: impl AsStream,
-    y: impl Into<TensorRef<'y, T, 2>>,
-    dy: impl Into<TensorRef<'d, T, 2>>,
-    dx: impl Into<TensorMut<'o, T, 2>>,
+    y: impl IntoTensor<'y, T, 2>,
+    dy: impl IntoTensor<'d, T, 2>,
+    dx: impl IntoTensorMut<'o, T, 2>,
 ) -> Result<()> {
     Softmax::new().backward(stream, y, dy, dx)
 }
@@ -123,8 +125,8 @@ impl Softmax {
     pub fn forward<'x, 'o, T: Float>(
         self,
         stream: impl AsStream,
-        x: impl Into<TensorRef<'x, T, 2>>,
-        out: impl Into<TensorMut<'o, T, 2>>,
+        x: impl IntoTensor<'x, T, 2>,
+        out: impl IntoTensorMut<'o, T, 2>,
     ) -> Result<()> {
         let (x, mut out) = (x.into(), out.into());
         self.check_scale()?;
@@ -141,9 +143,9 @@ impl Softmax {
     pub fn backward<'y, 'd, 'o, T: Float>(
         self,
         stream: impl AsStream,
-        y: impl Into<TensorRef<'y, T, 2>>,
-        dy: impl Into<TensorRef<'d, T, 2>>,
-        dx: impl Into<TensorMut<'o, T, 2>>,
+        y: impl IntoTensor<'y, T, 2>,
+        dy: impl IntoTensor<'d, T, 2>,
+        dx: impl IntoTensorMut<'o, T, 2>,
     ) -> Result<()> {
         let (y, dy, mut dx) = (y.into(), dy.into(), dx.into());
         self.check_scale()?;

@@ -55,7 +55,7 @@ pub use ptx_interp::Options as CpuOptions;
 pub use runtime::{CompiledText, RuntimeKernel, RuntimeLaunch, RuntimeModule};
 pub use statics::Static;
 pub use stream::{AsStream, Stream, StreamRef};
-pub use tensor::{TensorMut, TensorRef};
+pub use tensor::{IntoTensor, IntoTensorMut, TensorMut, TensorRef};
 pub use tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorElement, TensorMap, TensorMapBuilder};
 pub use texture::{AddressMode, Extent, FilterMode, Surface, Texel, TexelArray, TexelFormat, Texture, TextureBuilder};
 pub use tile::{ReadTile, Tile, WriteTile};

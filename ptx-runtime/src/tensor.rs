@@ -12,7 +12,7 @@ use std::fmt;
 
 /// Memory, read as a tensor of `R` dimensions with any strides.
 ///
-/// Functions take `impl Into<TensorRef<'_, T, R>>`, so that a [`Tile`] of a buffer can be passed as it is.
+/// Functions take [`impl IntoTensor<'_, T, R>`](IntoTensor), so that a [`Tile`] of a buffer can be passed as it is.
 ///
 /// ```
 /// # use ptx_launch::prelude::*;
@@ -38,11 +38,34 @@ pub struct TensorRef<'a, T, const R: usize> {
 
 /// Memory, written as a tensor of `R` dimensions. No two of its elements share memory.
 ///
-/// Functions take `impl Into<TensorMut<'_, T, R>>`, so that a [`Tile`] of a buffer can be passed as it is.
+/// Functions take [`impl IntoTensorMut<'_, T, R>`](IntoTensorMut), so that a [`Tile`] of a buffer can be passed as it is.
 pub struct TensorMut<'a, T, const R: usize> {
     memory: Target<'a, T>,
     layout: Layout<R>,
 }
+
+/// What becomes a [`TensorRef`] of `R` dimensions: one, and a [`Tile`] of memory that can be read. It is [`Into`], with words for what is
+/// passed wrongly.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tensor of `{T}` with {R} dimensions",
+    label = "expected memory of `{T}` with a shape of {R} dimensions",
+    note = "give the memory a shape: `buffer.tile([m, n])?`, or `TensorRef::strided(buffer.view(), shape, strides)?`"
+)]
+pub trait IntoTensor<'a, T: 'a, const R: usize>: Into<TensorRef<'a, T, R>> {}
+
+#[diagnostic::do_not_recommend]
+impl<'a, T: 'a, const R: usize, M: Into<TensorRef<'a, T, R>>> IntoTensor<'a, T, R> for M {}
+
+/// What becomes a [`TensorMut`] of `R` dimensions: one, and a [`Tile`] of memory that can be written.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a mutable tensor of `{T}` with {R} dimensions",
+    label = "expected memory of `{T}` that can be written, with a shape of {R} dimensions",
+    note = "give the memory a shape: `buffer.tile_mut([m, n])?`, or `TensorMut::strided(buffer.view_mut(), shape, strides)?`"
+)]
+pub trait IntoTensorMut<'a, T: 'a, const R: usize>: Into<TensorMut<'a, T, R>> {}
+
+#[diagnostic::do_not_recommend]
+impl<'a, T: 'a, const R: usize, M: Into<TensorMut<'a, T, R>>> IntoTensorMut<'a, T, R> for M {}
 
 /// Extents and strides in elements, the innermost last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

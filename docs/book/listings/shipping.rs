@@ -1,7 +1,7 @@
 //! A library function around a kernel: any stream, any memory, any strides.
 
 use ptx_launch::prelude::*;
-use ptx_launch::{Error, ErrorKind, Result, TensorMut, TensorRef};
+use ptx_launch::{Error, ErrorKind, IntoTensor, IntoTensorMut, Result, TensorMut, TensorRef};
 
 // ANCHOR: library
 #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), instances = [f32, u32], unsafe(requires(x.len() >= n, out.len() >= n)))]
@@ -22,8 +22,8 @@ fn double_kernel<T>(x: &[T], out: &mut [T], n: u32) {
 /// Other strides or lengths, and those of the launch.
 pub fn double<'a>(
     stream: impl AsStream,
-    x: impl Into<TensorRef<'a, f32, 1>>,
-    out: impl Into<TensorMut<'a, f32, 1>>,
+    x: impl IntoTensor<'a, f32, 1>,
+    out: impl IntoTensorMut<'a, f32, 1>,
 ) -> Result<()> {
     let (x, mut out) = (x.into(), out.into());
     if x.shape() != out.shape() || !x.is_contiguous() || !out.is_contiguous() {

@@ -29,6 +29,9 @@ const HABITS: &[(&[&str], &str)] = &[
 const TILE: &str = "the dimensions of a tile are names in round brackets: `Tile<f32, (M, N)>`";
 const TYPES: &str = "declare a register with `let x: f32 = …;`, and convert it with `x as f32`";
 
+/// The help for `x[i, j]`.
+const INDICES: &str = "an index is one number; the address of an element is `x.at(i, j)`, and `ld` and `st` in `ptx! { … }` use it";
+
 /// The help where no entry fits.
 const RUST: &str = "statements are Rust; instructions of PTX stand in `ptx! { … }`";
 
@@ -40,7 +43,9 @@ pub fn help(item: TokenStream, error: &syn::Error) -> &'static str {
     let leaves = Leaves::from_stream(item);
     let statement = statement(&leaves, error.span().start());
     let has = |row: &[&str]| statement.windows(row.len()).any(|leaves| leaves == row);
-    HABITS.iter().find(|(row, _)| has(row)).map_or(RUST, |(_, help)| help)
+    let habit = HABITS.iter().find(|(row, _)| has(row)).map(|(_, help)| *help);
+    let indices = error.to_string().ends_with("expected `]`").then_some(INDICES);
+    habit.or(indices).unwrap_or(RUST)
 }
 
 /// The leaves of the statement around a place.

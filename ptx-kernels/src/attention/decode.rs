@@ -31,7 +31,7 @@ use super::types::Element;
 use crate::float8::E4m3;
 use crate::workspace::{self, FLAGS, Workspace};
 use half::{bf16, f16};
-use ptx_launch::{AsStream, Buffer, Error, Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{AsStream, Buffer, Error, IntoTensor, IntoTensorMut, Result, StreamRef, TensorMut, TensorRef};
 
 /// A cache of keys and values on the device.
 ///
@@ -48,22 +48,22 @@ pub struct KvCache<'a, K> {
 impl<'a, K> KvCache<'a, K> {
     /// A cache with a row of the batch for each sequence. `lengths` count the keys of each, new ones included.
     pub fn new(
-        k: impl Into<TensorRef<'a, K, 4>>,
-        v: impl Into<TensorRef<'a, K, 4>>,
-        lengths: impl Into<TensorRef<'a, i32, 1>>,
+        k: impl IntoTensor<'a, K, 4>,
+        v: impl IntoTensor<'a, K, 4>,
+        lengths: impl IntoTensor<'a, i32, 1>,
     ) -> Self {
         KvCache { k: k.into(), v: v.into(), places: Places::new(lengths.into()) }
     }
 
     /// The pages of each sequence, (batch, pages of a sequence): numbers of pages of K and V. Pages may have any size.
     #[must_use]
-    pub fn paged(self, table: impl Into<TensorRef<'a, i32, 2>>) -> Self {
+    pub fn paged(self, table: impl IntoTensor<'a, i32, 2>) -> Self {
         KvCache { places: self.places.paged(table.into()), ..self }
     }
 
     /// Factors of K and V, one for each head of the cache: an element of K is the cache's times `k[head]`.
     #[must_use]
-    pub fn scales(self, k: impl Into<TensorRef<'a, f32, 1>>, v: impl Into<TensorRef<'a, f32, 1>>) -> Self {
+    pub fn scales(self, k: impl IntoTensor<'a, f32, 1>, v: impl IntoTensor<'a, f32, 1>) -> Self {
         KvCache { places: Places { scales: Some([k.into(), v.into()]), ..self.places }, ..self }
     }
 }
@@ -79,22 +79,22 @@ pub struct KvCacheMut<'a, K> {
 impl<'a, K> KvCacheMut<'a, K> {
     /// As [`KvCache::new`].
     pub fn new(
-        k: impl Into<TensorMut<'a, K, 4>>,
-        v: impl Into<TensorMut<'a, K, 4>>,
-        lengths: impl Into<TensorRef<'a, i32, 1>>,
+        k: impl IntoTensorMut<'a, K, 4>,
+        v: impl IntoTensorMut<'a, K, 4>,
+        lengths: impl IntoTensor<'a, i32, 1>,
     ) -> Self {
         KvCacheMut { k: k.into(), v: v.into(), places: Places::new(lengths.into()) }
     }
 
     /// As [`KvCache::paged`].
     #[must_use]
-    pub fn paged(self, table: impl Into<TensorRef<'a, i32, 2>>) -> Self {
+    pub fn paged(self, table: impl IntoTensor<'a, i32, 2>) -> Self {
         KvCacheMut { places: self.places.paged(table.into()), ..self }
     }
 
     /// As [`KvCache::scales`]: an element of the cache is that of K divided by `k[head]`, rounded.
     #[must_use]
-    pub fn scales(self, k: impl Into<TensorRef<'a, f32, 1>>, v: impl Into<TensorRef<'a, f32, 1>>) -> Self {
+    pub fn scales(self, k: impl IntoTensor<'a, f32, 1>, v: impl IntoTensor<'a, f32, 1>) -> Self {
         KvCacheMut { places: Places { scales: Some([k.into(), v.into()]), ..self.places }, ..self }
     }
 }
@@ -110,13 +110,13 @@ pub struct LatentCache<'a, T> {
 
 impl<'a, T> LatentCache<'a, T> {
     /// As [`KvCache::new`].
-    pub fn new(rows: impl Into<TensorRef<'a, T, 4>>, lengths: impl Into<TensorRef<'a, i32, 1>>) -> Self {
+    pub fn new(rows: impl IntoTensor<'a, T, 4>, lengths: impl IntoTensor<'a, i32, 1>) -> Self {
         LatentCache { rows: rows.into(), places: Places::new(lengths.into()) }
     }
 
     /// As [`KvCache::paged`].
     #[must_use]
-    pub fn paged(self, table: impl Into<TensorRef<'a, i32, 2>>) -> Self {
+    pub fn paged(self, table: impl IntoTensor<'a, i32, 2>) -> Self {
         LatentCache { places: self.places.paged(table.into()), ..self }
     }
 }
@@ -151,8 +151,8 @@ impl<T: Element> Attention<'_, T> {
     pub fn append<'a, K: Cached<T>>(
         &self,
         stream: impl AsStream,
-        k: impl Into<TensorRef<'a, T, 4>>,
-        v: impl Into<TensorRef<'a, T, 4>>,
+        k: impl IntoTensor<'a, T, 4>,
+        v: impl IntoTensor<'a, T, 4>,
         cache: KvCacheMut<'_, K>,
     ) -> Result<()> {
         let (k, v) = (k.into(), v.into());
@@ -186,9 +186,9 @@ impl<T: Element> Attention<'_, T> {
     pub fn decode<'a, K: Cached<T>>(
         &self,
         stream: impl AsStream,
-        q: impl Into<TensorRef<'a, T, 4>>,
+        q: impl IntoTensor<'a, T, 4>,
         cache: &KvCache<'_, K>,
-        out: impl Into<TensorMut<'a, T, 4>>,
+        out: impl IntoTensorMut<'a, T, 4>,
         lse: Option<TensorMut<'_, f32, 3>>,
         workspace: Option<&mut Workspace>,
     ) -> Result<()> {
@@ -237,9 +237,9 @@ impl<T: Element> Attention<'_, T> {
     pub fn decode_latent<'a>(
         &self,
         stream: impl AsStream,
-        q: impl Into<TensorRef<'a, T, 4>>,
+        q: impl IntoTensor<'a, T, 4>,
         cache: &LatentCache<'_, T>,
-        out: impl Into<TensorMut<'a, T, 4>>,
+        out: impl IntoTensorMut<'a, T, 4>,
         lse: Option<TensorMut<'_, f32, 3>>,
         workspace: Option<&mut Workspace>,
     ) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The options of an attention, by the names of the literature.
 
 use super::problem::refuse;
-use ptx_launch::{Result, TensorRef};
+use ptx_launch::{IntoTensor, Result, TensorRef};
 
 /// Scales and soft caps: their quotients and products are normal numbers.
 const FACTORS: std::ops::RangeInclusive<f32> = 1e-18..=1e18;
@@ -183,21 +183,21 @@ impl<'a, T> Attention<'a, T> {
     /// Factors of a Q of [`E4m3`](crate::float8::E4m3), positive: (sequences, heads of K), one for all heads of Q that share a head of K. An element
     /// of Q is the tensor's times its factor. A stride of 0 repeats a factor: `TensorRef::strided`. Without factors they are 1.
     #[must_use]
-    pub fn q_descale(mut self, factors: impl Into<TensorRef<'a, f32, 2>>) -> Self {
+    pub fn q_descale(mut self, factors: impl IntoTensor<'a, f32, 2>) -> Self {
         self.descale[0] = Some(factors.into());
         self
     }
 
     /// The same for K: (sequences, heads).
     #[must_use]
-    pub fn k_descale(mut self, factors: impl Into<TensorRef<'a, f32, 2>>) -> Self {
+    pub fn k_descale(mut self, factors: impl IntoTensor<'a, f32, 2>) -> Self {
         self.descale[1] = Some(factors.into());
         self
     }
 
     /// The same for V, of any sign.
     #[must_use]
-    pub fn v_descale(mut self, factors: impl Into<TensorRef<'a, f32, 2>>) -> Self {
+    pub fn v_descale(mut self, factors: impl IntoTensor<'a, f32, 2>) -> Self {
         self.descale[2] = Some(factors.into());
         self
     }
@@ -211,7 +211,7 @@ impl<'a, T> Attention<'a, T> {
     /// A bias of shape (batch, heads, queries, keys), which is added to the scores. A stride of 0 repeats one; minus infinity
     /// hides a key. With cumulative lengths, queries and keys are those of the longest sequences.
     #[must_use]
-    pub fn bias(self, bias: impl Into<TensorRef<'a, T, 4>>) -> Self {
+    pub fn bias(self, bias: impl IntoTensor<'a, T, 4>) -> Self {
         Attention { bias: Some(bias.into()), ..self }
     }
 
@@ -222,8 +222,8 @@ impl<'a, T> Attention<'a, T> {
     #[must_use]
     pub fn lengths(
         self,
-        starts_q: impl Into<TensorRef<'a, i32, 1>>,
-        starts_k: impl Into<TensorRef<'a, i32, 1>>,
+        starts_q: impl IntoTensor<'a, i32, 1>,
+        starts_k: impl IntoTensor<'a, i32, 1>,
         longest_q: u32,
         longest_k: u32,
     ) -> Self {

@@ -8,7 +8,9 @@ use super::problem::{Product, size};
 use super::tuned::{self, Job};
 use super::views::{View, Views};
 use crate::workspace::{self, Workspace};
-use ptx_launch::{AsStream, Bound, Error, ErrorKind, Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{
+    AsStream, Bound, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, StreamRef, TensorMut, TensorRef,
+};
 
 /// A function of each element of the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,31 +125,31 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
     }
 
     /// Multiplies row i of the product by element i of `[m]`.
-    pub fn scale_rows(mut self, scale: impl Into<TensorRef<'a, f32, 1>>) -> Self {
+    pub fn scale_rows(mut self, scale: impl IntoTensor<'a, f32, 1>) -> Self {
         self.options.scale_rows = Some(scale.into());
         self
     }
 
     /// Multiplies column j of the product by element j of `[n]`.
-    pub fn scale_columns(mut self, scale: impl Into<TensorRef<'a, f32, 1>>) -> Self {
+    pub fn scale_columns(mut self, scale: impl IntoTensor<'a, f32, 1>) -> Self {
         self.options.scale_columns = Some(scale.into());
         self
     }
 
     /// Adds element i of `[m]` to row i.
-    pub fn bias_rows(mut self, bias: impl Into<TensorRef<'a, O, 1>>) -> Self {
+    pub fn bias_rows(mut self, bias: impl IntoTensor<'a, O, 1>) -> Self {
         self.options.bias_rows = Some(bias.into());
         self
     }
 
     /// Adds element j of `[n]` to column j.
-    pub fn bias_columns(mut self, bias: impl Into<TensorRef<'a, O, 1>>) -> Self {
+    pub fn bias_columns(mut self, bias: impl IntoTensor<'a, O, 1>) -> Self {
         self.options.bias_columns = Some(bias.into());
         self
     }
 
     /// Adds a tensor of C's shape, with any strides, after the activation.
-    pub fn residual(mut self, residual: impl Into<TensorRef<'a, O, R>>) -> Self {
+    pub fn residual(mut self, residual: impl IntoTensor<'a, O, R>) -> Self {
         self.options.residual = Some(residual.into());
         self
     }
@@ -192,9 +194,9 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
     pub fn run<'t, T>(
         &mut self,
         stream: impl AsStream,
-        a: impl Into<TensorRef<'t, T, R>>,
-        b: impl Into<TensorRef<'t, T, R>>,
-        c: impl Into<TensorMut<'t, O, R>>,
+        a: impl IntoTensor<'t, T, R>,
+        b: impl IntoTensor<'t, T, R>,
+        c: impl IntoTensorMut<'t, O, R>,
     ) -> Result<()>
     where
         T: Operand,
@@ -233,9 +235,9 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
     pub fn choose<'t, T>(
         &self,
         stream: impl AsStream,
-        a: impl Into<TensorRef<'t, T, R>>,
-        b: impl Into<TensorRef<'t, T, R>>,
-        c: impl Into<TensorMut<'t, O, R>>,
+        a: impl IntoTensor<'t, T, R>,
+        b: impl IntoTensor<'t, T, R>,
+        c: impl IntoTensorMut<'t, O, R>,
     ) -> Result<Choice>
     where
         T: Operand,
