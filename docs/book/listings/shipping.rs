@@ -1,7 +1,7 @@
 //! A library function around a kernel: any stream, any memory, any strides.
 
 use ptx_launch::prelude::*;
-use ptx_launch::{Error, ErrorKind, IntoTensor, IntoTensorMut, Result, TensorMut, TensorRef};
+use ptx_launch::{Error, ErrorKind, IntoTensor, IntoTensorMut, Result};
 
 // ANCHOR: library
 #[ptx_kernel(arch = "sm_80", block = 256, grid = n.div_ceil(256), instances = [f32, u32], unsafe(requires(x.len() >= n, out.len() >= n)))]

@@ -385,7 +385,8 @@ fn sorted(mut parts: Vec<String>) -> Vec<String> {
 /// that a negative one is the unsigned one with the same bits.
 fn unsigned_width(name: &str) -> Option<u32> {
     let unsigned = |ty: &Type| ty.bits() < 64 && matches!(ty.class(), Class::Unsigned | Class::Bits);
-    let moved = name.strip_prefix("mov.").and_then(Type::find);
+    let last = name.rsplit('.').next().and_then(Type::find);
+    let moved = last.filter(|ty| ptx_language::move_of(*ty).as_deref() == Some(name));
     let operators = ptx_language::written(name).iter().map(|(_, operand, _)| *operand);
     moved.into_iter().chain(operators).find(unsigned).map(Type::bits)
 }
