@@ -39,7 +39,7 @@ fn rules_with_names_are_sentences() {
         help_for(
             "mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16 {_, %r1}, {%r2, %r3, %r4, %r5}, {%r2, %r3}, {%r4, %r5}"
         ),
-        "with `sm_90 & !sm_120`, vectors must be written in braces, and no element of a vector may be `_`"
+        "on sm_90 and later and before sm_120, vectors must be written in braces, and no element of a vector may be `_`"
     );
     assert_eq!(
         help_for("cvta.global.u64 %d1, s+4"),

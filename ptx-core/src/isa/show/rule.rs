@@ -34,7 +34,10 @@ fn condition(row: &Row, term: &Term) -> String {
         Atom::Braced(place) => {
             format!("where {} is {}", operand(row, *place), is("written in braces", "one register"))
         }
-        Atom::Target(any) => format!("{} {}", is("on", "on targets other than"), either(any.iter().map(and_later))),
+        Atom::Target(any) => match (any.as_slice(), term.negated) {
+            ([arch], true) if arch.suffix == Suffix::None => format!("before {arch}"),
+            _ => format!("{} {}", is("on", "on targets other than"), either(any.iter().map(and_later))),
+        },
         Atom::Since(version) => is(&format!("from PTX {version} on"), &format!("before PTX {version}")),
         Atom::Named(at) => NAMED.get(*at).map_or_else(String::new, |named| format!("where {}", named.is[no(term)])),
     }
