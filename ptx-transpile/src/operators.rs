@@ -266,8 +266,9 @@ fn operator(inst: &Inst, dest: Type, regs: &[Reg]) -> Option<(Expr, Type)> {
                     return None;
                 }
                 let b = side(b, right, false, regs)?;
-                // That would be another instruction.
-                if matches!(b, Expr::Leaf(Piece::Int(n)) if is_by_power_of_two(operator, operand, n)) {
+                // That would be another instruction, or an error.
+                let is_refused = |n| n == 0 || is_by_power_of_two(operator, operand, n);
+                if matches!(operator, "/" | "%") && matches!(b, Expr::Leaf(Piece::Int(n)) if is_refused(n)) {
                     return None;
                 }
                 Expr::Binary(operator, Box::new(a), Box::new(b))

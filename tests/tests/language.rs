@@ -5,6 +5,8 @@
 mod from_macros;
 #[path = "language/generics.rs"]
 mod generics;
+#[path = "language/mistakes.rs"]
+mod mistakes;
 #[path = "language/modules.rs"]
 mod modules;
 #[path = "language/named.rs"]
@@ -35,6 +37,7 @@ fn main() -> std::process::ExitCode {
         tcgen05::trials(),
         statements::trials(),
         generics::trials(),
+        mistakes::trials(),
         modules::trials(),
         from_macros::trials(),
     ];

@@ -30,7 +30,8 @@ const TILE: &str = "the dimensions of a tile are names in round brackets: `Tile<
 const TYPES: &str = "declare a register with `let x: f32 = …;`, and convert it with `x as f32`";
 
 /// The help for `x[i, j]`.
-const INDICES: &str = "an index is one number; the address of an element is `x.at(i, j)`, and `ld` and `st` in `ptx! { … }` use it";
+const INDICES: &str =
+    "an index is one number; the address of an element is `x.at(i, j)`, and `ld` and `st` in `ptx! { … }` use it";
 
 /// The help where no entry fits.
 const RUST: &str = "statements are Rust; instructions of PTX stand in `ptx! { … }`";

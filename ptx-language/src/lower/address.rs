@@ -354,6 +354,12 @@ impl<'a> Lowerer<'a> {
         dest: Option<&Value>,
     ) -> Option<Address> {
         let value = self.value(index);
+        let integer = |value: &Value| value.ty().and_then(|ty| ty.scalar()).is_some_and(types::is_integer);
+        if !integer(&value) && value != Value::Error {
+            let message = format!("{} is no index into `{}`", value.describe(), address.ty.name());
+            self.fail(&codes::P0802, index.span, message, "write an integer");
+            return None;
+        }
         let own = self.scalar_of(&value, index.span)?;
         let width = address.ty.space.register()?;
         let text = self.operand(&value, own, index.span)?;

@@ -451,8 +451,14 @@ impl<'a> Lowerer<'a> {
                 self.lower(value, Some(dest));
             }
             (Some(value), None) => {
-                let message = "this function has no result";
-                return self.fail(&codes::P0811, value.span, message, "write its type behind `->`, or `return` alone");
+                let is_kernel = self.f.frames.len() == 1;
+                let (message, help) = match is_kernel {
+                    true => {
+                        ("a kernel has no result", "write results through a `&mut [T]` parameter, and `return` alone")
+                    }
+                    false => ("this function has no result", "write its type behind `->`, or `return` alone"),
+                };
+                return self.fail(&codes::P0811, value.span, message, help);
             }
             (None, Some(_)) => {
                 return self.fail(&codes::P0811, span, "this function has a result", "write `return` with a value");

@@ -368,6 +368,9 @@ impl<'a> Lowerer<'a> {
         let Some((left, right)) = self.operand_types(op, (a, a_span), (b, b_span), shift, at) else {
             return Value::Error;
         };
+        if matches!(op, Op::Binary(BinaryOp::Div | BinaryOp::Rem)) && matches!(b, Value::Const(Const::Int(0, _))) {
+            return self.fail(&codes::P0806, b_span, "this divides by zero", "write another divisor");
+        }
         let Some((row, result)) = self.operator(op, left, at) else { return Value::Error };
         let Some(a) = self.operand(a, left, a_span) else { return Value::Error };
         let Some(text) = self.operand(b, right, b_span) else { return Value::Error };

@@ -313,6 +313,12 @@ impl<'a> Lowerer<'a> {
                     self.element(place, base.span, index)
                 }
             },
+            ExprKind::Method(receiver, ..) if matches!(self.type_of(expr), Some(Ty::Address(_))) => {
+                match self.followed(receiver) {
+                    Value::Address(address) => return self.stored(&address, ".at(…)", expr.span),
+                    _ => return Value::Error,
+                }
+            }
             _ => self.value(expr),
         };
         match value {
