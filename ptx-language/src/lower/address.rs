@@ -355,7 +355,7 @@ impl<'a> Lowerer<'a> {
     ) -> Option<Address> {
         let value = self.value(index);
         let integer = |value: &Value| value.ty().and_then(|ty| ty.scalar()).is_some_and(types::is_integer);
-        if !integer(&value) && value != Value::Error {
+        if matches!(value, Value::Const(_)) && !integer(&value) {
             let message = format!("{} is no index into `{}`", value.describe(), address.ty.name());
             self.fail(&codes::P0802, index.span, message, "write an integer");
             return None;
