@@ -48,9 +48,10 @@ pub mod softmax {
         }
         let rd22: b64 = wide(r29) * 4;
         let rd8: i64 = rd20 + rd22;
-        let (r2, r_4, r31, r32, r33, r34, r35, r36, r_2): (b32, [b32; 8], f32, f32, f32, f32, f32, f32, [b32; 5]);
+        let r2: b32 = 0xff800000;
+        let (r_4, r31, r32, r33, r34, r35, r36, r_2, r46): ([b32; 8], f32, f32, f32, f32, f32, f32, [b32; 5], b32);
+        let r47: f32;
         ptx! {
-            mov.b32 r2, -8388608;
             mov.u32 r_4[0], r2;
             @p1 ld.global.b32 {r_4[0]}, [rd1];
             mov.u32 r_4[1], r2;
@@ -82,13 +83,13 @@ pub mod softmax {
                 max.f32 r_2[i + 1], r_2[i], r38;
             }
         }
-        let (r46, r47, r50, r51, r55, r56, r57, r58, r59): (b32, f32, i32, i32, b32, b32, b32, b32, f32);
-        let (r_3, r_5, rd_2): ([f32; 8], [f32; 8], [i64; 6]);
         ptx! {
             shfl.sync.bfly.b32 r46, r_2[4], 1, 31, -1;
             max.f32 r47, r_2[4], r46;
         }
         let r49: i32 = untyped(tid_x >> 3) & 12;
+        let (r50, r51, r55, r56, r57, r58, r59, r_3, r_5): (i32, i32, b32, b32, b32, b32, f32, [f32; 8], [f32; 8]);
+        let rd_2: [i64; 6];
         ptx! {
             mov.b32 r50, global_smem;
             add.s32 r51, r50, r49;
