@@ -116,10 +116,6 @@ impl Fields<'_> {
     }
 }
 
-const INTERLEAVES: [Interleave; 3] = [Interleave::None, Interleave::B16, Interleave::B32];
-const PROMOTIONS: [Promotion; 4] = [Promotion::None, Promotion::B64, Promotion::B128, Promotion::B256];
-const FILLS: [Fill; 2] = [Fill::Zero, Fill::Nan];
-
 impl TensorMap {
     /// A packed tensor that is moved in tiles, without steps, swizzle or interleaving. Lists are innermost first.
     ///
@@ -184,12 +180,12 @@ impl TensorMap {
             ));
         }
         let [rank] = fields.take();
-        let fill = fields.one_of(&FILLS, "fill")?;
+        let fill = fields.one_of(&Fill::ALL, "fill")?;
         let [mode] = fields.take();
         let element = fields.one_of(&ElementType::ALL, "element type")?;
-        let interleave = fields.one_of(&INTERLEAVES, "interleave")?;
+        let interleave = fields.one_of(&Interleave::ALL, "interleave")?;
         let swizzle = fields.one_of(&Swizzle::ALL, "swizzle")?;
-        let promotion = fields.one_of(&PROMOTIONS, "L2 promotion")?;
+        let promotion = fields.one_of(&Promotion::ALL, "L2 promotion")?;
         let address = u64::from_le_bytes(fields.take());
         let dims = std::array::from_fn(|_| u64::from(u32::from_le_bytes(fields.take())) + 1);
         let strides = std::array::from_fn(|_| u64::from_le_bytes(fields.take()));

@@ -258,6 +258,11 @@ pub enum Interleave {
     B32,
 }
 
+impl Interleave {
+    /// Every interleaving, in the order of its number.
+    pub const ALL: [Interleave; 3] = [Interleave::None, Interleave::B16, Interleave::B32];
+}
+
 /// Number of bytes that the L2 cache fetches at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Promotion {
@@ -272,6 +277,11 @@ pub enum Promotion {
     B256,
 }
 
+impl Promotion {
+    /// Every promotion, in the order of its number.
+    pub const ALL: [Promotion; 4] = [Promotion::None, Promotion::B64, Promotion::B128, Promotion::B256];
+}
+
 /// Value of elements outside of the tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fill {
@@ -280,4 +290,9 @@ pub enum Fill {
     Zero,
     /// A special NaN, which the tensor cores multiply as zero; for floating-point types.
     Nan,
+}
+
+impl Fill {
+    /// Every fill, in the order of its number.
+    pub const ALL: [Fill; 2] = [Fill::Zero, Fill::Nan];
 }

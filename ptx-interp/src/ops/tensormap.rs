@@ -33,12 +33,9 @@ const FIELDS: [(&str, Set); 10] = [
     ("global_stride", |map, at, value| { *map.strides.get_mut(at)? = value; Some(()) }),
     ("element_stride", |map, at, value| { *map.steps.get_mut(at)? = value as u32; Some(()) }),
     ("elemtype", |map, _, value| { map.element = *ELEMENTS.get(value as usize)?; Some(()) }),
-    ("interleave_layout", |map, _, value| {
-        map.interleave = *[Interleave::None, Interleave::B16, Interleave::B32].get(value as usize)?;
-        Some(())
-    }),
+    ("interleave_layout", |map, _, value| { map.interleave = *Interleave::ALL.get(value as usize)?; Some(()) }),
     ("swizzle_mode", |map, _, value| { map.swizzle = *MODES.get(value as usize)?; Some(()) }),
-    ("fill_mode", |map, _, value| { map.fill = *[Fill::Zero, Fill::Nan].get(value as usize)?; Some(()) }),
+    ("fill_mode", |map, _, value| { map.fill = *Fill::ALL.get(value as usize)?; Some(()) }),
 ];
 
 /// The atomicity belongs to 128-byte swizzles.

@@ -184,10 +184,10 @@ pub(crate) fn map(text: &str, address: u64) -> TensorMap {
             },
         },
         element: ElementType::ALL[number(2)],
-        interleave: [Interleave::None, Interleave::B16, Interleave::B32][number(6)],
+        interleave: Interleave::ALL[number(6)],
         swizzle: [Swizzle::None, Swizzle::B32, Swizzle::B64, Swizzle::B128][number(7)],
         promotion: Default::default(),
-        fill: [Fill::Zero, Fill::Nan][number(8)],
+        fill: Fill::ALL[number(8)],
     }
 }
 

@@ -39,26 +39,14 @@ fn one(
 fn with_word(builder: TensorMapBuilder, [method, _, variant]: &[String; 3]) -> Option<TensorMapBuilder> {
     let variant = variant.as_str();
     Some(match method.as_str() {
-        "swizzle" => builder.swizzle(named(&SWIZZLES, variant)?),
-        "element" => builder.element(named(&ELEMENTS, variant)?),
-        "interleave" => builder.interleave(named(&[Interleave::None, Interleave::B16, Interleave::B32], variant)?),
-        "promotion" => builder.promotion(named(&PROMOTIONS, variant)?),
-        "fill" => builder.fill(named(&[Fill::Zero, Fill::Nan], variant)?),
+        "swizzle" => builder.swizzle(named(&Swizzle::ALL, variant)?),
+        "element" => builder.element(named(&ElementType::ALL, variant)?),
+        "interleave" => builder.interleave(named(&Interleave::ALL, variant)?),
+        "promotion" => builder.promotion(named(&Promotion::ALL, variant)?),
+        "fill" => builder.fill(named(&Fill::ALL, variant)?),
         _ => return None,
     })
 }
-
-const SWIZZLES: [Swizzle; 7] = [
-    Swizzle::None,
-    Swizzle::B32,
-    Swizzle::B64,
-    Swizzle::B128,
-    Swizzle::B128Atom32,
-    Swizzle::B128Atom32Flip8,
-    Swizzle::B128Atom64,
-];
-const PROMOTIONS: [Promotion; 4] = [Promotion::None, Promotion::B64, Promotion::B128, Promotion::B256];
-const ELEMENTS: [ElementType; 3] = [ElementType::Tf32, ElementType::Tf32Ftz, ElementType::F32Ftz];
 
 /// The variant of this name.
 fn named<T: Copy + std::fmt::Debug>(all: &[T], name: &str) -> Option<T> {

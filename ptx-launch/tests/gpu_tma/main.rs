@@ -235,7 +235,7 @@ fn swizzle_atoms() {
 }
 
 fn promotions() {
-    for promotion in [Promotion::None, Promotion::B64, Promotion::B128, Promotion::B256] {
+    for promotion in Promotion::ALL {
         let tensor = Tensor::new(4, &[40, 64], None);
         load(&format!("{promotion:?}"), &tensor, &tile(&[16, 32], &[3, 8]), Options { promotion, ..PLAIN });
     }
@@ -243,7 +243,7 @@ fn promotions() {
 
 fn fills() {
     for ty in [ElementType::F16, ElementType::Bf16, ElementType::F32, ElementType::F64] {
-        for fill in [Fill::Zero, Fill::Nan] {
+        for fill in Fill::ALL {
             let options = Options { fill, ..element(ty) };
             let tensor = Tensor::new(options.bytes(), &[10, 48], None);
             load(&format!("{fill:?} {ty:?}"), &tensor, &tile(&[6, 32], &[-2, 32]), options);

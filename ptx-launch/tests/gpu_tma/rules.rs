@@ -86,9 +86,9 @@ fn random_strides(shape: &[usize], dice: &mut Random) -> Vec<usize> {
 }
 
 fn random_options(map: TensorMapBuilder, rank: usize, dice: &mut Random) -> TensorMapBuilder {
-    let map = map.interleave(dice.mostly(&[Interleave::None, Interleave::B16, Interleave::B32]));
-    let map = map.swizzle(dice.mostly(&SWIZZLES)).fill(dice.mostly(&[Fill::Zero, Fill::Nan]));
-    let map = map.promotion(dice.of(&[Promotion::None, Promotion::B64, Promotion::B128, Promotion::B256]));
+    let map = map.interleave(dice.mostly(&Interleave::ALL));
+    let map = map.swizzle(dice.mostly(&SWIZZLES)).fill(dice.mostly(&Fill::ALL));
+    let map = map.promotion(dice.of(&Promotion::ALL));
     let step: Vec<usize> = (0..rank).map(|_| dice.mostly(&[1, 2, 8, 9, 0])).collect();
     map.element(dice.of(&ElementType::ALL)).step(&step)
 }
