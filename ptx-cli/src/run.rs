@@ -258,7 +258,7 @@ fn entry_of<'a>(arguments: &'a Arguments, names: Vec<&'a str>) -> Result<&'a str
 /// The requirement of an entry's directive on a launch, or 1.
 fn required(module: &Module, entry: &str, directive: &str) -> Extent {
     let function = module.functions.iter().find(|f| f.entry && f.defined && f.name == entry);
-    let limit = function.and_then(|f| f.limits.iter().find(|limit| limit.name == directive));
+    let limit = function.and_then(|f| f.limit(directive));
     let value = |at: usize| limit.and_then(|limit| u32::try_from(*limit.values.get(at)?).ok()).unwrap_or(1);
     [value(0), value(1), value(2)]
 }

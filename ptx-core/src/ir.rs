@@ -177,6 +177,11 @@ pub struct Function {
 }
 
 impl Function {
+    /// Its directive of that name, without the dot.
+    pub fn limit(&self, name: &str) -> Option<&Limit> {
+        self.limits.iter().find(|limit| limit.name == name)
+    }
+
     /// Position of an operand of one of its instructions; that of the instruction if there is no such operand.
     pub fn operand_span(&self, inst: &Inst, at: usize) -> Span {
         let own = inst.operands.get(at).and_then(|_| self.operand_spans.get(inst.spans as usize + at));

@@ -132,7 +132,7 @@ fn names(function: &Function, slots: &[u32]) -> Vec<(u32, String)> {
 
 /// `.maxnreg`.
 fn max_registers(function: &Function) -> Option<u32> {
-    let limit = function.limits.iter().find(|limit| limit.name == "maxnreg")?;
+    let limit = function.limit("maxnreg")?;
     u32::try_from(*limit.values.first()?).ok()
 }
 

@@ -74,6 +74,7 @@ fn leaves(operand: &Operand, visit: &mut dyn FnMut(RegId)) {
 pub(super) fn symbols(operand: &Operand, visit: &mut dyn FnMut(Symbol)) {
     match operand {
         Operand::Symbol(symbol, _) => visit(*symbol),
+        Operand::Func(func) => visit(Symbol::Func(*func)),
         Operand::Memory { base, rest, .. } => {
             if let Base::Symbol(symbol) = base {
                 visit(*symbol);

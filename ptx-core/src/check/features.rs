@@ -9,10 +9,10 @@ use crate::syntax::{Directive, ExprId, ExprKind, Func, StmtKind, Tree, Var};
 use crate::token::TokenId;
 
 /// Something that begins with a version and a target.
-struct Use {
+struct Use<'a> {
     span: Span,
     /// Its name in PTX, or words for what has none.
-    what: String,
+    what: &'a str,
     gate: &'static Gate,
     section: &'static str,
 }
@@ -20,7 +20,7 @@ struct Use {
 pub(super) fn check_features(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for Use { span, what, gate, section } in used(tree, module) {
         if !gate.admits(module.arch, module.version) {
-            out.push(crate::lower::gate(span, &what, gate, module.arch, module.version).section(section));
+            out.push(crate::lower::gate(span, what, gate, module.arch, module.version).section(section));
         }
     }
 }
@@ -32,7 +32,7 @@ pub(super) fn lowest_version(tree: &Tree, module: &Module) -> Version {
 }
 
 /// Every use of a directive, a feature or a type.
-fn used(tree: &Tree, module: &Module) -> Vec<Use> {
+fn used<'a>(tree: &'a Tree, module: &Module) -> Vec<Use<'a>> {
     let mut uses = Uses { tree, found: Vec::new() };
     for stmt in &tree.stmts {
         match &stmt.kind {
@@ -66,10 +66,10 @@ fn used(tree: &Tree, module: &Module) -> Vec<Use> {
 
 struct Uses<'a> {
     tree: &'a Tree,
-    found: Vec<Use>,
+    found: Vec<Use<'a>>,
 }
 
-impl Uses<'_> {
+impl<'a> Uses<'a> {
     fn feature(&mut self, name: &'static str, span: Span) {
         self.add(table().features.get(name), span);
     }
@@ -77,7 +77,7 @@ impl Uses<'_> {
     fn add(&mut self, line: Option<&'static DirectiveInfo>, span: Span) {
         let Some(DirectiveInfo { name, text, gate, section, .. }) = line else { return };
         let what = if name.starts_with('.') { name } else { text };
-        self.found.push(Use { span, what: (*what).to_owned(), gate, section });
+        self.found.push(Use { span, what, gate, section });
     }
 
     /// A word with a dot, if it is a directive.
@@ -94,10 +94,9 @@ impl Uses<'_> {
             }
             ".target" => {
                 let is_option = |id: &&ExprId| tree.compact(&tree.expr(**id).tokens) == "texmode_independent";
-                let option = arguments.iter().find(is_option);
-                option
-                    .into_iter()
-                    .for_each(|id| self.feature("texmode_independent", tree.span(&tree.expr(*id).tokens)));
+                if let Some(id) = arguments.iter().find(is_option) {
+                    self.feature("texmode_independent", tree.span(&tree.expr(*id).tokens));
+                }
             }
             ".pragma" => arguments.iter().for_each(|id| self.pragma(*id)),
             _ => {}
@@ -134,7 +133,7 @@ impl Uses<'_> {
         }
         // Prototypes may name types that do not exist yet.
         let gate = Type::find(text.trim_start_matches('.')).and_then(|ty| ty.info().gate.as_ref());
-        self.found.extend(gate.map(|gate| Use { span, what: text.to_owned(), gate, section: "5.2.1" }));
+        self.found.extend(gate.map(|gate| Use { span, what: text, gate, section: "5.2.1" }));
     }
 
     fn function(&mut self, func: &Func) {

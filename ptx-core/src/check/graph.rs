@@ -66,8 +66,7 @@ impl Graph {
 
     /// The blocks behind which a thread can come to one of those.
     pub(super) fn lead_to(&self, those: &[bool]) -> Vec<bool> {
-        let mut back = vec![Vec::new(); self.next.len()];
-        self.next.iter().enumerate().for_each(|(b, next)| next.iter().for_each(|n| back[*n].push(b)));
+        let back = reversed(&self.next);
         let before = (0..those.len()).filter(|b| those[*b]).flat_map(|b| back[b].iter().copied());
         reach(&back, before.collect())
     }
@@ -93,12 +92,20 @@ fn labels(operand: &Operand, function: &Function, visit: &mut dyn FnMut(LabelId)
     }
 }
 
-fn reach(next: &[Vec<usize>], mut pending: Vec<usize>) -> Vec<bool> {
+/// The edges of a graph, the other way around.
+pub(super) fn reversed(next: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut back = vec![Vec::new(); next.len()];
+    next.iter().enumerate().for_each(|(from, to)| to.iter().for_each(|to| back[*to].push(from)));
+    back
+}
+
+/// The nodes that can be reached from the pending ones, and those themselves.
+pub(super) fn reach(next: &[Vec<usize>], mut pending: Vec<usize>) -> Vec<bool> {
     let mut reached = vec![false; next.len()];
-    while let Some(block) = pending.pop() {
-        if reached.get(block) == Some(&false) {
-            reached[block] = true;
-            pending.extend(&next[block]);
+    while let Some(node) = pending.pop() {
+        if reached.get(node) == Some(&false) {
+            reached[node] = true;
+            pending.extend(&next[node]);
         }
     }
     reached

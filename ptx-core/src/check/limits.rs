@@ -23,8 +23,7 @@ pub(super) fn check_limits(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>)
             needs(function, limit, out);
         }
         for (a, b) in EXCLUSIVE {
-            let find = |name: &str| function.limits.iter().find(|l| l.name == name);
-            if let (Some(first), Some(second)) = (find(a), find(b)) {
+            if let (Some(first), Some(second)) = (function.limit(a), function.limit(b)) {
                 let text = format!("`.{a}` and `.{b}` exclude each other");
                 out.push(
                     Diagnostic::error(&codes::P0610, second.span, text).label(first.span, "the other stands here"),
@@ -51,7 +50,7 @@ fn place(function: &Function, limit: &Limit, out: &mut Vec<Diagnostic>) {
 
 fn needs(function: &Function, limit: &Limit, out: &mut Vec<Diagnostic>) {
     let Some((name, needed)) = NEEDS.iter().find(|(name, _)| *name == limit.name) else { return };
-    let missing = needed.iter().find(|n| function.limits.iter().all(|l| l.name != **n));
+    let missing = needed.iter().find(|n| function.limit(n).is_none());
     if let Some(missing) = missing {
         let text = format!("`.{name}` needs `.{missing}` beside it");
         out.push(Diagnostic::error(&codes::P0610, limit.span, text));

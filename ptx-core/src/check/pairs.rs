@@ -1,9 +1,9 @@
 //! Tensor memory belongs to one block or to a pair of blocks: a kernel says the same `.cta_group` everywhere, also in the functions
-//! that it may call. Kinds of allocation: the interpreter.
+//! that it may call. The interpreter checks that allocations are of the same kind.
 
 use super::access;
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{Inst, Module, Operand, Symbol};
+use crate::ir::{Inst, Module, Symbol};
 use crate::span::Span;
 use crate::syntax::Tree;
 
@@ -49,13 +49,11 @@ fn callers(module: &Module) -> Vec<Vec<usize>> {
     let mut callers = vec![Vec::new(); module.functions.len()];
     for (at, function) in module.functions.iter().enumerate() {
         for operand in function.insts.iter().flat_map(|inst| &inst.operands) {
-            let mut named = |callee: usize| callers.iter_mut().skip(callee).take(1).for_each(|list| list.push(at));
-            if let Operand::Func(func) = operand {
-                named(func.index());
-            }
             access::symbols(operand, &mut |symbol| {
-                if let Symbol::Func(func) = symbol {
-                    named(func.index());
+                if let Symbol::Func(func) = symbol
+                    && let Some(list) = callers.get_mut(func.index())
+                {
+                    list.push(at);
                 }
             });
         }

@@ -4,8 +4,9 @@
 //! once, and a function that leads to no variable is left out: a long chain of calls costs each kernel one step.
 
 use super::access;
+use super::graph::{reach, reversed};
 use crate::hash::Set;
-use crate::ir::{Function, Module, Operand, Space, Symbol};
+use crate::ir::{Function, Module, Space, Symbol};
 
 /// The calls of a module, as far as they lead to shared variables. Functions are numbers.
 pub(super) struct Shared {
@@ -52,16 +53,8 @@ impl Shared {
 
     /// The functions from which a shared variable can be reached.
     fn leads(&self) -> Vec<bool> {
-        let mut callers = vec![Vec::new(); self.own.len()];
-        self.callees.iter().enumerate().for_each(|(at, list)| list.iter().for_each(|callee| callers[*callee].push(at)));
-        let mut leads = vec![false; self.own.len()];
-        let mut pending: Vec<usize> = (0..self.own.len()).filter(|at| !self.own[*at].is_empty()).collect();
-        while let Some(at) = pending.pop() {
-            if !std::mem::replace(&mut leads[at], true) {
-                pending.extend(&callers[at]);
-            }
-        }
-        leads
+        let own = (0..self.own.len()).filter(|at| !self.own[*at].is_empty());
+        reach(&reversed(&self.callees), own.collect())
     }
 
     /// All functions, each after its callees, recursion aside.
@@ -103,9 +96,6 @@ fn named(function: &Function, module: &Module) -> (Vec<usize>, Vec<usize>) {
             Symbol::Var(var) => variables.push(var.index()),
             Symbol::Func(func) => functions.push(func.index()),
         });
-        if let Operand::Func(func) = operand {
-            functions.push(func.index());
-        }
     }
     variables.retain(|var| module.variables.get(*var).is_some_and(|var| var.space == Space::Shared && var.size > 0));
     functions.retain(|func| *func < module.functions.len());

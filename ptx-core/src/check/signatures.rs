@@ -126,7 +126,7 @@ fn resolved(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
         let help = "an array without a size may be the last: `.param .align 8 .b8 rest[]`";
         out.push(error(&codes::P0608, function.span, text, "11.2.2").help(help));
     }
-    let noreturn = function.limits.iter().find(|l| l.name == "noreturn");
+    let noreturn = function.limit("noreturn");
     if let Some(limit) = noreturn.filter(|_| !function.returns.is_empty()) {
         out.push(error(&codes::P0610, limit.span, "a function that returns a value cannot be `.noreturn`", "11.4.6"));
     }

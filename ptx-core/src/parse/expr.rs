@@ -210,8 +210,7 @@ impl Parser {
                 Ok(self.push_expr(first, ExprKind::Name))
             }
             _ => {
-                let text = self.tree.source.bytes(first);
-                let (value, mistake) = (integer_value(text), integer_mistake(text));
+                let (value, mistake) = integer(self.tree.source.bytes(first));
                 if let Some(why) = mistake {
                     self.bad_literal(first, why);
                 }
@@ -280,40 +279,28 @@ fn binds(op: [u8; 2]) -> Option<u8> {
 
 /// The value of an integer literal, modulo 2^64.
 pub fn integer_value(text: &[u8]) -> u64 {
-    let (digits, radix) = digits(text);
-    digits.iter().fold(0, |value, b| append(value, radix, *b))
+    integer(text).0
 }
 
-/// The digits of an integer literal, and their base.
-fn digits(text: &[u8]) -> (&[u8], u64) {
-    let text = text.strip_suffix(b"U").unwrap_or(text);
-    match text {
+/// The same, and why ptxas refuses the literal: it has an 8 or 9 behind a leading 0, or a digit behind a value with its highest bit
+/// set. Other numbers beyond 64 bits wrap around.
+fn integer(text: &[u8]) -> (u64, Option<&'static str>) {
+    let (digits, radix) = match text.strip_suffix(b"U").unwrap_or(text) {
         [b'0', b'x' | b'X', digits @ ..] => (digits, 16),
         [b'0', b'b' | b'B', digits @ ..] => (digits, 2),
         [b'0', digits @ ..] => (digits, 8),
         digits => (digits, 10),
-    }
-}
-
-fn append(value: u64, radix: u64, digit: u8) -> u64 {
-    value.wrapping_mul(radix).wrapping_add(u64::from((digit as char).to_digit(16).unwrap_or(0)))
-}
-
-/// Mistakes that make ptxas refuse an integer literal: an 8 or 9 behind a leading 0, and a digit behind a value with its highest
-/// bit set. Other numbers beyond 64 bits wrap around.
-fn integer_mistake(text: &[u8]) -> Option<&'static str> {
-    let (digits, radix) = digits(text);
-    if radix == 8 && digits.iter().any(|b| matches!(b, b'8' | b'9')) {
-        return Some("is no octal number: a number that begins with 0 has the digits 0 to 7");
-    }
-    let mut value = 0u64;
+    };
+    let (mut value, mut mistake) = (0u64, None);
     for digit in digits {
-        if value >> 63 == 1 {
-            return Some("has more than 64 bits");
+        if radix == 8 && matches!(digit, b'8' | b'9') {
+            mistake = Some("is no octal number: a number that begins with 0 has the digits 0 to 7");
+        } else if value >> 63 == 1 {
+            mistake = mistake.or(Some("has more than 64 bits"));
         }
-        value = append(value, radix, *digit);
+        value = value.wrapping_mul(radix).wrapping_add(u64::from((*digit as char).to_digit(16).unwrap_or(0)));
     }
-    None
+    (value, mistake)
 }
 
 /// Returns true if a digit before the exponent is not 0.

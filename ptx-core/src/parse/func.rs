@@ -72,7 +72,7 @@ impl Parser {
         self.tree.source.bytes(keyword) == b".func" && (ends || self.at_module_directive())
     }
 
-    /// Returns true at a directive that stands between functions, and behind the parameters of none that is no entry.
+    /// Returns true at a directive that stands between functions, and never behind the parameters of a `.func`.
     fn at_module_directive(&self) -> bool {
         matches!(self.tree.source.bytes(self.at), b".file" | b".pragma" | b".alias")
     }

@@ -134,7 +134,7 @@ fn rust_type(param: &Variable) -> syn::Type {
 
 /// `.reqntid 256` as a host expression.
 fn limit(function: &Function, name: &str) -> Option<syn::Expr> {
-    let limit = function.limits.iter().find(|l| l.name == name)?;
+    let limit = function.limit(name)?;
     let values = limit.values.iter().map(|v| proc_macro2::Literal::u64_unsuffixed(*v));
     match limit.values.len() {
         1 => syn::parse2(quote!(#(#values)*)).ok(),

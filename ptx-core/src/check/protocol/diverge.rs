@@ -25,7 +25,7 @@ const BARRIERS: &[Pattern] = &[
 ];
 const WHOLE_WARPGROUP: &[Pattern] =
     &[("wgmma.mma_async", ""), ("wgmma.fence", ""), ("wgmma.commit_group", ""), ("wgmma.wait_group", "")];
-const REGISTERS: &[Pattern] = &[("setmaxnreg.inc", ""), ("setmaxnreg.dec", "")];
+pub(super) const REGISTERS: &[Pattern] = &[("setmaxnreg.inc", ""), ("setmaxnreg.dec", "")];
 const ENDS_THREADS: &[Pattern] = &[("ret", ""), ("exit", "")];
 
 /// log2 of the threads of a warpgroup.

@@ -201,7 +201,7 @@ fn rule(inst: &Inst) -> Rule {
 
 /// The rows of a function's blocks, for groups of `1 << log` threads.
 fn rows(function: &Function, log: u32) -> Threads {
-    let shape = function.limits.iter().find(|l| l.name == "reqntid").map(|l| &l.values);
+    let shape = function.limit("reqntid").map(|l| &l.values);
     let Some(shape) = shape.filter(|v| v.iter().skip(1).any(|n| *n > 1)) else { return Threads::Whole };
     match shape.first().copied().unwrap_or(1) {
         x if x % (1 << log) == 0 => Threads::Whole,
@@ -444,12 +444,10 @@ fn elected(_: &Inst, _: &[Value], _: u32) -> Value {
 
 /// The same in all threads of a warp. Warps of a larger group have votes of their own, which differ unless the sources are the same for all.
 fn agreed(inst: &Inst, sources: &[Value], log: u32) -> Value {
-    match sources.iter().all(|s| steady(*s)) {
-        _ if log == WARP => Same,
-        true => Same,
-        false if inst.has("pred") => Parts { certain: false },
-        false => Data,
+    if log == WARP || sources.iter().all(|s| steady(*s)) {
+        return Same;
     }
+    if inst.has("pred") { Parts { certain: false } } else { Data }
 }
 
 /// The same in all threads that come to one barrier.

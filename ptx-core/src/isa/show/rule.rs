@@ -1,5 +1,6 @@
 //! Rules in words: `where `.vec` is `.v8`, PTX 8.8 or later is required`.
 
+use crate::diag::either;
 use crate::isa::rule::{Atom, NAMED, Place, Rule, Term};
 use crate::isa::{Arch, OperandKind, Row, Suffix};
 
@@ -24,7 +25,7 @@ fn condition(row: &Row, term: &Term) -> String {
         Atom::Operand(place) => format!("{} the operand {}", is("with", "without"), operand(row, *place)),
         Atom::Literal(place, literal) => format!("where {} is a {}", operand(row, *place), kind(*literal, term)),
         Atom::Number(place, any) => {
-            format!("where {} {} {}", operand(row, *place), is("is", "is not"), either(any.iter().map(i64::to_string)))
+            format!("where {} {} {}", operand(row, *place), is("is", "is not"), either(any))
         }
         Atom::AtMost(a, b) => {
             format!("where {} is {} {}", operand(row, *a), is("at most", "greater than"), operand(row, *b))
@@ -56,7 +57,7 @@ fn requirement(row: &Row, term: &Term) -> String {
         Atom::Operand(place) => format!("the operand {} {required}", operand(row, *place)),
         Atom::Literal(place, literal) => format!("{} must be a {}", operand(row, *place), kind(*literal, term)),
         Atom::Number(place, any) => {
-            format!("{} {must} {}", operand(row, *place), either(any.iter().map(i64::to_string)))
+            format!("{} {must} {}", operand(row, *place), either(any))
         }
         Atom::AtMost(a, b) => {
             format!("{} must be {} {}", operand(row, *a), is("at most", "greater than"), operand(row, *b))
@@ -99,15 +100,6 @@ fn operand(row: &Row, place: Place) -> String {
 
 fn dotted(values: &[&str]) -> String {
     either(values.iter().map(|value| format!("`.{value}`")))
-}
-
-/// `4, 8 or 16`
-fn either(items: impl Iterator<Item = String>) -> String {
-    let items: Vec<String> = items.collect();
-    match items.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => items.concat(),
-    }
 }
 
 /// The targets that provide one, as words: `sm_90 or later`.

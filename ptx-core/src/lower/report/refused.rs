@@ -2,7 +2,7 @@
 
 use super::forms::with_forms;
 use super::gate;
-use crate::diag::{Diagnostic, codes};
+use crate::diag::{Diagnostic, codes, either};
 use crate::ir::{Operand, Register};
 use crate::isa::find::Form;
 use crate::isa::rule::Rule;
@@ -147,15 +147,6 @@ fn allowed(refused: &[(&Form, Refused)], operand: usize) -> String {
         return format!("equal to {}", either(ranges.iter().map(|range| range.lo)));
     }
     either(ranges)
-}
-
-/// `4, 8 or 16`
-fn either(items: impl IntoIterator<Item = impl ToString>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
-    match items.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => items.concat(),
-    }
 }
 
 fn counts(row: &Row) -> String {
