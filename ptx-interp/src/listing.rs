@@ -88,6 +88,11 @@ impl Listing {
         code.into_iter().any(|code| code.role.act == Act::Launch)
     }
 
+    /// The name of an instruction, for messages.
+    pub(super) fn name_at(&self, pc: u32) -> &'static str {
+        self.code.get(pc as usize).map_or("an instruction", |code| code.name)
+    }
+
     pub(super) fn function_name(&self, index: u32) -> Option<String> {
         self.functions.get(index as usize).map(|f| f.name.clone())
     }

@@ -119,6 +119,11 @@ pub(super) fn resolve(address: u64) -> (Where, u64) {
     (space, address & mask(WINDOW))
 }
 
+/// The `.shared::cluster` address of the same offset in the block of this rank.
+pub(super) fn in_block(rank: u64, address: u64) -> u64 {
+    (rank + 1) << RANK | address & mask(RANK)
+}
+
 /// The address of a function, 16 bytes apart.
 pub(super) fn code_address(function: usize) -> u64 {
     (CODE << WINDOW) + 16 * (function as u64 + 1)

@@ -58,7 +58,7 @@ impl Descriptor {
         Ok(Descriptor::new(bits, MODES[(bits >> 62) as usize]))
     }
 
-    /// A descriptor of `tcgen05.mma` and `tcgen05.cp`, unless its swizzle does not exist, or bits have not the value that they must have.
+    /// A descriptor of `tcgen05.mma` and `tcgen05.cp`, unless its swizzle does not exist, or some bits do not have the value that they must have.
     pub(super) fn tcgen05(bits: u64) -> Result<Descriptor, String> {
         let swizzle = match bits >> 61 {
             0 => Swizzle::None,

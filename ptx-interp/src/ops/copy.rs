@@ -9,7 +9,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::role::Actor;
 use crate::site::{Address, Decoded, Refusal, Site};
 use crate::soft::mask;
-use crate::space::{RANK, Where, resolve};
+use crate::space::{Where, in_block};
 use crate::warp::lanes;
 use ptx_core::diag::codes;
 
@@ -163,7 +163,7 @@ impl Bulk {
         let blocks = ctx.fetch_lane(blocks, lane);
         // The same offsets in every block: their shared windows.
         for rank in (0..32).filter(|rank| blocks >> rank & 1 == 1) {
-            let there = |(_, at): (Where, u64)| (Where::Cluster, (rank + 1) << RANK | resolve(at).1 & mask(RANK));
+            let there = |(_, at): (Where, u64)| (Where::Cluster, in_block(rank, at));
             self.deliver(ctx, lane, there(to), mbar.map(there), &bytes)?;
         }
         Ok(())

@@ -6,8 +6,7 @@ use super::{Op, op};
 use crate::ctx::Flow;
 use crate::fault::{Fault, FaultKind};
 use crate::site::{Decoded, Site};
-use crate::soft::mask;
-use crate::space::{RANK, Where, resolve};
+use crate::space::{Where, in_block};
 use crate::warp::lanes;
 
 #[rustfmt::skip]
@@ -28,11 +27,13 @@ fn try_cancel(site: &Site) -> Decoded {
     Ok(Box::new(move |ctx, group| {
         for lane in lanes(group) {
             let (to, mbar) = (response.lane(ctx, lane), mbar.lane(ctx, lane));
-            let ranks = if everywhere { 1..ctx.cluster.memory.len() as u64 + 1 } else { 0..1 };
+            let ranks = if everywhere { 0..ctx.cluster.memory.len() as u64 } else { 0..1 };
             for rank in ranks {
-                let there = |at: u64| resolve(at).1 & mask(RANK) | rank << RANK;
-                let (to, mbar, space) =
-                    if everywhere { (there(to), there(mbar), Where::Cluster) } else { (to, mbar, space) };
+                let (to, mbar, space) = if everywhere {
+                    (in_block(rank, to), in_block(rank, mbar), Where::Cluster)
+                } else {
+                    (to, mbar, space)
+                };
                 ctx.bytes_mut(space, lane, to, BYTES)?.fill(0);
                 ctx.change_mbarrier((space, lane, mbar), |m| m.expect(-(BYTES as i64)))?;
             }

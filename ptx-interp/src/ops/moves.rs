@@ -5,7 +5,7 @@ use crate::ctx::Flow;
 use crate::exec::{Dst, Src};
 use crate::site::{COMPONENTS, Decoded, Refusal, Site};
 use crate::soft::mask;
-use crate::space::{RANK, Where, resolve};
+use crate::space::{RANK, Where, in_block, resolve};
 use crate::special;
 use ptx_core::ir::Operand;
 use ptx_core::isa::{Class, Type};
@@ -149,7 +149,7 @@ fn mapa(site: &Site) -> Decoded {
     Ok(Box::new(move |ctx, group| {
         let mut args = [[0; 32]; 2];
         let [a, b] = ctx.fetch_all([a, b], &mut args);
-        ctx.store(dst, group, |lane| window + ((b[lane] + 1) << RANK | a[lane] & mask(RANK)));
+        ctx.store(dst, group, |lane| window + in_block(b[lane], a[lane]));
         Ok(Flow::Next)
     }))
 }

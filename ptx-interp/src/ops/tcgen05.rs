@@ -23,8 +23,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::observe::Touch;
 use crate::role::Actor;
 use crate::site::{Address, Decoded, Refusal, Site};
-use crate::soft::mask;
-use crate::space::{Place, RANK, Where, resolve};
+use crate::space::{Place, Where, in_block};
 use crate::tmem::{Cells, Taddr, Tmem, Use};
 use crate::warp::lanes;
 use ptx_core::diag::codes;
@@ -152,7 +151,7 @@ fn commit(site: &Site) -> Decoded {
             let blocks = ctx.fetch_lane(blocks, lane);
             for rank in (0..32).filter(|rank| blocks >> rank & 1 == 1) {
                 // The same offset in every block: its window of shared memory.
-                let there = (rank + 1) << RANK | resolve(at).1 & mask(RANK);
+                let there = in_block(rank, at);
                 let object = ctx.mbarrier_place(Where::Cluster, lane, there)?;
                 ctx.hand_over(lane, Actor::Tensor, object);
                 ctx.change_mbarrier((Where::Cluster, lane, there), |m| m.arrive(1))?;

@@ -9,7 +9,7 @@ use crate::exec::Src;
 use crate::fault::{Fault, FaultKind};
 use crate::site::{Address, Decoded, Refusal, Site};
 use crate::soft::{self, Round, mask};
-use crate::space::{RANK, Where, number, resolve};
+use crate::space::{Where, in_block, number};
 use crate::tensor_map::{BYTES, ElementType, Fill, Mode, TensorMap};
 use crate::tensor_walk::{At, Rows, Walk, rows};
 use crate::warp::lanes;
@@ -170,7 +170,7 @@ impl Copy {
         let blocks = ctx.fetch_lane(blocks, lane);
         // The same offsets in every block: their shared windows.
         for rank in (0..32).filter(|rank| blocks >> rank & 1 == 1) {
-            let there = |(_, at): (Where, u64)| (Where::Cluster, (rank + 1) << RANK | resolve(at).1 & mask(RANK));
+            let there = |(_, at): (Where, u64)| (Where::Cluster, in_block(rank, at));
             deliver(ctx, lane, &map, &rows, to.map(there), &pieces)?;
         }
         Ok(())

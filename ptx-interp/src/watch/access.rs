@@ -37,11 +37,13 @@ impl Who<'_> {
         if again && self.lanes == other.lanes {
             return Relation::Fine;
         }
-        if !lanes(self.lanes).all(|lane| self.threads.knows_read(lane, other, place)) {
-            return Relation::Apart;
-        }
-        if wrote && !lanes(self.lanes).all(|lane| self.threads.knows(lane, other, place)) {
-            return Relation::Narrow;
+        if !lanes(self.lanes).all(|lane| self.threads.knows(lane, other, place)) {
+            if !lanes(self.lanes).all(|lane| self.threads.knows_read(lane, other, place)) {
+                return Relation::Apart;
+            }
+            if wrote {
+                return Relation::Narrow;
+            }
         }
         if wrote && other.is_object() && !matches!(self.role.act, Act::Object | Act::Begin) {
             return Relation::Object;

@@ -76,7 +76,7 @@ impl Clock {
 pub(crate) struct View {
     /// Events that happened before now.
     pub seen: Clock,
-    /// Events that happened before now as far as their reads go: what they wrote need not be visible. Those are in `seen` or not.
+    /// Events whose reads are known to be over. What they wrote need not be visible, unless they are in `seen` too.
     pub reads: Clock,
     /// The part of `seen` that proxy fences have made visible to the async proxy.
     pub fenced: Clock,

@@ -43,6 +43,15 @@ fn who(listing: &Listing, watch: &Watch, event: Event, did: &str) -> Option<Part
     Some(Party { thread, block: Some(block), ..party })
 }
 
+/// The finding at an instruction that was executed before, by a thread of a block.
+fn located(mut fault: Fault, listing: &Listing, pc: u32, (thread, block): (Option<[u32; 3]>, [u32; 3])) -> Fault {
+    let code = listing.code.get(pc as usize);
+    fault.span = code.map(|code| code.span);
+    fault.function = code.and_then(|code| listing.function_name(code.function));
+    (fault.thread, fault.block) = (thread, Some(block));
+    fault
+}
+
 /// Checks the obligations of the blocks of a cluster at their end.
 pub(super) fn check_end(watch: &Watch, map: Map, blocks: &ClusterWatch, cluster: &Cluster) -> Result<(), Fault> {
     let ends = cluster.blocks.iter().zip(&cluster.shared.tensor).zip(&blocks.blocks);

@@ -215,7 +215,7 @@ impl Threads {
         self.knows_by(&self.views.of(lane).seen, lane, event, place)
     }
 
-    /// The same of a read: no later write disturbs it.
+    /// Returns true if a lane knows at least that the reads of an event are over, so that a write may follow them.
     pub(super) fn knows_read(&self, lane: usize, event: Event, place: (u32, u32)) -> bool {
         self.knows(lane, event, place) || self.knows_by(&self.views.of(lane).reads, lane, event, place)
     }

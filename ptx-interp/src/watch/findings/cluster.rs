@@ -1,6 +1,6 @@
 //! Shared memory of other blocks of the cluster, which is there only while they run.
 
-use super::{Touch, party, triple};
+use super::{Touch, located, triple};
 use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
 use crate::listing::Listing;
@@ -59,14 +59,10 @@ fn may_be_gone(
         "an access to shared memory of block {rank} of the cluster, block {} of the grid, which may have ended before",
         triple(id)
     );
-    let mut fault = Fault::new(FaultKind::Sync, message).code(&codes::W0108).help(
+    let fault = Fault::new(FaultKind::Sync, message).code(&codes::W0108).help(
         "let all blocks meet behind the last access: `barrier.cluster.arrive` and `barrier.cluster.wait` before they end",
     );
-    fault.span = party(listing, pc, String::new()).map(|party| party.span);
-    fault.function = listing.code.get(pc as usize).and_then(|code| listing.function_name(code.function));
-    fault.block = Some(watch.id(place.0));
-    fault.thread = Some(watch.thread(place, lane));
-    fault
+    located(fault, listing, pc, (Some(watch.thread(place, lane)), watch.id(place.0)))
 }
 
 /// Lanes end: what they know, their block knew when it ended.

@@ -1,6 +1,6 @@
 //! Asynchronous copies that still use the shared memory of a block that ends, or put their bytes where a product does not look.
 
-use super::party;
+use super::{located, party};
 use crate::block::Block;
 use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
@@ -43,11 +43,8 @@ fn found(listing: &Listing, pc: u32, (thread, block): ([u32; 3], [u32; 3]), does
         "read" => "`cp.async.bulk.commit_group` and `cp.async.bulk.wait_group.read 0` in the thread that began it",
         _ => "wait for the phase of its mbarrier before the block ends, in the last turn of a loop too",
     };
-    let mut fault = Fault::new(FaultKind::Async, message).code(&codes::W0407).help(help);
-    fault.span = party(listing, pc, String::new()).map(|party| party.span);
-    fault.function = listing.code.get(pc as usize).and_then(|code| listing.function_name(code.function));
-    (fault.thread, fault.block) = (Some(thread), Some(block));
-    fault
+    let fault = Fault::new(FaultKind::Async, message).code(&codes::W0407).help(help);
+    located(fault, listing, pc, (Some(thread), block))
 }
 
 /// A matrix that a descriptor reads with another swizzle than that of the tensor map by which it was copied.

@@ -1,6 +1,6 @@
 //! Aligned barriers where the threads of a warp are apart, and instructions of a warpgroup to which not all of its warps come.
 
-use super::party;
+use super::{located, party};
 use crate::block::Block;
 use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
@@ -32,15 +32,12 @@ pub(in crate::watch) fn check_divergence(exec: &ExecState, active: u32) -> Resul
 /// Objects if some warps of a warpgroup executed an instruction to which others never came.
 pub(in crate::watch) fn check_warpgroups(listing: &Listing, block: &Block, warps: &[Warp]) -> Result<(), Fault> {
     let Some((group, step)) = block.together.unfinished() else { return Ok(()) };
-    let name = listing.code.get(step.pc as usize).map_or("an instruction", |code| code.name);
+    let name = listing.name_at(step.pc);
     let warp = group as u32 * WARPS + step.warps.trailing_zeros();
     let message = format!(
         "`{name}` in {} of a warpgroup, the first of them warp {warp}; the others never came to it",
         plural(step.warps.count_ones() as usize, "warp")
     );
-    let mut fault = Fault::new(FaultKind::Sync, message).code(&codes::W0306).help(APART);
-    fault.span = party(listing, step.pc, String::new()).map(|party| party.span);
-    fault.function = listing.code.get(step.pc as usize).and_then(|code| listing.function_name(code.function));
-    (fault.thread, fault.block) = (warps.get(warp as usize).map(|warp| warp.tid[0]), Some(block.id));
-    Err(fault)
+    let fault = Fault::new(FaultKind::Sync, message).code(&codes::W0306).help(APART);
+    Err(located(fault, listing, step.pc, (warps.get(warp as usize).map(|warp| warp.tid[0]), block.id)))
 }

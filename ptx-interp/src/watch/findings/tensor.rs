@@ -37,8 +37,7 @@ pub(in crate::watch) fn race(
     how: Use,
     clash: &Clash,
 ) -> Fault {
-    let code = |pc: u32| exec.listing.code.get(pc as usize).map_or("an instruction", |code| code.name);
-    let (name, other) = (code(exec.warp.at), code(clash.other.pc()));
+    let (name, other) = (exec.listing.name_at(exec.warp.at), exec.listing.name_at(clash.other.pc()));
     let now = match how {
         Use::Read | Use::Depend => "reads",
         Use::Write | Use::Update => "writes",
