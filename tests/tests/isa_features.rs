@@ -4,10 +4,9 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptx_core::isa::{Arch, Suffix, Version, table};
-use ptx_expand::temp_dir::TempDir;
-use ptx_tests::ptxas::{self, Run};
+use ptx_tests::judge::{Judge, Verdict};
+use ptx_tests::ptxas;
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -103,10 +102,10 @@ const MODULES: &[(&str, &str)] = &[
 fn main() -> std::process::ExitCode {
     let judged = Arc::new(AtomicUsize::new(0));
     let mut trials = vec![Trial::test("every feature has a module", covered)];
-    match ptxas::find() {
-        Some(path) => trials.extend(MODULES.iter().map(|(name, module)| {
-            let (path, judged) = (path.clone(), judged.clone());
-            Trial::test(*name, move || agree(&path, module, &judged))
+    match Judge::find() {
+        Some(judge) => trials.extend(MODULES.iter().map(|(name, module)| {
+            let (judge, judged) = (judge.clone(), judged.clone());
+            Trial::test(*name, move || agree(&judge, module, &judged))
         })),
         None => {
             let name = format!("features (ignored: {})", ptxas::ABSENT);
@@ -124,22 +123,19 @@ fn covered() -> Result<(), Failed> {
     if missing.is_empty() { Ok(()) } else { Err(format!("no module has {missing:?}").into()) }
 }
 
-fn agree(ptxas: &Path, module: &str, judged: &AtomicUsize) -> Result<(), Failed> {
-    let folder = TempDir::new("ptx-features")?;
-    let input = folder.path().join("module.ptx");
+fn agree(judge: &Judge, module: &str, judged: &AtomicUsize) -> Result<(), Failed> {
     let mut wrong = Vec::new();
     for (arch, version) in points()? {
         let text = text(module, arch, version);
-        std::fs::write(&input, &text)?;
         let assembled =
             if table().targets.iter().any(|t| t.arch == arch && t.assembled) { arch } else { Arch::base(75) };
-        let run = ptxas::run(ptxas, &assembled.to_string(), std::slice::from_ref(&input), ptxas::LIMIT)?;
-        let Run::Ended { success, said } = run else { return Err(ptxas::ENDLESS.into()) };
-        let ours = refusal(&text);
+        let theirs = judge.code_verdict("", &assembled.to_string(), &text)?;
         judged.fetch_add(1, Ordering::Relaxed);
-        if success == ours.is_some() {
-            let said = ours.unwrap_or_else(|| said.lines().next().unwrap_or_default().to_owned());
-            wrong.push(format!("{arch} {version}: ptxas {}: {said}", if success { "takes it" } else { "refuses it" }));
+        match (refusal(&text), theirs) {
+            (_, Verdict::Endless) => return Err(ptxas::ENDLESS.into()),
+            (Some(ours), Verdict::Taken) => wrong.push(format!("{arch} {version}: ptxas takes it: {ours}")),
+            (None, Verdict::Refused(theirs)) => wrong.push(format!("{arch} {version}: ptxas refuses it: {theirs}")),
+            _ => {}
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }

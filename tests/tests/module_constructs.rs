@@ -202,6 +202,7 @@ fn agree(judge: &Judge, modules: &[String]) -> Result<(), Failed> {
         let ours = diagnostics.iter().find(|d| d.is_error()).map(|d| d.message.as_str());
         let target = if text.contains(".target sm_80") { "sm_80" } else { "sm_75" };
         match (ours, judge.code_verdict("", target, text)?) {
+            (_, Verdict::Endless) => return Err(ptxas::ENDLESS.into()),
             (Some(ours), Verdict::Taken) => wrong.push(format!("we say: {ours}\n{text}")),
             (None, Verdict::Refused(theirs)) => wrong.push(format!("ptxas says: {theirs}\n{text}")),
             _ => {}
