@@ -1,7 +1,6 @@
 //! A document of the repository as a part of a chapter.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::fs::read_to_string;
 use std::path::{Component, Path, PathBuf};
 
@@ -29,8 +28,11 @@ impl Documents {
     /// A document or a picture that cannot be read.
     pub fn text(&self, document: &str, chapter: &str) -> Result<String, String> {
         let text = self.read(Path::new(document))?;
-        let linked = self.linked(&text, document, chapter)?;
-        Ok(if text.starts_with("# ") { linked } else { lower_headings(&linked) })
+        let is_titled = text.starts_with("# ");
+        by_line(&text, |line| {
+            let linked = self.links(line, Path::new(document), chapter)?;
+            Ok(if !is_titled && line.starts_with('#') { format!("#{linked}") } else { linked })
+        })
     }
 
     /// A text of the file `document` with its pictures in it, and links for the chapter at `chapter`.
@@ -81,7 +83,7 @@ impl Documents {
 }
 
 /// The text with `change` applied to each line outside of code.
-fn by_line<E>(text: &str, mut change: impl FnMut(&str) -> Result<String, E>) -> Result<String, E> {
+fn by_line(text: &str, mut change: impl FnMut(&str) -> Result<String, String>) -> Result<String, String> {
     let (mut out, mut code) = (String::with_capacity(text.len()), false);
     for line in text.lines() {
         code ^= line.trim_start().starts_with("```");
@@ -89,12 +91,6 @@ fn by_line<E>(text: &str, mut change: impl FnMut(&str) -> Result<String, E>) -> 
         out.push('\n');
     }
     Ok(out)
-}
-
-fn lower_headings(text: &str) -> String {
-    let lower = |line: &str| Ok(if line.starts_with('#') { format!("#{line}") } else { line.to_owned() });
-    let Ok::<_, Infallible>(lowered) = by_line(text, lower);
-    lowered
 }
 
 /// The text before the next link, its words, its target, and the text behind it. Code between backticks has no links.

@@ -27,7 +27,7 @@ pub fn renew(chapter: &str, book: &Path) -> Result<String, String> {
 }
 
 /// The file and the parts that a comment names.
-pub fn source(line: &str) -> Option<(&str, &str)> {
+fn source(line: &str) -> Option<(&str, &str)> {
     let named = line.strip_prefix(COMMENT.0)?.strip_suffix(COMMENT.1)?;
     let (file, parts) = named.split_once(": ").unwrap_or((named, ""));
     file.ends_with(".rs").then_some((file, parts))
