@@ -161,9 +161,7 @@ fn dense(kind: &str, [m, n, k]: [u32; 3], b_k_major: bool) -> Option<Product> {
 /// may have options, such as a bias. `None` for a type without kernels.
 pub fn choice(kind: &str, shape: [u32; 3], b_k_major: bool, has_options: bool, multiprocessors: u32) -> Option<Choice> {
     let product = Product { has_options, ..dense(kind, shape, b_k_major)? };
-    let device = Properties::of_chip(90, multiprocessors);
-    let setting = Setting { device, available: usize::MAX / 2, is_plain: !has_options };
-    choice::choose(&product, &setting).ok().map(Choice::from)
+    chosen(&product, multiprocessors)
 }
 
 /// The same for batches, whose operands may lie anywhere: `padding` has for A, B and C the bytes that are added to the address, to the stride of
@@ -187,8 +185,14 @@ pub fn choice_of_batches(
     let [at, batch, line] = padding[2];
     let c = &mut product.c;
     (c.at, c.row, c.batch) = (at, c.row + line, m * c.row + batch);
-    let setting = Setting { device: Properties::of_chip(90, 132), available: usize::MAX / 2, is_plain: true };
-    choice::choose(&product, &setting).ok().map(Choice::from)
+    chosen(&product, 132)
+}
+
+/// The choice on a Hopper chip with so many SMs, where memory never decides.
+fn chosen(product: &Product, multiprocessors: u32) -> Option<Choice> {
+    let device = Properties::of_chip(90, multiprocessors);
+    let setting = Setting { device, available: usize::MAX / 2, is_plain: !product.has_options };
+    choice::choose(product, &setting).ok().map(Choice::from)
 }
 
 /// The time of the kernels of `hopper`, and the one that takes it.
