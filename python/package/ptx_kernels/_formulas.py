@@ -119,6 +119,15 @@ def formula_of(function: Any) -> Formula | None:
     return FORMULAS.get(function.name) if function.library.is_own else None
 
 
-def unread(m: Any, name: str, values: dict[str, Any]) -> Any:
+def forward_inputs(m: Any, source: Any, backward: Any, values: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The inputs of a function by their names, from the values of its backward function, and the names of those that have a gradient."""
+    named = {source.params[at].name: values.get(source.params[at].name) for at in source.inputs}
+    read = {param.name for param in backward.params}
+    wanted = [source.params[at].name for at, _ in source.gradient_inputs()]
+    named |= {name: _unread(m, name, values) for name in wanted if name not in read}
+    return named, [name for name in wanted if named[name] is not None]
+
+
+def _unread(m: Any, name: str, values: dict[str, Any]) -> Any:
     """Zeros for an input that a backward function does not read, because the operation is linear in it."""
     return m.zeros_like(values["grad_out"]) if name == "x" else m.zeros(values["x"].shape[-1:], values["x"])

@@ -12,7 +12,7 @@ from jax.custom_batching import custom_vmap
 from jax.interpreters.ad import JVPTracer
 
 from . import _native_library
-from ._formulas import formula_of, unread
+from ._formulas import formula_of, forward_inputs
 from ._function import LEADING, Function
 
 _PLATFORMS = {"CUDA": "cuda", "cpu": "cpu"}
@@ -321,11 +321,7 @@ def _pulled_back(source: Function, function: Function, values: dict[str, Any]) -
     forward = formula_of(source)
     if forward is None:
         raise NotImplementedError(f"{source.label} has no second derivative: {function.label} has no gradient")
-    named = {source.params[at].name: values.get(source.params[at].name) for at in source.inputs}
-    read = {param.name for param in function.params}
-    wanted = [source.params[at].name for at, _ in source.gradient_inputs()]
-    named |= {name: unread(_Jax, name, values) for name in wanted if name not in read}
-    wanted = [name for name in wanted if named[name] is not None]
+    named, wanted = forward_inputs(_Jax, source, function, values)
 
     def of_wanted(*arrays: Any) -> dict[str, Any]:
         made = forward(_Jax, **{**named, **dict(zip(wanted, arrays))})

@@ -176,8 +176,9 @@ def load(path: str | os.PathLike[str]) -> Library:
     if not os.path.exists(path):
         raise FileNotFoundError(f"no library at {path}")
     former = [library for library in _libraries if library._path == path]
-    mapped = _copy(path)
-    if former and filecmp.cmp(former[-1]._mapped, mapped, shallow=False):
+    # It takes files of the same size and time for those that it has compared, and a build may set the time.
+    filecmp.clear_cache()
+    if former and filecmp.cmp(former[-1]._mapped, path, shallow=False):
         return former[-1]
     # Operators of frameworks cannot be defined again: those of a rebuilt library have names of their own.
-    return Library(path, f"{_name_of(path)}_{len(former) + 1}" if former else None, mapped)
+    return Library(path, f"{_name_of(path)}_{len(former) + 1}" if former else None, _copy(path))

@@ -41,6 +41,11 @@ class Operators:
         self.saved = [*function.main_outputs, *(at for at in function.saved_outputs() if at not in function.main_outputs)]
         self.gradients = function.gradient_inputs()
         self.all_outputs = function.outputs
+        # Below, what each call would derive from the functions: names, what the backward function reads, and where that and numbers are.
+        self.names = [param.name for param in function.params]
+        self.read = frozenset() if self.backward is None else frozenset(self.backward.params[at].name for at in self.backward.tensors)
+        self.kept = [at for at, param in enumerate(function.params) if param.is_tensor and param.name in self.read]
+        self.scalars = [at for at, param in enumerate(function.params) if not param.is_tensor]
         if self.namespace not in _LIBRARIES:
             _LIBRARIES[self.namespace] = torch.library.Library(self.namespace, "DEF")
         self._define()
@@ -60,15 +65,15 @@ class Operators:
                 library.impl(name, self._functional(outputs, run=True), key)
             qualified = f"{self.namespace}::{name}"
             torch.library.register_fake(qualified, self._functional(outputs, run=False), lib=library)
-            library.impl(name, self._recording(name, outputs), "Autograd", with_keyset=True)
-        # All parameters in the order of Rust, so that the library's function itself is the implementation.
+            library.impl(name, self._recording("op" + suffix, outputs), "Autograd", with_keyset=True)
+        # All parameters in the order of Rust, as the library's function takes them.
         every = ", ".join(_schema(param, f"a{at}" if param.written else None) for at, param in enumerate(function.params))
         name = f"{function.name}_out"
         library.define(f"{name}({every}) -> ()", tags=(torch.Tag.pt2_compliant_tag,))
         for key in ("CUDA", "CPU"):
             library.impl(name, self._run_into, key)
         torch.library.register_fake(f"{self.namespace}::{name}", self._check_into, lib=library)
-        library.impl(name, self._recording_into(name), "Autograd", with_keyset=True)
+        library.impl(name, self._recording_into, "Autograd", with_keyset=True)
 
     def _saved_outputs(self) -> list[int]:
         """A function without gradients is perhaps one: then all its outputs are asked for."""
@@ -78,10 +83,9 @@ class Operators:
         function = self.function
 
         def functional(*inputs: Any) -> Any:
-            values: list[Any] = [None] * len(function.params)
-            for at, value in zip(function.inputs, inputs):
-                values[at] = value
-            make_outputs(function, values, outputs)
+            values = self.spread(inputs)
+            # Shapes of tensors in memory are numbers, which a table can have as keys; fake ones are not.
+            make_outputs(function, values, outputs, known=run)
             if run:
                 run_directly(function, values)
             made = [values[at] for at in outputs]
@@ -98,11 +102,11 @@ class Operators:
 
     # Gradients
 
-    def _recording(self, name: str, outputs: Sequence[int]) -> Any:
+    def _recording(self, attribute: str, outputs: Sequence[int]) -> Any:
         """The operator where PyTorch may record derivatives. Every operator has one, so that none hides the path to its inputs."""
 
         def recording(keyset: Any, *inputs: Any) -> Any:
-            op = getattr(getattr(torch.ops, self.namespace), name).default
+            op = getattr(self, attribute)
             if is_transformed(inputs):
                 made = by_formula(self.function, self.spread(inputs), outputs)
                 if made is not None and None not in made:
@@ -115,16 +119,12 @@ class Operators:
 
         return recording
 
-    def _recording_into(self, name: str) -> Any:
+    def _recording_into(self, keyset: Any, *values: Any) -> None:
         """The same for the operator that writes into tensors, which take no part in gradients."""
-
-        def recording(keyset: Any, *values: Any) -> Any:
-            _refuse_transforms(self.function, values)
-            if torch.is_grad_enabled():
-                _check_outputs(self.function, values)
-            return _below(getattr(getattr(torch.ops, self.namespace), name).default, keyset, values)
-
-        return recording
+        _refuse_transforms(self.function, values)
+        if torch.is_grad_enabled():
+            _check_outputs(self.function, values)
+        _below(self.op_out, keyset, values)
 
     def spread(self, inputs: Sequence[Any]) -> list[Any]:
         """The values of all parameters, from those of the inputs."""
@@ -141,16 +141,9 @@ class Operators:
 
     def save(self, ctx: Any, values: Sequence[Any]) -> None:
         """Keeps what the backward function reads."""
-        names = [param.name for param in self.function.params]
-        wanted = [at for at, param in enumerate(self.function.params) if param.is_tensor and self._is_read(param.name)]
-        ctx.save_for_backward(*[values[at] for at in wanted])
-        ctx.saved_at = wanted
+        ctx.save_for_backward(*[values[at] for at in self.kept])
         ctx.kinds = {at: (value.shape, value.dtype, value.device) for at in self.function.main_outputs if (value := values[at]) is not None}
-        ctx.numbers = {names[at]: value for at, value in enumerate(values) if not self.function.params[at].is_tensor}
-
-    def _is_read(self, name: str) -> bool:
-        backward = self._gradient()
-        return any(backward.params[at].name == name for at in backward.tensors)
+        ctx.numbers = {self.names[at]: values[at] for at in self.scalars}
 
     def pull_back(self, ctx: Any, needed: Sequence[bool], grads: dict[int, Any], backward: "Operators | None") -> dict[int, Any]:
         """The gradients of the inputs that need one, by the backward function: as an operator, which can be differentiated, or directly."""
@@ -159,7 +152,7 @@ class Operators:
             return {}
         function = self._gradient()
         any_order = function.library.is_own and function.name in ROWS
-        known = {params[at].name: value for at, value in zip(ctx.saved_at, ctx.saved_tensors)}
+        known = {params[at].name: value for at, value in zip(self.kept, ctx.saved_tensors)}
         for at, grad in grads.items():
             if at not in self.function.main_outputs:
                 continue
@@ -187,7 +180,7 @@ class Operators:
         else:
             made_here = [grad for _, grad in wanted]
             made_here += [at for at in function.main_outputs if at not in made_here]
-            make_outputs(function, values, made_here)
+            make_outputs(function, values, made_here, known=True)
             run_directly(function, values)
             gradients = {at: values[at] for at in made_here}
         return {at: gradients[grad] for at, grad in wanted}
@@ -209,11 +202,9 @@ class Operators:
 
     def without_gradient(self, outputs: dict[int, Any]) -> list[Any]:
         """Outputs whose gradient the backward function does not read, and integers: PyTorch is told so."""
-        read = None if self.backward is None else {self.backward.params[at].name for at in self.backward.tensors}
-        names = [param.name for param in self.function.params]
         return [
             value for at, value in outputs.items()
-            if not value.is_floating_point() or (read is not None and f"grad_{names[at]}" not in read)
+            if not value.is_floating_point() or (self.backward is not None and f"grad_{self.names[at]}" not in self.read)
         ]  # fmt: skip
 
 
@@ -347,9 +338,9 @@ def _check_tensors(function: Function, values: Sequence[Any]) -> None:
 
 def _refuse_transforms(function: Function, values: Sequence[Any]) -> None:
     """PyTorch would take a derivative that is not there for zero."""
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if not is_transformed(tensors):
+    if not is_transformed(values):
         return
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
     transform = torch._C._functorch.peek_interpreter_stack()
     kinds = torch._C._functorch.TransformType
     if transform is None or transform.key() == kinds.Jvp:

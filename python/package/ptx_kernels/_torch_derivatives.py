@@ -7,7 +7,7 @@ from typing import Any, Sequence
 import torch
 from torch.autograd import forward_ad
 
-from ._formulas import FORMULAS, Formula, formula_of, unread
+from ._formulas import FORMULAS, Formula, formula_of, forward_inputs
 from ._function import Function
 
 
@@ -97,11 +97,7 @@ def gradient_formula(function: Function) -> Any:
 
 def _pulled_back(source: Function, backward: Function, forward: Formula, values: dict[str, Any]) -> dict[str, Any]:
     """The gradients of the forward function, which can be differentiated again."""
-    named = {source.params[at].name: values.get(source.params[at].name) for at in source.inputs}
-    read = {param.name for param in backward.params}
-    names = [source.params[at].name for at, _ in source.gradient_inputs()]
-    named |= {name: unread(_Torch, name, values) for name in names if name not in read}
-    names = [name for name in names if named[name] is not None]
+    named, names = forward_inputs(_Torch, source, backward, values)
     leaves = {name: as_leaf(named[name]) for name in names}
     with torch.enable_grad():
         made = forward(_Torch, **{**named, **leaves})
