@@ -3,7 +3,7 @@
 //! are taken out here first. `Device::take_late_errors` returns them, and those of our own drops.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
-use crate::driver::{Handle, cudarc_error};
+use crate::driver::{Driver, Handle, cudarc_error};
 use crate::error::{Error, Result};
 use cudarc::driver::sys::{CUevent, CUevent_flags, CUevent_wait_flags};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
@@ -38,22 +38,36 @@ pub(crate) fn bound(context: &CudaContext) -> Result<()> {
     bind(context).map_err(|error| cudarc_error("the context of a device cannot be made current", error))
 }
 
+/// Calls `work`, and then makes the CUDA context current again that was current in this thread before. Launches make the context of their
+/// stream current; libraries of the CUDA runtime take the current context for the current device.
+///
+/// ```
+/// assert_eq!(ptx_launch::keep_current_context(|| 5), 5);
+/// ```
+pub fn keep_current_context<R>(work: impl FnOnce() -> R) -> R {
+    if Driver::get().is_ok() { restore_after(work) } else { work() }
+}
+
+/// The same, when there is a driver.
+fn restore_after<R>(work: impl FnOnce() -> R) -> R {
+    let before = result::ctx::get_current();
+    let result = work();
+    if let Ok(before) = before
+        && result::ctx::get_current() != Ok(before)
+    {
+        // SAFETY: the context was current before; null leaves the thread without one. It is still there, unless `work` destroyed it, which
+        // the driver answers with an error.
+        let _ = unsafe { result::ctx::set_current(before.unwrap_or(null_mut())) };
+    }
+    result
+}
+
 /// Calls `work` with the context current, and then makes the one current again that was before: a drop leaves no trace in its thread.
 pub(crate) fn within<R>(
     context: &CudaContext,
     work: impl FnOnce() -> Result<R, DriverError>,
 ) -> Result<R, DriverError> {
-    collect(context);
-    let (before, ours) = (result::ctx::get_current()?, Some(context.cu_ctx()));
-    if before != ours {
-        // SAFETY: the context is alive.
-        unsafe { result::ctx::set_current(context.cu_ctx()) }?;
-    }
-    let result = work();
-    if before != ours {
-        // SAFETY: the context was current before; null leaves the thread without one.
-        let _ = unsafe { result::ctx::set_current(before.unwrap_or(null_mut())) };
-    }
+    let result = restore_after(|| bind(context).and_then(|()| work()));
     collect(context);
     result
 }
@@ -198,20 +212,17 @@ pub(crate) fn synchronize(stream: &CudaStream) -> Result<(), DriverError> {
     unsafe { result::stream::synchronize(stream.cu_stream()) }
 }
 
-/// Frees memory that was allocated on a stream, in the order of that stream.
+/// Frees memory that was allocated on a stream, whose context is current, in the order of that stream.
 ///
 /// # Safety
 /// The memory belongs to nobody else, and whatever uses it comes before the end of the stream.
 pub(crate) unsafe fn free(address: u64, home: &CudaStream) -> Result<(), DriverError> {
-    let context = home.context();
-    within(context, || {
-        if context.has_async_alloc() {
-            // SAFETY: passed on.
-            return unsafe { result::free_async(address, home.cu_stream()) };
-        }
-        // SAFETY: the stream is alive.
-        unsafe { result::stream::synchronize(home.cu_stream()) }?;
-        // SAFETY: passed on; all work of the stream has ended.
-        unsafe { result::free_sync(address) }
-    })
+    if home.context().has_async_alloc() {
+        // SAFETY: passed on.
+        return unsafe { result::free_async(address, home.cu_stream()) };
+    }
+    // SAFETY: the stream is alive.
+    unsafe { result::stream::synchronize(home.cu_stream()) }?;
+    // SAFETY: passed on; all work of the stream has ended.
+    unsafe { result::free_sync(address) }
 }

@@ -5,7 +5,6 @@ use crate::context::{self, Event, bind};
 use crate::driver::{CPU_DEVICE, Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::stream::{beside_captures, synchronize_context};
-use cudarc::driver::result::ctx;
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUresult};
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use ptx_target::Arch;
@@ -82,27 +81,6 @@ impl CudaDevice {
     pub(crate) fn synchronize_stream(&self, stream: &CudaStream) -> Result<()> {
         context::synchronize(stream).map_err(|e| cudarc_error("work on the stream failed", e))
     }
-}
-
-/// Calls `work`, and then makes the CUDA context current again that was current in this thread before. Launches make the context of their
-/// stream current; libraries of the CUDA runtime take the current context for the current device.
-///
-/// ```
-/// assert_eq!(ptx_launch::keep_current_context(|| 5), 5);
-/// ```
-pub fn keep_current_context<R>(work: impl FnOnce() -> R) -> R {
-    if Driver::get().is_err() {
-        return work();
-    }
-    let before = ctx::get_current();
-    let result = work();
-    if let Ok(before) = before
-        && ctx::get_current() != Ok(before)
-    {
-        // SAFETY: the context was current before. It is still there, unless `work` destroyed it, which the driver answers with an error.
-        let _ = unsafe { ctx::set_current(before.unwrap_or(std::ptr::null_mut())) };
-    }
-    result
 }
 
 /// Limits of a device, read once per context.

@@ -1,8 +1,7 @@
 //! Unloading of a module: only one that was loaded as text while the program runs is ever unloaded.
 
 use super::CudaModule;
-use crate::context::bound;
-use crate::device::cuda::keep_current_context;
+use crate::context::{bound, keep_current_context};
 use crate::driver::{Driver, cudarc_error};
 use crate::error::Result;
 use crate::kernel::Module;
