@@ -84,7 +84,7 @@ impl<T> Static<T> {
     #[doc(hidden)]
     pub fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match stream.kind {
-            StreamKind::Cuda(on) => self.on_cuda(on)?.bind_shared(on, self.access, stream.submission),
+            StreamKind::Cuda(on) => self.on_cuda(on)?.bind_shared(stream, self.access),
             StreamKind::Cpu(_) => Ok(Bound::recorded(0, None)),
         }
     }

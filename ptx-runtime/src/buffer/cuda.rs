@@ -2,9 +2,9 @@
 #![allow(unsafe_code, reason = "calls of the driver, and memory that is seen as another type")]
 
 use super::Bound;
-use super::order::{Order, is_captured, parts, patiently};
+use super::order::{Order, note_unless_captured, parts, patiently};
 use super::uses::{Access, Borrow, Recorded};
-use crate::context::{Event, bind, drop_aside, free, note, record, set_aside, synchronize, wait_for, within};
+use crate::context::{Event, bind, drop_aside, free, record, set_aside, synchronize, wait_for, within};
 use crate::device::cuda::CudaDevice;
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
@@ -54,31 +54,18 @@ impl CudaMemory {
         CudaMemory { order: Order::of_module(context.default_stream()), address, len, slice: None }
     }
 
-    /// Ready to be used by work on `on`, as [`bind`](CudaMemory::bind); for variables of modules.
-    pub(crate) fn bind_shared<'s>(
-        self: &'s Arc<Self>,
-        on: &'s Arc<CudaStream>,
-        access: Access,
-        submission: Option<&'s Submission<'s>>,
-    ) -> Result<Bound<'s>> {
-        let Entered { capture, turn } = StreamRef { submission, ..StreamRef::cuda(on) }.enter(on)?;
-        let recorded = match capture {
-            Some(capture) => {
-                graph::note(on, &capture, Some((self, access)))?;
-                None
-            }
-            None => Some(patiently(|| self.begin_graph(on, access, submission))?),
-        };
-        Ok(Bound::recorded(self.address, recorded).during(turn))
+    /// As [`bind`](CudaMemory::bind), for variables of modules.
+    pub(crate) fn bind_shared<'s>(self: &'s Arc<Self>, stream: StreamRef<'s>, access: Access) -> Result<Bound<'s>> {
+        self.bind_by(stream, access, |on| patiently(|| self.begin_graph(on, access, stream.submission)).map(Some))
     }
 
     /// Copies all of a module's variable out on `on`, and waits.
     pub(crate) fn read_shared(self: &Arc<Self>, on: &Arc<CudaStream>, into: &mut [u8]) -> Result<()> {
         let _turn = outside_of_captures(on, captured)?;
         // As a write: it waits for all uses, so that they can be forgotten, and their streams.
-        let bound = self.bind_shared(on, Access::Write, None)?;
+        let recorded = patiently(|| self.begin_graph(on, Access::Write, None))?;
         let begun = self.order.begun();
-        self.copy_out(on, bound, 0, into)?;
+        self.copy_out(on, recorded, 0, into)?;
         self.order.ended(begun);
         Ok(())
     }
@@ -86,8 +73,8 @@ impl CudaMemory {
     /// Copies all of a module's variable in on `on`; see [`write`](CudaMemory::write).
     pub(crate) fn write_shared(self: &Arc<Self>, on: &Arc<CudaStream>, from: &[u8]) -> Result<()> {
         let _turn = outside_of_captures(on, captured)?;
-        let bound = self.bind_shared(on, Access::Write, None)?;
-        self.copy_in(on, bound, 0, from)
+        let recorded = patiently(|| self.begin_graph(on, Access::Write, None))?;
+        self.copy_in(on, recorded, 0, from)
     }
 
     /// As the user's memory.
@@ -110,16 +97,27 @@ impl CudaMemory {
         self.order.home()
     }
 
-    /// Ready to be read or written by work on `stream`; a capture notes it instead.
+    /// Ready to be read or written by work on `stream`.
     #[inline]
     pub(super) fn bind<'s>(
         self: &'s Arc<Self>,
         stream: StreamRef<'s>,
         (access, borrow): (Access, Borrow),
     ) -> Result<Bound<'s>> {
+        self.bind_by(stream, access, |on| self.begin(on, (access, borrow), stream.submission))
+    }
+
+    /// Ready for work on `stream`: `begin` lets it wait for other uses. A capture notes the memory instead.
+    #[inline]
+    fn bind_by<'s>(
+        self: &'s Arc<Self>,
+        stream: StreamRef<'s>,
+        access: Access,
+        begin: impl FnOnce(&'s Arc<CudaStream>) -> Result<Option<Recorded<'s>>>,
+    ) -> Result<Bound<'s>> {
         let (on, Entered { capture, turn }) = Bound::same_context(self.home(), stream)?;
         let recorded = match capture {
-            None => self.begin(on, (access, borrow), stream.submission)?,
+            None => begin(on)?,
             Some(capture) => {
                 graph::note(on, &capture, Some((self, access)))?;
                 None
@@ -219,7 +217,7 @@ impl CudaMemory {
     pub(super) fn lend_mut<'a, T>(&'a mut self, start: usize, len: usize) -> Option<CudaViewMut<'a, T>> {
         let lent = self.order.lend_mut();
         let is_lent = lent.is_ok();
-        self.order.note(lent);
+        note_unless_captured(self.home().context(), lent);
         let bytes = start * size_of::<T>()..(start + len) * size_of::<T>();
         let mut part = self.slice.as_mut().filter(|_| is_lent)?.try_slice_mut(bytes)?;
         // SAFETY: as above.
@@ -256,9 +254,7 @@ impl Drop for Dropped {
             // SAFETY: the slice lets go of the memory, and the home stream comes after all uses.
             unsafe { free(slice.leak(), &home) }
         });
-        if !freed.is_err_and(is_captured) {
-            note(home.context(), freed);
-        }
+        note_unless_captured(home.context(), freed);
     }
 }
 

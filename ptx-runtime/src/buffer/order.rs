@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{self, Fence};
 use crate::stream::{Entered, Submission, Turn, synchronize_context, until};
 use cudarc::driver::sys::CUevent;
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, SyncOnDrop};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, SyncOnDrop};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -201,7 +201,7 @@ impl Order {
         let open = self.open.load(Acquire) > 0;
         let told = self.tell(&mut state, open);
         let is_told = told.is_ok();
-        self.note(told);
+        note_unless_captured(self.home.context(), told);
         self.publish(&state);
         is_told
     }
@@ -294,12 +294,7 @@ impl Order {
         let open = self.open.load(Acquire) > 0;
         let followed =
             self.home_outside_of_captures().and_then(|_turn| self.follow(&mut state, home, Access::Write, open));
-        match followed {
-            // A wait for all work would break the capture.
-            Err(error) if is_captured(error) => Err(error),
-            Err(error) => synchronize_context(home.context()).map(|()| self.note(Err(error))),
-            Ok(()) => Ok(()),
-        }
+        followed.or_else(|error| wait_for_all(home.context(), error))
     }
 
     /// Keeps the home stream out of captures: what a capture records has no order with what runs.
@@ -310,13 +305,6 @@ impl Order {
         match Entered::on(&self.home)? {
             Entered { capture: None, turn } => Ok(turn),
             _ => Err(captured_home()),
-        }
-    }
-
-    /// Keeps an error of a call that cannot return it. What a capture forbids is done when it has ended.
-    pub(super) fn note(&self, result: Result<(), DriverError>) {
-        if !result.is_err_and(is_captured) {
-            context::note(self.home.context(), result);
         }
     }
 
@@ -380,8 +368,26 @@ fn captured_home() -> DriverError {
 }
 
 /// Returns true for the error of a wait that a capture forbids.
-pub(super) fn is_captured(error: DriverError) -> bool {
+fn is_captured(error: DriverError) -> bool {
     error == captured_home()
+}
+
+/// Keeps an error of a call that cannot return it. What a capture forbids is done when it has ended.
+pub(super) fn note_unless_captured(context: &CudaContext, result: Result<(), DriverError>) {
+    if !result.is_err_and(is_captured) {
+        context::note(context, result);
+    }
+}
+
+/// Waits on the host for all work of the context, since a wait for some of it failed with `error`, which is kept.
+///
+/// # Errors
+/// `error` if it comes from a capture, which a wait for all work would break; and those of the wait.
+pub(super) fn wait_for_all(context: &CudaContext, error: DriverError) -> Result<(), DriverError> {
+    if is_captured(error) {
+        return Err(error);
+    }
+    synchronize_context(context).map(|()| context::note(context, Err::<(), _>(error)))
 }
 
 #[cold]

@@ -2,7 +2,7 @@
 //! [`Stream::download`](crate::Stream::download) are what it is for.
 #![allow(unsafe_code, reason = "the driver hands out memory without contents")]
 
-use super::order::is_captured;
+use super::order::wait_for_all;
 use super::uses::{Access, Borrow, Queue, Recorded, Uses};
 use super::{Element, too_large};
 use crate::context::{bind, note, set_aside, within};
@@ -11,7 +11,7 @@ use crate::driver::Handle;
 use crate::driver::cudarc_error;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::zeros;
-use crate::stream::{Submission, synchronize_context};
+use crate::stream::Submission;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, PinnedHostSlice};
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
@@ -182,11 +182,7 @@ impl Drop for PinnedMemory {
     /// Memory that a copy may still use is never freed: it is set aside, with the uses.
     fn drop(&mut self) {
         let (slice, waited) = (self.slice.take(), within(&self.context, || self.wait(Access::Write)));
-        // A wait for all work would break a capture.
-        let ended = waited.or_else(|error| match is_captured(error) {
-            true => Err(error),
-            false => synchronize_context(&self.context).map(|()| note(&self.context, waited)),
-        });
+        let ended = waited.or_else(|error| wait_for_all(&self.context, error));
         if ended.is_ok() {
             let freed = within(&self.context, || {
                 drop(slice);
