@@ -35,9 +35,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// `u64`. Nor does it know cudarc's own slices: a graph with them has [`launch_untracked`](Graph::launch_untracked).
 #[derive(Debug)]
 pub struct Graph {
-    stream: Arc<CudaStream>,
-    driver: &'static Driver,
-    graph: CUgraph,
+    captured: Captured,
     executable: CUgraphExec,
     memory: Noted,
 }
@@ -187,11 +185,11 @@ impl Stream {
             return Err(default_stream());
         }
         let driver = Driver::get()?;
-        let capture = Recording::begin(driver, stream)?;
+        let mut capture = Recording::begin(driver, stream)?;
         let worked = work(self);
         let (captured, memory) = capture.end();
         worked?;
-        captured?.instantiate(stream, memory)
+        captured?.instantiate(memory)
     }
 }
 
@@ -218,11 +216,7 @@ impl<'a> Recording<'a> {
     }
 
     /// The graph, and the memory that the capture has seen.
-    fn end(mut self) -> (Result<Captured>, Noted) {
-        self.end_on_stream()
-    }
-
-    fn end_on_stream(&mut self) -> (Result<Captured>, Noted) {
+    fn end(&mut self) -> (Result<Captured>, Noted) {
         self.is_over = true;
         let (driver, stream) = (self.driver, self.stream);
         let mut captured = Captured { driver, stream: stream.clone(), graph: std::ptr::null_mut() };
@@ -244,27 +238,28 @@ impl Drop for Recording<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             // The graph is destroyed, and there is nobody to tell an error.
-            drop(self.end_on_stream());
+            drop(self.end());
         }
     }
 }
 
-/// A graph that cannot be launched yet.
+/// The driver's graph, and the stream that it was recorded on.
+#[derive(Debug)]
 struct Captured {
     driver: &'static Driver,
     stream: Arc<CudaStream>,
+    /// Null until the capture ends.
     graph: CUgraph,
 }
 
 impl Captured {
-    fn instantiate(mut self, stream: &Arc<CudaStream>, memory: Noted) -> Result<Graph> {
-        let (driver, mut executable) = (self.driver, std::ptr::null_mut());
-        bound(stream.context())?;
+    fn instantiate(self, memory: Noted) -> Result<Graph> {
+        let mut executable = std::ptr::null_mut();
+        bound(self.stream.context())?;
         // SAFETY: the graph is whole.
-        let code = unsafe { (driver.cuGraphInstantiateWithFlags)(&raw mut executable, self.graph, 0) };
-        driver.check(code, "a graph is made ready")?;
-        let graph = std::mem::replace(&mut self.graph, std::ptr::null_mut());
-        Ok(Graph { stream: stream.clone(), driver, graph, executable, memory })
+        let code = unsafe { (self.driver.cuGraphInstantiateWithFlags)(&raw mut executable, self.graph, 0) };
+        self.driver.check(code, "a graph is made ready")?;
+        Ok(Graph { captured: self, executable, memory })
     }
 }
 
@@ -287,14 +282,15 @@ impl Graph {
         if self.memory.cudarc {
             return Err(not_held());
         }
-        let submission = Submission::on(StreamRef::cuda(&self.stream));
-        if let Some(capture) = submission.stream().capture(&self.stream)? {
+        let stream = &self.captured.stream;
+        let submission = Submission::on(StreamRef::cuda(stream));
+        if let Some(capture) = submission.stream().capture(stream)? {
             return self.record_in(&capture);
         }
         // All of it or nothing: otherwise this would wait for a thread that waits for this.
         let begin = || {
             let ours = self.memory.ours.iter();
-            ours.map(|(memory, access)| memory.begin_graph(&self.stream, *access, Some(&submission)).transpose())
+            ours.map(|(memory, access)| memory.begin_graph(stream, *access, Some(&submission)).transpose())
                 .collect::<Option<Result<Vec<_>>>>()
                 .transpose()
         };
@@ -306,9 +302,9 @@ impl Graph {
     /// Adds the sequence to the graph that is being recorded, which holds its memory from now on, too.
     #[cold]
     fn record_in(&self, capture: &Capture) -> Result<()> {
-        let Noted { ours, objects, .. } = &self.memory;
-        ours.iter().try_for_each(|(memory, access)| note(&self.stream, capture, Some((memory, *access))))?;
-        objects.iter().try_for_each(|object| keep(&self.stream, capture, object))?;
+        let (stream, Noted { ours, objects, .. }) = (&self.captured.stream, &self.memory);
+        ours.iter().try_for_each(|(memory, access)| note(stream, capture, Some((memory, *access))))?;
+        objects.iter().try_for_each(|object| keep(stream, capture, object))?;
         // SAFETY: the memory is held by the other graph, which orders its uses.
         unsafe { self.launch_untracked() }
     }
@@ -322,22 +318,20 @@ impl Graph {
     /// The memory that it was recorded with must still be alive, and until the sequence has ended nothing else may write
     /// what it reads, or touch what it writes, on the host or on another stream. [`Stream::synchronize`] waits for it.
     pub unsafe fn launch_untracked(&self) -> Result<()> {
-        bound(self.stream.context())?;
+        let Captured { driver, stream, .. } = &self.captured;
+        bound(stream.context())?;
         // SAFETY: both belong to the current context; the caller vouches for the memory.
-        let code = unsafe { (self.driver.cuGraphLaunch)(self.executable, self.stream.cu_stream()) };
-        self.driver.check(code, "a graph is launched")
+        let code = unsafe { (driver.cuGraphLaunch)(self.executable, stream.cu_stream()) };
+        driver.check(code, "a graph is launched")
     }
 }
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: both are ours. The driver keeps what still runs. A failure leaves nothing to do.
-        let destroyed = within(self.stream.context(), || unsafe {
-            (self.driver.cuGraphExecDestroy)(self.executable);
-            (self.driver.cuGraphDestroy)(self.graph);
-            Ok(())
-        });
-        note_error(self.stream.context(), destroyed);
+        let Captured { driver, stream, .. } = &self.captured;
+        // SAFETY: it is ours. The driver keeps what still runs. A failure leaves nothing to do.
+        let destroyed = within(stream.context(), || Ok(unsafe { (driver.cuGraphExecDestroy)(self.executable) }));
+        note_error(stream.context(), destroyed);
     }
 }
 
