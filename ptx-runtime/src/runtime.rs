@@ -96,7 +96,7 @@ impl RuntimeModule {
     /// [`ErrorKind::Load`] with what is wrong in the text, [`ErrorKind::NoVariant`] or [`ErrorKind::DriverTooOld`] when its
     /// target or version does not fit the device, and what the driver says.
     pub fn load(device: &Device, name: &str, ptx: &str) -> Result<RuntimeModule> {
-        RuntimeModule(find_or_make(name, &[CompiledText { ptx, source: "", lines: "" }])?).ready(device)
+        RuntimeModule::load_compiled(device, name, &[CompiledText { ptx, source: "", lines: "" }])
     }
 
     /// The same for texts that were made for several targets from a source file, as the kernel language makes them: a launch takes the one that fits its
@@ -105,17 +105,13 @@ impl RuntimeModule {
     /// # Errors
     /// As [`load`](RuntimeModule::load).
     pub fn load_compiled(device: &Device, name: &str, texts: &[CompiledText<'_>]) -> Result<RuntimeModule> {
-        let module = RuntimeModule(find_or_make(name, texts)?);
-        module.ready(device)
-    }
-
-    fn ready(self, device: &Device) -> Result<RuntimeModule> {
-        self.0.kernels.first().map_or(Ok(()), |kernel| kernel.load(device))?;
+        let loaded = find_or_make(name, texts)?;
+        loaded.kernels.first().map_or(Ok(()), |kernel| kernel.load(device))?;
         #[cfg(feature = "cpu")]
         if !device.is_cuda() {
-            CpuProgram::of(self.0.module, None)?;
+            CpuProgram::of(loaded.module, None)?;
         }
-        Ok(self)
+        Ok(RuntimeModule(loaded))
     }
 
     /// Unloads it from every device, and frees its text: first the devices end the work that was submitted to them. A later
@@ -326,22 +322,14 @@ fn make(name: &str, texts: &[CompiledText<'_>]) -> Result<Loaded> {
         variants.push(Variant::new(arch, ptx, LineMap::new(files, lines)));
         // The entries and their parameters are those of every text.
         if entries.is_empty() {
-            entries = ir
-                .functions
-                .iter()
-                .filter(|function| function.entry && function.defined)
-                .map(|entry| (entry.name.clone(), params(ir, entry)))
-                .collect();
+            let defined = ir.functions.iter().filter(|function| function.entry && function.defined);
+            entries =
+                defined.map(|entry| (kept.keep(entry.name.clone()).as_str(), params(ir, entry, &mut kept))).collect();
         }
     }
     let (name, variants) = (kept.keep(name.to_owned()), kept.keep(variants));
     let module = kept.keep(Module::new(name, variants));
-    let kernel = |(entry, params): (String, Vec<(String, usize, usize)>)| {
-        let params: Vec<Param> =
-            params.into_iter().map(|(name, size, align)| Param { name: kept.keep(name), size, align }).collect();
-        Kernel::new(module, kept.keep(entry), kept.keep(params))
-    };
-    let kernels = entries.into_iter().map(kernel).collect();
+    let kernels = entries.into_iter().map(|(entry, params)| Kernel::new(module, entry, params)).collect();
     Ok(Loaded { module, kernels, _kept: kept })
 }
 
@@ -353,14 +341,17 @@ fn checked(name: &str, ptx: &str) -> Result<Checked> {
     checked.ok_or_else(|| wrong(name, ptx, &diagnostics))
 }
 
-/// Name, bytes and alignment of an entry's parameters.
-fn params(ir: &ir::Module, entry: &ir::Function) -> Vec<(String, usize, usize)> {
+/// The parameters of an entry, in order.
+fn params(ir: &ir::Module, entry: &ir::Function, kept: &mut Kept) -> &'static [Param] {
     let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let params = entry.params.iter().filter_map(|param| match param {
+    let variables = entry.params.iter().filter_map(|param| match param {
         ir::Param::Var(id) => ir.variables.get(id.index()),
         ir::Param::Reg(_) => None,
     });
-    params.map(|v| (v.name.clone(), number(v.size), number(v.align.max(1)))).collect()
+    let params: Vec<Param> = variables
+        .map(|v| Param { name: kept.keep(v.name.clone()), size: number(v.size), align: number(v.align.max(1)) })
+        .collect();
+    kept.keep(params)
 }
 
 #[cold]

@@ -220,10 +220,6 @@ impl<'a> StreamRef<'a> {
             StreamKind::Cpu(_) => None,
         }
     }
-
-    pub(crate) fn is_cuda(self) -> bool {
-        matches!(self.kind, StreamKind::Cuda(_))
-    }
 }
 
 #[derive(Clone, Copy)]

@@ -121,14 +121,14 @@ impl<'s> Bound<'s> {
     /// No memory: the address zero.
     #[inline]
     fn absent() -> Bound<'s> {
-        Bound { address: 0, _after: After::Nothing, _turn: None }
+        Bound::recorded(0, None)
     }
 
     /// Memory of the CPU device.
     #[inline]
     pub(crate) fn cpu(address: u64, home: &CpuDevice, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match stream.kind {
-            StreamKind::Cpu(device) if device.is(home) => Ok(Bound { address, _after: After::Nothing, _turn: None }),
+            StreamKind::Cpu(device) if device.is(home) => Ok(Bound::recorded(address, None)),
             _ => Err(elsewhere(home.name(), stream)),
         }
     }
@@ -148,7 +148,7 @@ impl<'s> Bound<'s> {
         Ok(Bound { address, _after: After::Cudarc(sync), _turn: None })
     }
 
-    /// Memory of ours on a CUDA device.
+    /// Memory of ours. `recorded` records the use, if somebody may wait for it.
     #[inline]
     pub(crate) fn recorded(address: u64, recorded: Option<Recorded<'s>>) -> Bound<'s> {
         Bound { address, _after: recorded.map_or(After::Nothing, After::Recorded), _turn: None }
@@ -159,17 +159,17 @@ impl<'s> Bound<'s> {
     #[cold]
     fn captured<T>(slice: &impl DevicePtr<T>, (on, capture): (&CudaStream, Capture)) -> Result<Bound<'s>> {
         graph::note(on, &capture, None)?;
-        Ok(Bound { address: address_of(slice), _after: After::Nothing, _turn: None })
+        Ok(Bound::recorded(address_of(slice), None))
     }
 
     /// Memory of somebody else's on a CUDA device, which nobody orders and no graph holds.
     #[inline]
     pub(crate) fn foreign(address: u64, home: &CudaStream, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        let (on, entered) = Bound::same_context(home, stream)?;
-        if let Some(capture) = entered.capture {
+        let (on, Entered { capture, turn }) = Bound::same_context(home, stream)?;
+        if let Some(capture) = capture {
             graph::note(on, &capture, None)?;
         }
-        Ok(Bound { address, _after: After::Nothing, _turn: entered.turn })
+        Ok(Bound::recorded(address, None).during(turn))
     }
 
     /// Memory of cudarc's that work on `stream` will read.

@@ -189,9 +189,9 @@ enum End {
 }
 
 impl End {
-    fn handle(&self) -> Option<Handle<CUevent>> {
+    fn event(&self) -> Option<&Event> {
         match self {
-            End::Event(event) | End::Fence(event) => Some(event.handle()),
+            End::Event(event) | End::Fence(event) => Some(event),
             End::Past => None,
         }
     }
@@ -313,8 +313,8 @@ impl Uses {
                 continue;
             }
             let end = used.end(events, open)?;
-            if let Some(event) = end.handle() {
-                wait_for(on, event)?;
+            if let Some(event) = end.event() {
+                wait_for(on, event.handle())?;
             }
             // Beside a write nothing is submitted that no guard counts.
             if access == Access::Write && !open && matches!(end, End::Event(_)) {
@@ -330,8 +330,7 @@ impl Uses {
     /// Waits on the host for the writes, or for all uses.
     pub(super) fn wait(&mut self, access: Access, open: bool) -> Result<(), DriverError> {
         for used in self.list.iter_mut().filter(|used| access == Access::Write || used.wrote) {
-            let end = used.end(&mut self.events, open)?;
-            if let End::Event(event) | End::Fence(event) = end {
+            if let Some(event) = used.end(&mut self.events, open)?.event() {
                 event.synchronize()?;
             }
         }

@@ -123,7 +123,7 @@ impl Drop for CpuMemory {
 }
 
 /// Zeroed bytes of the host for a copy.
-pub(crate) fn host_zeros(bytes: usize) -> Result<Vec<u8>> {
+fn host_zeros(bytes: usize) -> Result<Vec<u8>> {
     zeros(bytes).ok_or_else(|| {
         Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes of host memory are needed for a copy"))
     })

@@ -5,7 +5,6 @@ use super::options::JitOptions;
 use super::{CudaKernel, CudaModule, Figures};
 use crate::config::Config;
 use crate::context::bound;
-use crate::device::cuda::CudaDevice;
 use crate::device::{Device, Inner};
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
@@ -49,7 +48,7 @@ impl Kernel {
     /// Those of [`Kernel::load`], and [`ErrorKind::BadOption`] if it was loaded with other options before.
     pub fn load_with(&self, device: &Device, options: &JitOptions) -> Result<()> {
         let Inner::Cuda(cuda) = &device.0 else { return Ok(()) };
-        current(cuda)?;
+        bound(cuda.context())?;
         let module = self.module.in_context(cuda.context(), options, Some(self.entry))?;
         if module.options == *options { self.on(device).map(drop) } else { Err(other_options(self, module, options)) }
     }
@@ -90,20 +89,16 @@ impl Kernel {
 
     fn on(&self, device: &Device) -> Result<&CudaKernel> {
         let Inner::Cuda(device) = &device.0 else { return Err(no_registers(self)) };
-        current(device)?;
+        bound(device.context())?;
         self.in_context(device.context())
     }
 
     /// Its module, or its part of it, loaded.
     pub(super) fn module_on(&self, device: &Device) -> Result<&CudaModule> {
         let Inner::Cuda(device) = &device.0 else { return Err(no_registers(self)) };
-        current(device)?;
+        bound(device.context())?;
         self.module.in_context(device.context(), &JitOptions::new(), Some(self.entry))
     }
-}
-
-fn current(device: &CudaDevice) -> Result<()> {
-    bound(device.context())
 }
 
 #[cold]

@@ -84,7 +84,7 @@ impl Capture {
 
 /// Returns true if a capture of ours goes on.
 #[inline]
-pub(crate) fn any_capture() -> bool {
+fn any_capture() -> bool {
     CAPTURES.load(Relaxed) > 0
 }
 

@@ -60,7 +60,7 @@ impl<T: Texel> TexelArray<T> {
         let bytes = extent.texels().checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let too_large = || Error::new(ErrorKind::OutOfMemory, format!("{extent:?} of {} bytes each", size_of::<T>()));
         let bytes = bytes.ok_or_else(too_large)?;
-        let memory = device.zeros::<u8>(if device.as_stream().is_cuda() { 1 } else { bytes })?;
+        let memory = device.zeros::<u8>(if device.as_stream().is_cpu() { bytes } else { 1 })?;
         let array = match device.as_stream().kind {
             StreamKind::Cuda(stream) => Some(Arc::new(CudaArray::new(stream, extent, (T::FORMAT, T::CHANNELS))?)),
             StreamKind::Cpu(_) => None,
