@@ -102,7 +102,7 @@ pub(crate) fn take_late(context: &CudaContext) -> Vec<Error> {
     taken.into_iter().map(|(_, error)| cudarc_error("memory, a stream or an event was dropped", error)).collect()
 }
 
-/// What cannot be dropped now, because a capture goes on, the driver fails or is calling us.
+/// Values that cannot be dropped now: a capture goes on, the driver fails, or the driver is calling us.
 static ASIDE: Mutex<Vec<Aside>> = Mutex::new(Vec::new());
 
 type Aside = Box<dyn Any + Send>;
@@ -111,25 +111,25 @@ fn aside() -> MutexGuard<'static, Vec<Aside>> {
     ASIDE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps something until the next allocation, drop or wait for a device.
+/// Keeps a value until the next allocation, drop or wait for a device.
 pub(crate) fn set_aside(it: Aside) {
     aside().push(it);
 }
 
-/// Drops what was set aside. What still cannot be dropped comes back.
+/// Drops the values that were set aside. Those that still cannot be dropped come back.
 pub(crate) fn drop_aside() {
     let all = std::mem::take(&mut *aside());
     drop(all);
 }
 
-/// Calls something of cudarc's that parks its error instead of returning it.
+/// Calls a function of cudarc's that parks its error instead of returning it; returns that error.
 pub(crate) fn returning<R>(context: &CudaContext, call: impl FnOnce() -> R) -> Result<R, DriverError> {
     bind(context)?;
     let result = call();
     context.check_err().map(|()| result)
 }
 
-/// An event, which knows its context when it goes.
+/// An event of the driver, with its context, in which it is destroyed.
 #[derive(Debug)]
 pub(crate) struct Event {
     handle: Handle<CUevent>,
@@ -186,14 +186,14 @@ impl Drop for Event {
     }
 }
 
-/// Records an event, which the caller keeps, of the stream's own context.
+/// Records an event of the stream's own context. The caller keeps the event.
 pub(crate) fn record(event: Handle<CUevent>, on: &CudaStream) -> Result<(), DriverError> {
     bind(on.context())?;
     // SAFETY: the caller keeps the event; the stream is alive.
     unsafe { result::event::record(event.0, on.cu_stream()) }
 }
 
-/// Lets a stream wait for an event, which the caller keeps, of any context.
+/// Lets a stream wait for an event of any context. The caller keeps the event.
 pub(crate) fn wait_for(on: &CudaStream, event: Handle<CUevent>) -> Result<(), DriverError> {
     bind(on.context())?;
     // SAFETY: the caller keeps the event; the stream is alive.

@@ -102,7 +102,7 @@ impl<T: std::fmt::Debug> Shown<'_, T> {
     }
 }
 
-/// The text of a value whose type has none. The compiler takes the method of [`Shown`] wherever it exists.
+/// The text of a value whose type has no [`Debug`](std::fmt::Debug). The compiler takes the method of [`Shown`] wherever it exists.
 pub trait Opaque {
     /// Its text.
     fn shown(&self) -> String;

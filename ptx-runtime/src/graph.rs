@@ -67,7 +67,7 @@ struct Running {
     noted: Noted,
 }
 
-/// Those of the process, and what they have seen.
+/// The captures of ours that go on in this process.
 static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
 
 fn running() -> MutexGuard<'static, Vec<Running>> {
@@ -85,8 +85,8 @@ impl Running {
     }
 }
 
-/// Calls `act` with what the captures of ours have seen that record the work of a stream; `false` if there is none: the capture is
-/// somebody else's.
+/// Calls `act` with the memory that each capture of ours has seen that records the work of the stream. Returns false if there is none: the
+/// capture is somebody else's.
 fn each_recorder(stream: &CudaStream, capture: &Capture, mut act: impl FnMut(&mut Noted)) -> bool {
     let (mut captures, at) = (running(), stream.cu_stream().addr());
     let known = captures.iter().any(|running| running.stream == at);
@@ -99,7 +99,7 @@ pub(crate) fn is_ours(stream: &CudaStream, capture: &Capture) -> bool {
     each_recorder(stream, capture, |_| ())
 }
 
-/// A captured stream uses memory; of cudarc's nothing is known. The graph of another library holds ours, too.
+/// Notes memory that a captured stream uses; `None` stands for memory of cudarc's. The graph of another library holds the memory itself.
 ///
 /// # Errors
 /// Those of the driver.
@@ -120,7 +120,7 @@ pub(crate) fn note(on: &CudaStream, capture: &Capture, memory: Option<(&Arc<Cuda
     }
 }
 
-/// What an event that is recorded on a stream would stand for.
+/// The work that an event stands for if it is recorded on a stream now.
 pub(crate) enum Fence {
     /// All that was submitted to it, as long as the turn is kept.
     None(Option<Turn>),
@@ -129,8 +129,10 @@ pub(crate) enum Fence {
     At(Arc<Event>),
 }
 
+/// Returns what an event that is recorded on `stream` now would stand for.
+///
 /// # Errors
-/// Of a capture that something else began, and those of the driver.
+/// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` in a capture that something else began, and those of the driver.
 pub(crate) fn fence(stream: &CudaStream) -> Result<Fence, DriverError> {
     let Entered { capture, turn } = Entered::on(stream)?;
     if capture.is_none() {
@@ -141,7 +143,7 @@ pub(crate) fn fence(stream: &CudaStream) -> Result<Fence, DriverError> {
     fence.map(Fence::At).ok_or(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED))
 }
 
-/// A captured stream gets the handle of a texture or surface: the graph keeps it alive.
+/// Lets the graph keep a texture or surface alive whose handle a captured stream gets.
 ///
 /// # Errors
 /// Those of the driver.

@@ -39,7 +39,7 @@ pub struct StreamId {
     thread: Option<ThreadId>,
 }
 
-/// What records the work of a stream.
+/// The side whose capture records the work of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Recorder {
     Nobody,
@@ -85,7 +85,7 @@ impl StreamRef<'_> {
         self.recorder() == Some(Recorder::Other)
     }
 
-    /// What records its work now; nothing if the driver fails.
+    /// Returns the side that records its work now; `None` if the driver fails.
     fn recorder(self) -> Option<Recorder> {
         let StreamKind::Cuda(stream) = self.kind else { return Some(Recorder::Nobody) };
         let entered = Entered::on(stream).ok()?;

@@ -184,7 +184,7 @@ impl<'a> StreamRef<'a> {
         matches!(self.kind, StreamKind::Cpu(_))
     }
 
-    /// The state of `on`, this stream as cudarc's, for work that is about to be bound to it; that of its submission if it has one.
+    /// The state of this stream, cudarc's `on`, for work that is about to be bound to it. A submission keeps the state that it found first.
     ///
     /// # Errors
     /// Those of the driver.
@@ -197,7 +197,7 @@ impl<'a> StreamRef<'a> {
         .map_err(unknown_state)
     }
 
-    /// The capture that work of its submission is recorded by.
+    /// The capture that records the work of this stream, if there is one.
     ///
     /// # Errors
     /// Those of the driver.

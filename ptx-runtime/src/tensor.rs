@@ -44,8 +44,8 @@ pub struct TensorMut<'a, T, const R: usize> {
     layout: Layout<R>,
 }
 
-/// What becomes a [`TensorRef`] of `R` dimensions: one, and a [`Tile`] of memory that can be read. It is [`Into`], with words for what is
-/// passed wrongly.
+/// A type that becomes a [`TensorRef`] of `R` dimensions: a tensor, or a [`Tile`] of memory that can be read. It is [`Into`], with a
+/// message that says which tensor is expected.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tensor of `{T}` with {R} dimensions",
     label = "expected memory of `{T}` with a shape of {R} dimensions",
@@ -56,7 +56,7 @@ pub trait IntoTensor<'a, T: 'a, const R: usize>: Into<TensorRef<'a, T, R>> {}
 #[diagnostic::do_not_recommend]
 impl<'a, T: 'a, const R: usize, M: Into<TensorRef<'a, T, R>>> IntoTensor<'a, T, R> for M {}
 
-/// What becomes a [`TensorMut`] of `R` dimensions: one, and a [`Tile`] of memory that can be written.
+/// A type that becomes a [`TensorMut`] of `R` dimensions: a tensor, or a [`Tile`] of memory that can be written.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a mutable tensor of `{T}` with {R} dimensions",
     label = "expected memory of `{T}` that can be written, with a shape of {R} dimensions",

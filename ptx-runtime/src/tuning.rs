@@ -71,7 +71,7 @@ pub struct Tuner {
 /// The result of a search: every candidate in the order of the search.
 #[derive(Clone, Debug)]
 pub struct Tuning<C> {
-    /// What became of each candidate.
+    /// Each candidate with its outcome.
     pub trials: Vec<Trial<C>>,
 }
 

@@ -141,7 +141,7 @@ impl CudaMemory {
         self.order.hold();
     }
 
-    /// Lets `on` wait for the uses that come before the launch of a graph; nothing if another thread is about to submit one.
+    /// Lets `on` wait for the uses that come before the launch of a graph; `None` if another thread is about to submit one.
     pub(crate) fn begin_graph<'s>(
         &'s self,
         on: &'s Arc<CudaStream>,

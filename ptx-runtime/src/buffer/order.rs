@@ -110,7 +110,7 @@ impl Order {
         self.admit(&mut state, on, (access, borrow), submission).map_err(unordered)
     }
 
-    /// The same for a graph, which needs the memory alone from here until its guard is dropped: nothing if another thread is about to
+    /// The same for a graph, which needs the memory alone from here until its guard is dropped: `None` if another thread is about to
     /// submit work on it.
     pub(super) fn begin_graph<'s>(
         &'s self,

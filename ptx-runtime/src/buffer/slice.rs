@@ -133,13 +133,13 @@ impl<'s> Bound<'s> {
         }
     }
 
-    /// The same, as long as the stream stays as it was entered.
+    /// The same, with the turn that keeps the state of its stream.
     #[inline]
     pub(crate) fn during(self, turn: Option<Turn>) -> Bound<'s> {
         Bound { _turn: turn, ..self }
     }
 
-    /// Memory of cudarc's, whose waits the caller has asked for.
+    /// Memory of cudarc's: `wait` gives its address and lets the stream wait for earlier uses.
     ///
     /// # Errors
     /// Those of the waits, which cudarc parks in the context.
@@ -197,7 +197,7 @@ impl<'s> Bound<'s> {
         .map(|bound| bound.during(turn))
     }
 
-    /// The stream as cudarc's, and its state, if `home` belongs to the same context.
+    /// Returns cudarc's stream and its state, if `home` belongs to the same context.
     #[inline]
     pub(crate) fn same_context(home: &CudaStream, stream: StreamRef<'s>) -> Result<(&'s Arc<CudaStream>, Entered)> {
         match stream.kind {

@@ -17,10 +17,10 @@ type Object = Arc<dyn Any + Send + Sync>;
 const NO_DESTRUCTOR_SYNC: u32 = 1;
 const MOVE: u32 = 1;
 
-/// What captures hold, by their numbers: each holds it once.
+/// The numbers of captures, each with the address of an object that its graph holds, so that it holds it once.
 static SEEN: Mutex<Vec<(u64, usize)>> = Mutex::new(Vec::new());
 
-/// What is held by graphs that the driver says nothing about, to the end of the process.
+/// Objects that are held to the end of the process: the driver cannot tie them to their graphs.
 static FOREVER: Mutex<Vec<Object>> = Mutex::new(Vec::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -36,7 +36,7 @@ unsafe extern "C" fn release(held: *mut c_void) {
     set_aside(unsafe { Box::from_raw(held.cast::<Object>()) });
 }
 
-/// The graph that the capture records holds `object` from now on.
+/// Lets the graph that the capture records hold `object` from now on.
 ///
 /// # Errors
 /// Those of the driver.
@@ -76,5 +76,5 @@ pub(super) fn retain(capture: &Capture, object: &Object) -> Result<()> {
     Ok(())
 }
 
-/// So many captures go on at most.
+/// A capture is taken to be over when this many have begun after it.
 const SPAN: u64 = 16;

@@ -1,8 +1,8 @@
 //! The gate between work and the beginnings and ends of captures: whether a stream is captured is decided before work is bound to it, and
 //! stays true until the work is submitted.
 //!
-//! A stream that can be captured has a counter of the threads that are between both, which it shares with some others. A capture begins
-//! and ends while the counter is zero, but for the turns of its own thread.
+//! Each stream that can be captured has a counter of the turns that are open; some streams share one. A capture begins only while no other
+//! thread has one of these turns, and waits for them before it ends.
 
 use super::patience;
 use cudarc::driver::CudaStream;
@@ -77,7 +77,7 @@ impl Drop for Turn {
 pub(crate) struct Closed(usize);
 
 impl Closed {
-    /// Nothing if another thread keeps its turn for ever.
+    /// Closes the gate of a stream; `None` if another thread keeps its turn for ever.
     pub(super) fn close(stream: &CudaStream) -> Option<Closed> {
         let gate = gate_of(stream);
         let own = OWN.with(|(own, _)| own[gate].get());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// The longest time for which a thread waits for another one to submit what it has begun.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Calls `attempt` until it gives a value; nothing if it never does.
+/// Calls `attempt` until it gives a value; `None` if it never does.
 pub(crate) fn until<R>(mut attempt: impl FnMut() -> Option<R>) -> Option<R> {
     let start = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! The driver's encoder. It runs on the host and needs a driver, but no context.
+//! The driver's encoder. It runs on the host and needs a driver. The context of the stream, if there is one, is made current first.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
 use super::{Mode, Swizzle, TensorMap, TensorMapBuilder};
