@@ -124,7 +124,6 @@ impl List {
 
 /// `path::{A, B}` as `path::A, path::B,`, and any other entry as it is.
 fn separate(entry: &[TokenTree]) -> Vec<TokenTree> {
-    let comma = || TokenTree::from(Punct::new(',', Spacing::Alone));
     match entry {
         [path @ .., TokenTree::Group(names)] if matches!(path.last(), Some(TokenTree::Punct(_))) => {
             let names: Vec<TokenTree> = names.stream().into_iter().collect();
@@ -135,7 +134,13 @@ fn separate(entry: &[TokenTree]) -> Vec<TokenTree> {
     }
 }
 
-fn is_comma(token: &TokenTree) -> bool {
+/// A comma between options, or between the entries of a list.
+pub fn comma() -> TokenTree {
+    Punct::new(',', Spacing::Alone).into()
+}
+
+/// Returns true for such a comma.
+pub fn is_comma(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',')
 }
 

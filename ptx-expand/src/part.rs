@@ -46,8 +46,12 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// The call of the macro of the first part among the options, if there is one.
 pub fn request(options: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
-    let part = List::of(options, "parts")?.first_path()?;
-    ask(&part.path, "part", options, item)
+    ask(&first(options)?, "part", options, item)
+}
+
+/// The path of the first part among the options.
+pub fn first(options: &TokenStream) -> Option<syn::Path> {
+    Some(List::of(options, "parts")?.first_path()?.path)
 }
 
 /// The options without their first part.

@@ -123,6 +123,32 @@ fn a_launch_says_what_the_attribute_leaves_open() {
 }
 
 #[test]
+fn a_list_of_parts_takes_names_in_braces() {
+    let text = |parts: &str| {
+        format!(
+            "mod helpers {{ #[ptx_part] mod one {{ const ONE: u32 = 1; }} #[ptx_part] mod two {{ const TWO: u32 = ONE + 1; }} }}
+            #[ptx_module(arch = \"sm_80\", parts({parts}))] mod kernels {{
+                #[ptx_kernel(block = 1, grid = 1, unsafe(requires(x.len() >= 1)))]
+                fn k(x: &mut [u32]) {{ ptx! {{ st.global.u32 [x], TWO; }} }}
+            }}"
+        )
+    };
+    let ptx = |parts: &str| {
+        let program = Source::text("k.rs", text(parts)).compile().map_err(|error| error.to_string());
+        program.map(|program| program.modules()[0].texts[0].ptx.clone())
+    };
+    let braced = ptx("helpers::{one, two}");
+    assert!(braced.as_ref().is_ok_and(|ptx| ptx.contains("st.global.u32 [%x], 2;")), "{braced:?}");
+    assert_eq!(braced, ptx("helpers::one, helpers::two,"));
+    assert_eq!(braced, ptx("helpers::{one}, helpers::two"));
+    let missing = ptx("helpers::{one, three}").unwrap_err();
+    assert!(missing.contains("the part `three` is not in this text"), "{missing}");
+    // As in the macros, whatever is no path is an error.
+    let wrong = ptx("helpers::{one, two}, 3").unwrap_err();
+    assert!(wrong.contains("only modules have parts"), "{wrong}");
+}
+
+#[test]
 fn threads_compile_and_launch_at_the_same_time() {
     std::thread::scope(|scope| {
         for thread in 0..8u32 {

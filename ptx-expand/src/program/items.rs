@@ -1,7 +1,9 @@
 //! The kernels of a source text, and the attributes with the arguments and the target that its reader chose.
 
 use super::{Options, Problem, problem};
-use proc_macro2::{Delimiter, Ident, Punct, Spacing, TokenStream, TokenTree};
+use crate::fields::{comma, is_comma};
+use crate::part;
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
 use std::collections::BTreeMap;
 use syn::spanned::Spanned;
@@ -94,11 +96,15 @@ pub fn chosen_module(
     parts: &Parts,
     options: &Options,
 ) -> Result<(TokenStream, syn::ItemMod), Problem> {
-    let (attribute, named) = without(targeted(attribute, options), "parts");
+    let (mut attribute, mut named) = (targeted(attribute, options), Vec::new());
+    while let Some(path) = part::first(&attribute) {
+        named.push(path);
+        attribute = part::without_first(attribute);
+    }
     let Some((_, items)) = &mut module.content else { return Ok((attribute, module)) };
-    for path in split(named.into_iter().flatten().collect()) {
+    for path in named {
         // The last name of a path is the part's.
-        let Some(name) = path.last() else { continue };
+        let Some(name) = path.segments.last().map(|segment| &segment.ident) else { continue };
         match parts.get(&name.to_string()) {
             Some(part) => items.extend(part.iter().cloned()),
             None => {
@@ -119,7 +125,7 @@ pub fn chosen_module(
 /// With the target that was chosen.
 fn targeted(attribute: TokenStream, options: &Options) -> TokenStream {
     match &options.target {
-        Some(target) => with(without(attribute, "arch").0, quote!(arch = #target)),
+        Some(target) => with(without(attribute, "arch"), quote!(arch = #target)),
         None => attribute,
     }
 }
@@ -151,51 +157,22 @@ fn instantiated(attribute: TokenStream, generics: &syn::Generics, options: &Opti
     // A struct among the arguments needs a name for the instance.
     let is_plain = |value: &syn::Expr| matches!(value, syn::Expr::Lit(_) | syn::Expr::Path(_) | syn::Expr::Unary(_));
     let name = (!list.iter().all(is_plain)).then(|| quote!(chosen =));
-    Ok(with(without(attribute, "instances").0, quote!(instances = [#name (#(#list,)*)])))
+    Ok(with(without(attribute, "instances"), quote!(instances = [#name (#(#list,)*)])))
 }
 
 /// The options with one more.
 fn with(options: TokenStream, option: TokenStream) -> TokenStream {
-    let comma = (!options.is_empty()).then(|| TokenTree::from(Punct::new(',', Spacing::Alone)));
+    let comma = (!options.is_empty()).then(comma);
     options.into_iter().chain(comma).chain(option).collect()
 }
 
-/// The options without one of them, and the tokens in its list or behind its `=`.
-fn without(options: TokenStream, name: &str) -> (TokenStream, Option<Vec<TokenTree>>) {
-    let (mut kept, mut taken) = (Vec::new(), None);
-    for option in split(options) {
-        match option.first() {
-            Some(TokenTree::Ident(first)) if first == name => taken = Some(value(&option)),
-            _ => {
-                if !kept.is_empty() {
-                    kept.push(TokenTree::from(Punct::new(',', Spacing::Alone)));
-                }
-                kept.extend(option);
-            }
-        }
-    }
-    (kept.into_iter().collect(), taken)
-}
-
-/// The options between the commas.
-fn split(options: TokenStream) -> Vec<Vec<TokenTree>> {
-    let mut all = vec![Vec::new()];
-    for token in options {
-        match &token {
-            TokenTree::Punct(comma) if comma.as_char() == ',' => all.push(Vec::new()),
-            _ => all.last_mut().into_iter().for_each(|option| option.push(token.clone())),
-        }
-    }
-    all.retain(|option| !option.is_empty());
-    all
-}
-
-/// The tokens of an option behind its name.
-fn value(option: &[TokenTree]) -> Vec<TokenTree> {
-    match option.get(1) {
-        Some(TokenTree::Group(list)) if list.delimiter() == Delimiter::Parenthesis => {
-            list.stream().into_iter().collect()
-        }
-        _ => option.get(2..).unwrap_or_default().to_vec(),
-    }
+/// The options without one of them.
+fn without(options: TokenStream, name: &str) -> TokenStream {
+    let options: Vec<TokenTree> = options.into_iter().collect();
+    let is_other = |option: &&[TokenTree]| match option.first() {
+        Some(TokenTree::Ident(first)) => first != name,
+        first => first.is_some(),
+    };
+    let others: Vec<&[TokenTree]> = options.split(is_comma).filter(is_other).collect();
+    others.join(&comma()).into_iter().collect()
 }
