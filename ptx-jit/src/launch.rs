@@ -11,6 +11,7 @@ use ptx_runtime::expansion::{Submission, dim, launch};
 use ptx_runtime::{
     AnyMemory, Arg, AsStream, Bound, Config, Error, ErrorKind, ReadSlice, ReadTile, Result, WriteSlice, WriteTile,
 };
+use std::fmt::Display;
 
 /// A launch of a [`JitKernel`]: the arguments so far.
 #[must_use]
@@ -68,7 +69,7 @@ impl<'a> JitLaunch<'a> {
     pub fn read<T: Scalar>(self, memory: impl ReadSlice<T> + 'a) -> Result<Self> {
         self.expect(
             |kind| matches!(kind, Kind::Slice { element, written: false } if is::<T>(element)),
-            &format!("&[{}]", name::<T>()),
+            format_args!("&[{}]", name::<T>()),
         )?;
         let len = memory.len();
         Ok(self.push(Argument { len, ..Argument::memory(AnyMemory::read(memory)) }))
@@ -81,7 +82,7 @@ impl<'a> JitLaunch<'a> {
     pub fn write<T: Scalar>(self, memory: impl WriteSlice<T> + 'a) -> Result<Self> {
         self.expect(
             |kind| matches!(kind, Kind::Slice { element, written: true } if is::<T>(element)),
-            &format!("&mut [{}]", name::<T>()),
+            format_args!("&mut [{}]", name::<T>()),
         )?;
         let len = memory.len();
         Ok(self.push(Argument { len, ..Argument::memory(AnyMemory::write(memory)) }))
@@ -94,7 +95,7 @@ impl<'a> JitLaunch<'a> {
     pub fn read_tile<T: Scalar, const R: usize>(self, tile: impl ReadTile<T, R> + 'a) -> Result<Self> {
         self.expect(
             |kind| matches!(kind, Kind::Tile { element, dims, written: false } if is::<T>(element) && dims.len() == R),
-            &format!("Tile<{}, …> of {R} dimensions", name::<T>()),
+            format_args!("Tile<{}, …> of {R} dimensions", name::<T>()),
         )?;
         let (len, shape) = (tile.len(), tile.shape().to_vec());
         Ok(self.push(Argument { len, shape, ..Argument::memory(AnyMemory::read(tile)) }))
@@ -107,7 +108,7 @@ impl<'a> JitLaunch<'a> {
     pub fn write_tile<T: Scalar, const R: usize>(self, tile: impl WriteTile<T, R> + 'a) -> Result<Self> {
         self.expect(
             |kind| matches!(kind, Kind::Tile { element, dims, written: true } if is::<T>(element) && dims.len() == R),
-            &format!("TileMut<{}, …> of {R} dimensions", name::<T>()),
+            format_args!("TileMut<{}, …> of {R} dimensions", name::<T>()),
         )?;
         let (len, shape) = (tile.len(), tile.shape().to_vec());
         Ok(self.push(Argument { len, shape, ..Argument::memory(AnyMemory::write(tile)) }))
@@ -135,7 +136,7 @@ impl<'a> JitLaunch<'a> {
             self.kernel.described.taken.iter().find(|taken| taken.from == From::Param(at)).map(|taken| taken.size);
         self.expect(
             |kind| matches!(kind, Kind::Value(_)) && size == Some(bytes.len() as u64),
-            &format!("{} bytes", bytes.len()),
+            format_args!("{} bytes", bytes.len()),
         )?;
         Ok(self.push(Argument { content: Content::Bytes(bytes.to_vec()), number: None, len: 0, shape: Vec::new() }))
     }
@@ -146,7 +147,7 @@ impl<'a> JitLaunch<'a> {
     }
 
     /// Compares the next parameter with an argument.
-    fn expect(&self, fits: impl FnOnce(&Kind) -> bool, found: &str) -> Result<()> {
+    fn expect(&self, fits: impl FnOnce(&Kind) -> bool, found: impl Display) -> Result<()> {
         let kernel = &self.kernel.described;
         match kernel.params.get(self.arguments.len()) {
             Some(param) if fits(&param.kind) => Ok(()),
@@ -186,10 +187,11 @@ impl<'a> JitLaunch<'a> {
         let config = self.configured(&dims)?;
         let submission = Submission::on(stream.as_stream());
         let stream = submission.stream();
-        let shapes: Vec<Vec<usize>> = self.arguments.iter().map(|argument| argument.shape.clone()).collect();
-        let mut ready = Vec::with_capacity(self.arguments.len());
-        for argument in &mut self.arguments {
-            ready.push(match &mut argument.content {
+        let count = self.arguments.len();
+        let (mut ready, mut shapes) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for Argument { content, shape, .. } in &mut self.arguments {
+            shapes.push(shape.as_slice());
+            ready.push(match content {
                 Content::Bytes(bytes) => Ready::Bytes(bytes),
                 Content::Memory(memory) => Ready::Memory(memory.bind(stream)?),
             });
@@ -290,7 +292,7 @@ fn written(kernel: &Kernel, kind: &Kind) -> String {
 }
 
 #[cold]
-fn wrong_kind(kernel: &Kernel, param: &str, kind: &Kind, found: &str) -> Error {
+fn wrong_kind(kernel: &Kernel, param: &str, kind: &Kind, found: impl Display) -> Error {
     Error::new(ErrorKind::BadOption, format!("`{}` gets {found} for its parameter `{param}`", kernel.entry))
         .possible(format!("`{param}: {}`", written(kernel, kind)))
 }

@@ -10,7 +10,7 @@ pub(super) fn all(
     kernel: &Kernel,
     stream: StreamRef<'_>,
     addresses: &[u64],
-    shapes: &[Vec<usize>],
+    shapes: &[&[usize]],
 ) -> Result<Vec<TensorMap>> {
     kernel.maps.iter().map(|map| one(kernel, map, stream, addresses, shapes)).collect()
 }
@@ -20,7 +20,7 @@ fn one(
     map: &Described,
     stream: StreamRef<'_>,
     addresses: &[u64],
-    shapes: &[Vec<usize>],
+    shapes: &[&[usize]],
 ) -> Result<TensorMap> {
     let unknown =
         || Error::new(ErrorKind::TensorMap, format!("the tensor map `{}` has an option that is not known", map.name));
@@ -29,7 +29,7 @@ fn one(
         _ => None,
     };
     let address = addresses.get(map.of).copied().unwrap_or(0);
-    let shape = shapes.get(map.of).map(Vec::as_slice).unwrap_or_default();
+    let shape = shapes.get(map.of).copied().unwrap_or_default();
     // A tile has at least as many elements as its shape says.
     let start = TensorMap::of_address(stream, element.ok_or_else(unknown)?, address, shape).tile(&map.tile);
     let built = map.words.iter().try_fold(start, with_word).ok_or_else(unknown)?;
