@@ -106,13 +106,13 @@ impl Launch<'_> {
         let (rt, place) = (self.rt(), place.iter().cloned().collect::<TokenStream>());
         let name = place.to_string().replace(' ', "");
         let argument = self.kernel.params.iter().find(|p| p.name == name);
-        match argument.map(|argument| (argument.passing(), argument.is_integer())) {
-            Some((Passing::Read(_) | Passing::Write(_), _)) => {
+        let is_integer = argument.map_or_else(|| self.is_dim(&name), Argument::is_integer);
+        match argument.map(Argument::passing) {
+            Some(Passing::Read(_) | Passing::Write(_)) => {
                 let text = format!("{name}.len()");
                 quote!((#text, #rt::ToString::to_string(&#place.len())))
             }
-            Some((_, true)) => quote!((#name, #rt::ToString::to_string(&#place))),
-            None if self.is_dim(&name) => quote!((#name, #rt::ToString::to_string(&#place))),
+            _ if is_integer => quote!((#name, #rt::ToString::to_string(&#place))),
             _ => quote!((#name, {
                 #[allow(unused_imports)]
                 use #rt::Opaque as _;
@@ -241,13 +241,11 @@ fn find_places(tokens: TokenStream, is_value: &dyn Fn(&Ident) -> bool, places: &
     let is_dot = |at: usize| matches!(trees.get(at), Some(TokenTree::Punct(dot)) if dot.as_char() == '.');
     let mut at = 0;
     while let Some(tree) = trees.get(at) {
-        let end = match tree {
-            TokenTree::Ident(name) if is_value(name) && (at == 0 || !is_dot(at - 1)) => place_end(&trees, at),
-            _ => at,
-        };
+        let mut end = at + 1;
         match tree {
             TokenTree::Group(group) => find_places(group.stream(), is_value, places),
-            _ if end > at => {
+            TokenTree::Ident(name) if is_value(name) && (at == 0 || !is_dot(at - 1)) => {
+                end = place_end(&trees, at);
                 let place = &trees[at..end];
                 let same = |known: &Vec<TokenTree>| {
                     known.iter().map(ToString::to_string).eq(place.iter().map(ToString::to_string))
@@ -258,7 +256,7 @@ fn find_places(tokens: TokenStream, is_value: &dyn Fn(&Ident) -> bool, places: &
             }
             _ => {}
         }
-        at = end.max(at + 1);
+        at = end;
     }
 }
 

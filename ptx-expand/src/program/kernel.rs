@@ -6,7 +6,8 @@ use super::{Condition, Dim, From, Kernel, Kind, Launch, Param, Problem, Taken, T
 use crate::argument::{Argument, MapOption, Passing, Tile};
 use crate::compile::Compiled;
 use crate::launchable::Launchable;
-use crate::tokens::{contains_ident, ends, source_text};
+use crate::tokens::{self, ends, source_text};
+use ptx_core::hash::Set;
 use ptx_language::{Entry, EntryParam};
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -71,15 +72,14 @@ impl<'a> Instance<'a> {
     }
 
     fn param(&self, argument: &Argument) -> Param {
-        let (read, written) = (false, true);
         let kind = match (argument.passing(), Tile::from_type(&argument.ty)) {
             (Passing::Read(element) | Passing::Write(element), Some(tile)) => Kind::Tile {
                 element: self.type_name(&element),
                 dims: tile.dims.iter().map(|dim| self.dim(&dim.to_string())).collect(),
                 written: tile.mutable,
             },
-            (Passing::Read(element), None) => Kind::Slice { element: self.type_name(&element), written: read },
-            (Passing::Write(element), None) => Kind::Slice { element: self.type_name(&element), written },
+            (Passing::Read(element), None) => Kind::Slice { element: self.type_name(&element), written: false },
+            (Passing::Write(element), None) => Kind::Slice { element: self.type_name(&element), written: true },
             (Passing::Map, _) => Kind::Map,
             (Passing::Texture, _) => Kind::Object("texture"),
             (Passing::Surface, _) => Kind::Object("surface"),
@@ -177,27 +177,14 @@ impl<'a> Instance<'a> {
     fn unknown(&self) -> Option<Problem> {
         let tiles = self.kernel.params.iter().filter_map(|argument| Tile::from_type(&argument.ty));
         let constants = tiles.flat_map(|tile| tile.dims).filter(|dim| !self.dims.contains(&dim.to_string()));
-        let unknown = |name: &syn::Ident| self.constant(&name.to_string()).is_none();
+        let mut unknown = constants.filter(|name| self.constant(&name.to_string()).is_none());
         let boxes = self.kernel.maps.iter().flat_map(|map| &map.options).filter_map(|option| match option {
             MapOption::Box(extents) => Some(extents),
             MapOption::Word { .. } => None,
         });
-        let extents = boxes.flatten().filter(|extent| self.scope.value(extent, &self.constants).is_none());
-        let refused = |tokens: &dyn Fn() -> (String, proc_macro2::Span, proc_macro2::Span)| {
-            let (text, first, last) = tokens();
-            problem("", format!("the value of `{text}` is unknown without a compiler of Rust"), first, last)
-        };
-        let name = constants.into_iter().find(unknown);
-        name.map(|name| refused(&|| (name.to_string(), name.span(), name.span()))).or_else(|| {
-            extents
-                .map(|extent| {
-                    refused(&|| {
-                        let (first, last) = ends(extent);
-                        (source_text(extent), first, last)
-                    })
-                })
-                .next()
-        })
+        let mut extents = boxes.flatten().filter(|extent| self.scope.value(extent, &self.constants).is_none());
+        let name = unknown.next().map(|name| unknown_value(&name));
+        name.or_else(|| extents.next().map(unknown_value))
     }
 
     fn names(&self) -> Names<'_> {
@@ -213,17 +200,23 @@ impl<'a> Instance<'a> {
     }
 
     fn condition(&self, names: &Names<'_>, condition: &syn::Expr) -> Result<Condition, Problem> {
-        let tokens = condition.to_token_stream();
-        let is_named =
-            |name: &str| syn::parse_str::<syn::Ident>(name).is_ok_and(|name| contains_ident(tokens.clone(), &name));
-        let params = names.params.iter().filter(|(name, _)| is_named(name)).filter_map(|(name, named)| match named {
-            Named::Slice(at) => Some((format!("{name}.len()"), Expr::Len(*at))),
-            Named::Scalar(at) => Some((name.clone(), Expr::Argument(*at))),
-            Named::Other => None,
-        });
-        let dims = self.dims.iter().enumerate().filter(|(_, name)| is_named(name));
+        let mut named = Set::default();
+        tokens::names(condition.to_token_stream(), &mut named);
+        let params =
+            names.params.iter().filter(|(name, _)| named.contains(name)).filter_map(|(name, named)| match named {
+                Named::Slice(at) => Some((format!("{name}.len()"), Expr::Len(*at))),
+                Named::Scalar(at) => Some((name.clone(), Expr::Argument(*at))),
+                Named::Other => None,
+            });
+        let dims = self.dims.iter().enumerate().filter(|(_, name)| named.contains(*name));
         let dims = dims.map(|(at, name)| (name.clone(), Expr::Dim(at)));
         let shown = params.chain(dims).collect();
         Ok(Condition { holds: names.compile(condition)?, text: source_text(condition), shown })
     }
+}
+
+/// The error of a constant that only a compiler of Rust can evaluate.
+fn unknown_value(node: &impl ToTokens) -> Problem {
+    let (first, last) = ends(node);
+    problem("", format!("the value of `{}` is unknown without a compiler of Rust", source_text(node)), first, last)
 }
