@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use ptx_core::check::check;
 use ptx_core::diag::codes;
 use ptx_core::diag::near::nearest;
-use ptx_core::isa::{Arch, Version, table};
+use ptx_core::isa::{Arch, TargetInfo, Version, table};
 use ptx_core::lower::Options;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -53,8 +53,7 @@ enum Format {
 /// A target of the table.
 pub(crate) fn target(text: &str) -> Result<Arch, String> {
     let arch = text.parse::<Arch>().map_err(|()| "a target such as sm_90a")?;
-    let all = || table().targets.iter().map(|target| target.arch).filter(|known| known.suffix == arch.suffix);
-    match all().min_by_key(|known| known.number.abs_diff(arch.number)) {
+    match nearest_target(arch, |_| true) {
         Some(near) if near != arch => Err(format!("there is no target `{arch}`; did you mean `{near}`?")),
         _ => Ok(arch),
     }
@@ -63,20 +62,22 @@ pub(crate) fn target(text: &str) -> Result<Arch, String> {
 /// A target of the table that ptxas still assembles for.
 fn chip(text: &str) -> Result<Arch, String> {
     let chip = target(text)?;
-    let assembled = || table().targets.iter().filter(|target| target.assembled).map(|target| target.arch);
-    let nearest =
-        |suffix| assembled().filter(move |a| a.suffix == suffix).min_by_key(|a| a.number.abs_diff(chip.number));
-    match nearest(chip.suffix) {
+    match nearest_target(chip, |target| target.assembled) {
         Some(near) if near != chip => Err(format!("ptxas 13 has no target `{chip}`; the nearest is `{near}`")),
         _ => Ok(chip),
     }
 }
 
+/// The nearest target with the same suffix, of those that count: itself, if it is one of them.
+fn nearest_target(arch: Arch, counts: fn(&TargetInfo) -> bool) -> Option<Arch> {
+    let all = table().targets.iter().filter(|target| counts(target)).map(|target| target.arch);
+    all.filter(|known| known.suffix == arch.suffix).min_by_key(|known| known.number.abs_diff(arch.number))
+}
+
 /// The code of a diagnostic.
 fn warning(text: &str) -> Result<&'static str, String> {
-    let known = || codes::ALL.iter().map(|code| code.id);
-    let found = known().find(|id| id.eq_ignore_ascii_case(text));
-    found.ok_or_else(|| match nearest(text, known()) {
+    let found = codes::find(text).map(|code| code.id);
+    found.ok_or_else(|| match nearest(text, codes::ALL.iter().map(|code| code.id)) {
         Some(near) => format!("there is no warning `{text}`; did you mean `{near}`?"),
         None => format!("there is no warning `{text}`"),
     })

@@ -26,9 +26,6 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let Some(program) = kernels::compile(&arguments.file, &arguments.choices, arguments.target, out)? else {
         return Ok(false);
     };
-    let module = kernels::module(&program, arguments.entry.as_deref())?;
-    for text in module.texts.iter().take(1) {
-        write!(out, "{}", text.ptx)?;
-    }
+    write!(out, "{}", kernels::ptx(&program, arguments.entry.as_deref())?)?;
     Ok(true)
 }

@@ -68,6 +68,11 @@ fn names(program: &Program) -> String {
     program.kernels().map(|kernel| format!("`{}`", kernel.entry)).collect::<Vec<_>>().join(", ")
 }
 
+/// The PTX of the module that has an entry, for the first of its targets.
+pub(crate) fn ptx<'a>(program: &'a Program, entry: Option<&str>) -> Result<&'a str, Failure> {
+    Ok(module(program, entry)?.texts.first().map(|text| text.ptx.as_str()).unwrap_or_default())
+}
+
 /// The PTX of a file, as a file of PTX; `None` if it has errors, which are printed.
 pub(crate) fn as_ptx(
     path: &Path,
@@ -76,6 +81,6 @@ pub(crate) fn as_ptx(
     out: &mut dyn Write,
 ) -> Result<Option<Source>, Failure> {
     let Some(program) = compile(path, choices, None, out)? else { return Ok(None) };
-    let text = module(&program, entry)?.texts.first().map(|text| text.ptx.clone()).unwrap_or_default();
-    Ok(Some(Source::new(path.display().to_string(), text.into_bytes())))
+    let text = ptx(&program, entry)?.as_bytes().to_vec();
+    Ok(Some(Source::new(path.display().to_string(), text)))
 }

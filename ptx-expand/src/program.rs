@@ -219,8 +219,12 @@ impl Problem {
     /// `3:38: [P0201] there is no instruction `sd``
     pub(crate) fn to_line(&self) -> String {
         let (line, column) = self.start;
-        let code = if self.code.is_empty() { String::new() } else { format!("[{}] ", self.code) };
-        format!("{line}:{column}: {code}{}", self.message)
+        format!("{line}:{column}: {}{}", self.tag(), self.message)
+    }
+
+    /// The code as it stands before the message, `[P0201] `; nothing if there is no code.
+    pub fn tag(&self) -> String {
+        if self.code.is_empty() { String::new() } else { format!("[{}] ", self.code) }
     }
 }
 

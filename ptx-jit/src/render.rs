@@ -6,8 +6,7 @@ use std::fmt::Write;
 /// One problem, as rustc lays out its own.
 pub(crate) fn problem(file: &str, source: &str, problem: &Problem) -> String {
     let kind = if problem.is_warning { "warning" } else { "error" };
-    let code = if problem.code.is_empty() { String::new() } else { format!("[{}] ", problem.code) };
-    let mut out = format!("{kind}: {code}{}", problem.message);
+    let mut out = format!("{kind}: {}{}", problem.tag(), problem.message);
     let (line, column) = problem.start;
     let gutter = " ".repeat(line.to_string().len());
     // Writing to a string never fails.

@@ -130,8 +130,7 @@ fn said(statement: &str) -> String {
     let mut text = format!("{statement}\n");
     for problem in &problems {
         let level = if problem.is_warning { "warning" } else { "error" };
-        let code = if problem.code.is_empty() { String::new() } else { format!("[{}] ", problem.code) };
-        text.push_str(&format!("    {level}: {code}{}\n", problem.message));
+        text.push_str(&format!("    {level}: {}{}\n", problem.tag(), problem.message));
         problem.help.iter().for_each(|help| text.push_str(&format!("     help: {help}\n")));
     }
     if program && problems.is_empty() {
