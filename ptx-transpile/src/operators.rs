@@ -222,8 +222,7 @@ fn moved(inst: &Inst, regs: &[Reg]) -> Option<(Expr, Type)> {
         return None;
     }
     match source.as_slice() {
-        [Piece::Int(value)] if in_range(*value, ty) => Some((Expr::Leaf(Piece::Int(*value)), ty)),
-        [Piece::Int(value)] => Some((Expr::Leaf(wrapped(*value, ty)?), ty)),
+        [Piece::Int(value)] => Some((Expr::Leaf(literal(*value, ty)?), ty)),
         [Piece::Text(text)] => is_number(text, ty).then(|| (Expr::Leaf(Piece::Text(text.clone())), ty)),
         // It is the source that says the type.
         [Piece::Reg(reg)] => {
@@ -298,15 +297,17 @@ fn side(operand: &[Piece], ty: Type, exact: bool, regs: &[Reg]) -> Option<Expr> 
             }
             own => viewed(Expr::reg(*reg), own, ty),
         },
-        [Piece::Int(value)] if in_range(*value, ty) => Some(Expr::Leaf(Piece::Int(*value))),
-        [Piece::Int(value)] => Some(Expr::Leaf(wrapped(*value, ty)?)),
+        [Piece::Int(value)] => literal(*value, ty).map(Expr::Leaf),
         [Piece::Text(text)] if is_number(text, ty) => Some(Expr::Leaf(Piece::Text(text.clone()))),
         _ => None,
     }
 }
 
-/// A negative number where the instruction takes it as an unsigned one: the number with the same bits.
-fn wrapped(value: i64, ty: Type) -> Option<Piece> {
+/// A number as a literal of this type. A negative one of an unsigned type is the number with the same bits.
+fn literal(value: i64, ty: Type) -> Option<Piece> {
+    if in_range(value, ty) {
+        return Some(Piece::Int(value));
+    }
     let unsigned = matches!(ty.class(), Class::Unsigned | Class::Bits);
     if !unsigned || value >= 0 || ty.bits() < 64 && value < -(1 << (ty.bits() - 1)) {
         return None;

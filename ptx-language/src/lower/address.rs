@@ -208,27 +208,19 @@ impl<'a> Lowerer<'a> {
         (at, dest): (Span, Option<&Value>),
         span: Span,
     ) -> Value {
-        let common = match (a, b) {
+        let (x, y, ty) = match (a, b) {
             (Value::Error, _) | (_, Value::Error) => return Value::Error,
-            (Value::Address(x), Value::Address(y)) => match AddressTy::common(&x.ty, &y.ty) {
-                Some(ty) => Ok((x, y, ty)),
-                None => Err(&x.ty),
-            },
-            (Value::Address(x), _) | (_, Value::Address(x)) => Err(&x.ty),
-            _ => return Value::Error,
-        };
-        let (x, y, ty) = match common {
-            Ok(found) => found,
-            Err(ty) => {
+            (Value::Address(x), Value::Address(y)) if let Some(ty) = AddressTy::common(&x.ty, &y.ty) => (x, y, ty),
+            (Value::Address(x), other) | (other, Value::Address(x)) => {
                 let message =
                     format!("`select` takes two values of one type, not {} and {}", a.describe(), b.describe());
-                let other = if matches!(a, Value::Address(_)) { b } else { a };
                 let help = match other {
-                    Value::Address(_) => Self::address_help(other, ty),
-                    _ => Self::number_help(ty),
+                    Value::Address(_) => Self::address_help(other, &x.ty),
+                    _ => Self::number_help(&x.ty),
                 };
                 return self.fail(&codes::P0802, at, message, help);
             }
+            _ => return Value::Error,
         };
         let (x, y) = (self.materialized(x, None, a_span), self.materialized(y, None, b_span));
         let (Some(x), Some(y), Value::Reg(c)) = (x, y, c) else { return Value::Error };

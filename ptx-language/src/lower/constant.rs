@@ -224,8 +224,8 @@ impl<'a> Lowerer<'a> {
     /// Evaluates a `const` item where it stands, once for these arguments of its struct.
     fn const_item(&mut self, item: &'a tree::Const, scope: usize, args: Option<&[Argument]>) -> Evaluated {
         let address = std::ptr::from_ref(item) as usize;
-        let values = args.and_then(|args| Some((args, self.constants.get(&address)?)));
-        if let Some((_, known)) = values.and_then(|(args, values)| values.iter().find(|(of, _)| of == args)) {
+        let known = args.and_then(|args| self.constants.get(&address)?.iter().find(|(of, _)| of == args));
+        if let Some((_, known)) = known {
             return Ok(known.clone());
         }
         if self.evaluating.contains(&address) {
