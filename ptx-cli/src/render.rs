@@ -15,7 +15,7 @@ const LONGEST: usize = 4096;
 /// The default limit of diagnostics printed for one file.
 pub(crate) const MOST: usize = 100;
 
-/// The errors that a command shows which needs a valid module: `ptx check` shows them all.
+/// The most errors that a command shows if it needs a valid module; `ptx check` shows them all.
 const FEW: usize = 5;
 
 /// Says that a file is not valid, and shows its first errors.

@@ -47,7 +47,7 @@ const OTHER_TEXTS: &[(&str, &str)] = &[
     ("#include", "C or CUDA C++, not PTX; `nvcc -ptx` makes PTX of it"),
 ];
 
-/// The message for a file that is surely no PTX.
+/// The message for a file that is certainly not PTX.
 fn other(bytes: &[u8]) -> Option<&'static str> {
     if let Some((_, what)) = OTHERS.iter().find(|(start, _)| bytes.starts_with(start)) {
         return Some(what);

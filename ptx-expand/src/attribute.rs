@@ -30,7 +30,7 @@ pub struct Attribute {
     pub root: Option<syn::Path>,
     /// The names of the options that stand there.
     pub given: Vec<Ident>,
-    /// `allow(P0701)`: the warnings that its author has read.
+    /// `allow(P0701)`: the codes of the warnings that are not reported.
     pub allowed: Vec<&'static str>,
     /// The first error of the options: the launch function may have another signature than was meant.
     pub wrong: Option<Diagnostic>,

@@ -54,7 +54,7 @@ impl Reader {
         self.diagnostics.retain(|diagnostic| diagnostic.is_error() || !allows(diagnostic));
     }
 
-    /// The first error behind so many diagnostics.
+    /// The first error after the first `before` diagnostics.
     pub fn first_error(&self, before: usize) -> Option<Diagnostic> {
         self.diagnostics.iter().skip(before).find(|diagnostic| diagnostic.is_error()).cloned()
     }

@@ -117,7 +117,7 @@ fn unknown_shape(
     }
 }
 
-/// The same where `ptx-launch` is missing, the last of these errors.
+/// The launch function where `ptx-launch` is missing: that error is the last of `diagnostics`.
 pub fn stub(host: &Host, kernel: &Launchable, diagnostics: &[Diagnostic]) -> TokenStream {
     let wrong = diagnostics.last().map(|error| report::as_tokens(host, error));
     let result = quote!(::core::result::Result<(), ::std::boxed::Box<dyn ::std::error::Error>>);

@@ -11,7 +11,7 @@ use ptx_language::{Unused, UnusedKind};
 use quote::{ToTokens, quote, quote_spanned};
 use std::fmt::Write;
 
-/// Items that make the compiler print the diagnostics, each on its tokens. The attributes of what they are about may have
+/// Items that make the compiler print the diagnostics, each on its tokens. The item's own `attributes` may have
 /// `#[allow(warnings)]`; `allow(CODE)` in the macro's own attribute silences one kind.
 pub fn report(host: &Host, diagnostics: &[Diagnostic], attributes: &[syn::Attribute]) -> TokenStream {
     let deprecated = Ident::new("deprecated", Span::call_site());

@@ -60,7 +60,7 @@ impl Address {
         format!("{}.{element}", self.ty.space.ptx())
     }
 
-    /// The type of a register for what it points to: `f32`.
+    /// The type of a register that holds one element: `f32`.
     pub(crate) fn register_name(&self) -> String {
         self.ty.element.innermost().scalar().map_or_else(|| "b32".to_owned(), super::types::name)
     }

@@ -43,7 +43,7 @@ pub(crate) struct StructTy {
     pub(crate) fields: Vec<(String, Ty)>,
     /// The registers of a value.
     pub(crate) registers: u64,
-    /// Its layout in memory; `None` for what memory does not hold.
+    /// Its layout in memory; `None` if memory cannot hold it.
     pub(crate) memory: Option<Layout>,
 }
 

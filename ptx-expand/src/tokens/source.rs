@@ -138,12 +138,12 @@ fn between(leaves: &Leaves, at: usize) -> &'static str {
     }
 }
 
-/// Returns true if a `%` stands behind a number, which it divides, and begins no name.
+/// Returns true if a `%` is the operator behind a number or a bracket, not the beginning of a name.
 fn is_operator(leaves: &Leaves, at: usize) -> bool {
     at.checked_sub(1).is_some_and(|at| leaves.leaf(at) == ")" || is_number(leaves.leaf(at)))
 }
 
-/// Returns true if a leaf is a name or a part of one, and no opcode or modifier: a `$` behind it belongs to it.
+/// Returns true if a leaf is a name or part of one, not an opcode or a modifier. A `$` behind it belongs to the name.
 fn is_name(leaves: &Leaves, at: usize) -> bool {
     let before = |at: usize| at.checked_sub(1).map_or(";", |at| leaves.leaf(at));
     let is_word = |leaf: &str| leaf.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');

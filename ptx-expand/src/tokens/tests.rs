@@ -123,7 +123,7 @@ fn words_stay_apart_without_places() {
     assert_eq!(words, expected);
 }
 
-/// Whole modules, of compilers and by hand, are the same tokens of PTX in an editor that says no places.
+/// Whole modules, of compilers and by hand, are the same tokens of PTX in an editor whose tokens have no places.
 #[test]
 fn modules_are_right_without_places() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -159,7 +159,7 @@ fn modules_are_right_without_places() {
     assert!(modules > 100 && wrong.is_empty(), "{modules} modules, {} wrong\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The kernels of the examples, and most of the library's, become the same PTX in an editor that says no places.
+/// The kernels of the examples, and most of the library's, become the same PTX in an editor whose tokens have no places.
 #[test]
 fn kernels_are_right_without_places() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -12,7 +12,7 @@ use ptx_core::diag::{codes, plural};
 use ptx_core::span::Span;
 use std::rc::Rc;
 
-/// The most registers of a struct that memory does not hold either.
+/// The most registers of a struct that memory cannot hold.
 const MOST_REGISTERS: u64 = 1 << 16;
 
 /// A literal, as written.

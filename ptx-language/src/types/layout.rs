@@ -41,7 +41,7 @@ impl Layout {
 /// No memory has more bytes than this.
 const MOST_BYTES: u64 = 1 << 48;
 
-/// Bytes of a value in memory; `None` for what memory does not hold.
+/// Bytes of a value in memory; `None` if memory cannot hold it.
 pub(crate) fn size_of(ty: &Ty) -> Option<u64> {
     let size = match ty {
         Ty::Scalar(_) | Ty::Address(_) => ty.register().map(|ty| ty.bytes()),

@@ -84,7 +84,7 @@ struct Writer<'t> {
     insts: u32,
     /// True if the floats that are written now are of single precision.
     single: bool,
-    /// The bits of the unsigned numbers that are written now.
+    /// The width of the unsigned numbers that are written now, if it is below 64 bits.
     unsigned: Option<u32>,
 }
 
