@@ -89,7 +89,7 @@ impl Kept {
 }
 
 impl RuntimeModule {
-    /// Checks a text and loads it for a device. `name` stands in errors: that of its file. The text and what is made of it stay until
+    /// Checks a text and loads it for a device. Errors show `name`, that of its file. The text and what is made of it stay until
     /// [`unload`](RuntimeModule::unload); the same text under the same name is kept once.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl RuntimeModule {
     }
 
     /// The same for texts that were made for several targets from a source file, as the kernel language makes them: a launch takes the one that fits its
-    /// device best, and errors name the lines of the source. `name` stands in errors, too.
+    /// device best, and errors name the lines of the source. Errors show `name`, too.
     ///
     /// # Errors
     /// As [`load`](RuntimeModule::load).
