@@ -35,14 +35,8 @@ fn whole(bytes: Vec<u8>) -> (Source, Vec<Diagnostic>) {
     }
     let mut lexer = Lexer::default();
     lexer.source.tokens.reserve(bytes.len() / 3 + 1);
-    let begin = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     lexer.source.bytes = bytes;
-    if begin > 0 {
-        let text = "the file begins with a byte-order mark, which ptxas refuses";
-        let mark = Diagnostic::error(&codes::P0001, Span::new(0, begin as u32), text);
-        lexer.diagnostics.push(mark.help("save it as UTF-8 without the mark"));
-    }
-    lexer.cut(begin);
+    lexer.cut(0);
     lexer.nul();
     lexer.end();
     (lexer.source, lexer.diagnostics)
@@ -131,9 +125,23 @@ impl Lexer {
                 Class::Slash if bytes.get(at + 1) == Some(&b'/') => at = scan::line(bytes, at),
                 Class::Slash if bytes.get(at + 1) == Some(&b'*') => at = self.block_comment(bytes, at),
                 Class::Unknown if scan::is_line_marker(bytes, at) => at = scan::line(bytes, at),
+                Class::Unknown if self.is_byte_order_mark(bytes, at) => at = self.byte_order_mark(at),
                 _ => return Some(at),
             }
         }
+    }
+
+    /// In front of the first token the mark is a blank, also behind padding and comments, which a formatter may remove.
+    fn is_byte_order_mark(&self, bytes: &[u8], at: usize) -> bool {
+        self.source.tokens.is_empty() && bytes[at..].starts_with(BYTE_ORDER_MARK)
+    }
+
+    fn byte_order_mark(&mut self, at: usize) -> usize {
+        let end = at + BYTE_ORDER_MARK.len();
+        let text = "the file begins with a byte-order mark, which ptxas refuses";
+        let mark = Diagnostic::error(&codes::P0001, Span::new(at as u32, end as u32), text);
+        self.diagnostics.push(mark.help("save it as UTF-8 without the mark"));
+        end
     }
 
     fn block_comment(&mut self, bytes: &[u8], at: usize) -> usize {

@@ -121,6 +121,15 @@ fn trivia() {
 }
 
 #[test]
+fn byte_order_marks_are_trivia_of_the_first_token() {
+    for text in ["\u{feff}a b", "\0\0\u{feff}a b", "// c\n\u{feff}# 1 \"x\"\na b", "\u{feff}\u{feff}a b"] {
+        assert_eq!(texts(text), ["a", "b"], "{text:?}");
+        assert!(codes_of(text.as_bytes()).contains(&"P0001"), "{text:?}");
+    }
+    assert_eq!(texts("a \u{feff} b"), ["a", "\u{feff}", "b"]);
+}
+
+#[test]
 fn what_never_ends_is_kept_and_reported() {
     assert_eq!(codes_of(b"a /* b"), ["P0002"]);
     assert_eq!(codes_of(b"a /*"), ["P0002"]);
