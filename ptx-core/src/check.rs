@@ -57,6 +57,15 @@ impl Checked {
     }
 }
 
+/// A module with errors, as far as names and instructions were resolved.
+#[derive(Clone, Debug)]
+pub struct Unsound {
+    /// The text and its structure.
+    pub tree: Tree,
+    /// What is wrong in it is `Operand::Error`, or missing.
+    pub module: Module,
+}
+
 /// A rule: looks at the module and reports.
 type Rule = fn(&Tree, &Module, &mut Vec<Diagnostic>);
 
@@ -92,6 +101,16 @@ const WARNINGS: &[Rule] = &[flow::check_flow, protocol::check_protocol, assemble
 /// Lowers and checks a parsed module. `earlier` are the parser's diagnostics, so that a module with syntax errors
 /// is never [`Checked`]; the diagnostics come back in the order of the text.
 pub fn check(tree: Tree, earlier: Vec<Diagnostic>, options: &Options) -> (Option<Checked>, Vec<Diagnostic>) {
+    let (outcome, diagnostics) = check_or_keep(tree, earlier, options);
+    (outcome.ok(), diagnostics)
+}
+
+/// The same. A module with errors comes back, too: its declarations count for whoever calls it.
+pub fn check_or_keep(
+    tree: Tree,
+    earlier: Vec<Diagnostic>,
+    options: &Options,
+) -> (Result<Checked, Unsound>, Vec<Diagnostic>) {
     let (module, lowered) = lower(&tree, options);
     let mut diagnostics = earlier;
     diagnostics.extend(lowered);
@@ -103,5 +122,5 @@ pub fn check(tree: Tree, earlier: Vec<Diagnostic>, options: &Options) -> (Option
         rule(&tree, &module, &mut diagnostics);
     }
     sort_by_span(&mut diagnostics);
-    (sound.then_some(Checked { tree, module }), diagnostics)
+    (if sound { Ok(Checked { tree, module }) } else { Err(Unsound { tree, module }) }, diagnostics)
 }

@@ -1,4 +1,4 @@
-//! The way through `ptx-core`, once for each target: statement tree, PTX tokens, syntax tree, checks, text.
+//! The way of a kernel module, once for each target: `ptx-language` lowers the statement tree to PTX tokens, `ptx-core` parses, checks and prints them.
 
 mod echoes;
 mod origins;
@@ -7,13 +7,13 @@ mod statics;
 mod targets;
 
 use crate::kernel::Reader;
-use ptx_core::check::{Checked, check};
+use ptx_core::check::{Checked, Unsound, check_or_keep};
 use ptx_core::diag::Diagnostic;
 use ptx_core::edit::EditError;
 use ptx_core::hash::Set;
 use ptx_core::isa::{Arch, Version};
 use ptx_core::lex::Builder;
-use ptx_core::lower::{Options, lower};
+use ptx_core::lower::Options;
 use ptx_core::parse::parse;
 use ptx_core::span::Span;
 use ptx_core::syntax::Tree;
@@ -115,10 +115,12 @@ fn uncalled(
     version: Option<Version>,
     called: &Set<Span>,
 ) -> Vec<Diagnostic> {
-    let Some(probe) = ptx_language::uncalled(module, called) else { return Vec::new() };
+    let probes = ptx_language::uncalled(module, called);
     let mut errors = arches.iter().map(|&arch| {
         let mut found = Vec::new();
-        variant(reader, &probe, arch, version, false, &mut found);
+        for probe in &probes {
+            variant(reader, probe, arch, version, false, &mut found);
+        }
         found.retain(Diagnostic::is_error);
         found
     });
@@ -148,16 +150,14 @@ fn variant(
     let trial = version.unwrap_or(Version::NEWEST);
     let (lowered, language) = ptx_language::lower(module, &Variant { arch, version: trial, locate: &locate, traced });
     let (source, lexical) = source(&lowered);
-    let (checked, mut checks) = checked(source);
-    checks.extend(match &checked {
-        Some(checked) => lowered.uses.check(checked.module(), true),
-        None => lowered.uses.check(&declared(self::source(&lowered).0), false),
-    });
+    let (outcome, mut checks) = checked(source);
+    checks.extend(lowered.uses.check(module_of(&outcome), outcome.is_ok()));
     checks.iter_mut().for_each(|diagnostic| lowered.uses.explain(diagnostic));
     let phases = [reader.diagnostics.clone(), lexical, language, checks];
     found.extend(echoes::without(phases, &lowered.refused).into_iter().map(|d| in_source(&lowered, d)));
-    let declared = checked.as_ref().map(|c| Declared::of(c.module())).unwrap_or_default();
-    (checked.and_then(|c| text(c, version).ok()).unwrap_or_else(|| Text::empty(arch)), declared, lowered)
+    let declared = outcome.as_ref().map(|checked| Declared::of(checked.module())).unwrap_or_default();
+    let text = outcome.ok().and_then(|checked| text(checked, version).ok());
+    (text.unwrap_or_else(|| Text::empty(arch)), declared, lowered)
 }
 
 /// The tokens of a lowered module.
@@ -227,14 +227,17 @@ fn ranges(source: &Source, spans: &[Span]) -> Vec<Range<TokenId>> {
 }
 
 /// Parses and checks.
-pub fn checked(source: Source) -> (Option<Checked>, Vec<Diagnostic>) {
+pub fn checked(source: Source) -> (Result<Checked, Unsound>, Vec<Diagnostic>) {
     let (tree, diagnostics) = parse(source);
-    check(tree, diagnostics, &Options::default())
+    check_or_keep(tree, diagnostics, &Options::default())
 }
 
-/// Declarations of a module, correct or not: a module with errors still has entries to launch.
-pub fn declared(source: Source) -> ir::Module {
-    lower(&parse(source).0, &Options::default()).0
+/// The resolved module, correct or not: a module with errors still has entries to launch.
+pub fn module_of(outcome: &Result<Checked, Unsound>) -> &ir::Module {
+    match outcome {
+        Ok(checked) => checked.module(),
+        Err(unsound) => &unsound.module,
+    }
 }
 
 /// The text of a checked module. Where the user does not choose, its version becomes the lowest that it needs, so that

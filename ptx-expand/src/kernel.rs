@@ -102,6 +102,11 @@ impl Reader {
     }
 }
 
+/// Returns true for `#[ptx_kernel]`.
+pub fn marks_kernel(attribute: &syn::Attribute) -> bool {
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == "ptx_kernel")
+}
+
 /// `doc`, `allow`, `rustfmt::skip` …: attributes that mean nothing to a kernel and do no harm.
 pub fn is_for_tools(attribute: &syn::Attribute) -> bool {
     const TOOLS: [&str; 8] = ["doc", "allow", "expect", "warn", "deny", "forbid", "rustfmt", "clippy"];

@@ -1,8 +1,8 @@
 //! Expansion of the macros of `ptx-launch`, as a library: `ptx-macros` is the compiler's door to it, `ptx transpile`
-//! a second one. What a kernel means is `ptx-core`'s work.
+//! a second one. `ptx-language` defines the meaning of a kernel, `ptx-core` that of PTX.
 //!
 //! ```text
-//! Rust tokens ─kernel─► statement tree ─ptx-core─► PTX text and diagnostics ─launch, report─► Rust tokens
+//! Rust tokens ─kernel─► statement tree ─ptx-language─► PTX tokens ─ptx-core─► PTX text and diagnostics ─launch, report─► Rust tokens
 //! ```
 
 #![forbid(unsafe_code)]

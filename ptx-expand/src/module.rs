@@ -2,7 +2,7 @@
 
 use crate::attribute::Attribute;
 use crate::compile::{self, Compiled};
-use crate::kernel::Reader;
+use crate::kernel::{Reader, marks_kernel};
 use crate::launchable::Launchable;
 use crate::root::Root;
 use crate::tokens::joined;
@@ -11,6 +11,7 @@ use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
 use ptx_language::tree;
 use quote::quote;
+use std::sync::Arc;
 
 /// Expands the attribute.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -70,7 +71,7 @@ impl Items {
         self.module.structs = std::mem::take(&mut self.attribute.structs);
         self.reader.allowed.extend(self.attribute.allowed.iter().map(|code| (*code, None)));
         for name in self.attribute.given.iter().filter(|n| !OF_MODULES.iter().any(|m| *n == m)) {
-            let help = "a module takes `arch`, `version`, `params`, `parts`, `allow`, `lineinfo`, `cubin` and `crate`";
+            let help = "a module takes `arch`, `version`, `params`, `parts`, `modules`, `allow`, `lineinfo`, `cubin` and `crate`";
             self.reader.error(&codes::P0906, name, format!("`{name}` is an option of a kernel"), help);
         }
         if item.content.is_none() {
@@ -94,6 +95,7 @@ impl Items {
             syn::Item::Impl(of) => self.impl_(of),
             syn::Item::Use(_) | syn::Item::Type(_) => self.kept.push(item.clone()),
             syn::Item::Fn(function) => self.function(function),
+            syn::Item::Mod(inner) => self.inner(inner),
             syn::Item::Macro(call) if call.mac.path.segments.last().is_some_and(|s| s.ident == "ptx") => {
                 self.module.ptx.push(self.reader.ptx_item(&call.mac));
             }
@@ -102,7 +104,7 @@ impl Items {
                 self.reader.error(&codes::P0907, item, "a `static` without a value", help);
             }
             other => {
-                let help = "it may hold `const`, `static`, `struct`, `impl`, `use`, `ptx!`, helper `fn`s and kernels";
+                let help = "it may hold `const`, `static`, `struct`, `impl`, `use`, `ptx!`, helper `fn`s, `mod`s of them and kernels";
                 self.reader.error(&codes::P0907, other, "a kernel module cannot hold this item", help);
             }
         }
@@ -118,6 +120,21 @@ impl Items {
             kept.attrs.retain(|attribute| !attribute.path().is_ident("align"));
             kept.fields.iter_mut().for_each(|f| f.attrs.retain(|attribute| !attribute.path().is_ident("align")));
             self.kept.push(syn::Item::Struct(kept));
+        }
+    }
+
+    /// A module of helpers, which the module's code names by paths. The host does not have it.
+    fn inner(&mut self, item: &syn::ItemMod) {
+        let name = self.reader.ident(&item.ident);
+        if ptx_language::prelude::source(&name.name).is_some() {
+            let help = "choose another name: a path with this one names a helper of the library";
+            self.reader.error(&codes::P0907, &item.ident, format!("the library has a module `{}`", name.name), help);
+        } else if self.module.modules.iter().any(|(known, _)| known.name == name.name) {
+            let message = format!("there are two modules `{}` here", name.name);
+            self.reader.error(&codes::P0907, &item.ident, message, "rename one of them");
+        } else {
+            let inner = Arc::new(self.reader.helpers(item.content.iter().flat_map(|(_, items)| items)));
+            self.module.modules.push((name, inner));
         }
     }
 
@@ -137,8 +154,7 @@ impl Items {
 
     /// A kernel, a helper, or a `const fn`, which is the host's: `shared = bytes(STAGES)` calls it.
     fn function(&mut self, item: &syn::ItemFn) {
-        let is_kernel = |a: &syn::Attribute| a.path().segments.last().is_some_and(|s| s.ident == "ptx_kernel");
-        let Some(at) = item.attrs.iter().position(is_kernel) else {
+        let Some(at) = item.attrs.iter().position(marks_kernel) else {
             if item.sig.constness.is_some() {
                 return self.kept.push(syn::Item::Fn(item.clone()));
             }
@@ -219,6 +235,6 @@ fn is_for_the_host(item: &syn::ItemStruct) -> bool {
 }
 
 /// The options that a module may have.
-const OF_MODULES: [&str; 8] = ["arch", "version", "params", "parts", "allow", "lineinfo", "cubin", "crate"];
+const OF_MODULES: [&str; 9] = ["arch", "version", "params", "parts", "modules", "allow", "lineinfo", "cubin", "crate"];
 /// Those of them that its kernels do not have.
-const OF_MODULES_ONLY: [&str; 5] = ["arch", "version", "parts", "cubin", "crate"];
+const OF_MODULES_ONLY: [&str; 6] = ["arch", "version", "parts", "modules", "cubin", "crate"];

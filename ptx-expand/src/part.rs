@@ -1,9 +1,9 @@
 //! `#[ptx_part]`: items of kernel modules in files of their own.
 //!
 //! The attribute leaves a `macro_rules!` of the part's name, which hands the items over as that of a struct does with its fields (`fields`). A module
-//! with `parts(name)` calls it, and goes on in `resume` with these items behind its own.
+//! with `parts(name)` calls it, and goes on in `resume` with these items behind its own. With `modules(name)` the items stay in a module of that name.
 
-use crate::fields::{List, ask};
+use crate::fields::{Entry, List, ask};
 use crate::kernel::Reader;
 use crate::report;
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
@@ -44,28 +44,57 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
+/// The options that name parts. The items of `parts` join those of the module; `modules` become modules inside of it.
+const LISTS: [&str; 2] = ["parts", "modules"];
+
+/// A part that the options of a module name.
+pub struct Named {
+    /// Its path.
+    pub path: syn::Path,
+    /// The option that names it.
+    option: &'static str,
+}
+
+impl Named {
+    /// The first part among the options.
+    pub fn first(options: &TokenStream) -> Option<Named> {
+        let path = |option| List::of(options, option)?.first_path().map(|entry| entry.path);
+        LISTS.into_iter().find_map(|option| Some(Named { path: path(option)?, option }))
+    }
+
+    /// The name of the module that the items stay in, or none if they join those of the module.
+    pub fn inner(&self) -> Option<&syn::Ident> {
+        self.path.segments.last().map(|segment| &segment.ident).filter(|_| self.option == "modules")
+    }
+
+    /// The options without this part, their first one.
+    pub fn removed(&self, options: TokenStream) -> TokenStream {
+        let first = List::of(&options, self.option).and_then(|list| Some((list.first_path()?, list)));
+        let Some((entry, list)) = first else { return options };
+        // With the comma, which every entry has.
+        list.replace(&Entry { end: entry.end + 1, ..entry }, Vec::new(), options)
+    }
+}
+
 /// The call of the macro of the first part among the options, if there is one.
 pub fn request(options: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
-    ask(&first(options)?, "part", options, item)
+    ask(&Named::first(options)?.path, "part", options, item)
 }
 
-/// The path of the first part among the options.
-pub fn first(options: &TokenStream) -> Option<syn::Path> {
-    Some(List::of(options, "parts")?.first_path()?.path)
-}
-
-/// The options without their first part.
-pub fn without_first(options: TokenStream) -> TokenStream {
-    let Some(parts) = List::of(&options, "parts") else { return options };
-    let Some(mut entry) = parts.first_path() else { return options };
-    entry.end += 1; // the comma, which every entry has
-    parts.replace(&entry, Vec::new(), options)
+/// The options and the module behind such a call: with the items of the first part.
+pub fn resumed(options: TokenStream, module: TokenStream, items: &Group) -> (TokenStream, TokenStream) {
+    let Some(part) = Named::first(&options) else { return (options, module) };
+    let module = match part.inner() {
+        Some(name) => with_items(module, quote!(mod #name #items)),
+        None => with_items(module, items.stream()),
+    };
+    (part.removed(options), module)
 }
 
 /// A module with more items.
-pub fn with_items(module: TokenStream, items: &Group) -> TokenStream {
+fn with_items(module: TokenStream, items: TokenStream) -> TokenStream {
     let Some(own) = body(&module) else { return module };
-    let mut all = Group::new(Delimiter::Brace, own.stream().into_iter().chain(items.stream()).collect());
+    let mut all = Group::new(Delimiter::Brace, own.stream().into_iter().chain(items).collect());
     all.set_span(own.span());
     let before = module.into_iter().take_while(|token| !is_body(token)).collect::<Vec<_>>();
     before.into_iter().chain([all.into()]).collect()

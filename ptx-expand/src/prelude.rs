@@ -1,7 +1,8 @@
-//! The helper library of the kernel language: a file of `ptx_core`'s prelude is read when a path names it.
+//! Modules of helpers: those of kernel modules, and the library's. A file of `ptx_language`'s prelude is read when a path names it.
 
-use crate::kernel::Reader;
+use crate::kernel::{Reader, marks_kernel};
 use crate::tokens::Host;
+use ptx_core::diag::codes;
 use ptx_core::hash::Set;
 use ptx_language::prelude::FILES;
 use ptx_language::tree::{Ident, Module};
@@ -50,17 +51,26 @@ impl Reader {
         file.module.clone()
     }
 
-    /// Constants, structs and helpers of one file. The files are ours: `tests` read each of them.
+    /// Constants, structs and helpers of one file.
     fn library(&mut self, source: &str) -> Module {
         self.host.texts = blocks(source);
+        let items: Vec<syn::Item> = syn::parse_file(source).into_iter().flat_map(|file| file.items).collect();
+        self.helpers(&items)
+    }
+
+    /// A module of helpers.
+    pub fn helpers<'i>(&mut self, items: impl IntoIterator<Item = &'i syn::Item>) -> Module {
         let mut module = Module::default();
-        for item in syn::parse_file(source).into_iter().flat_map(|file| file.items) {
+        for item in items {
             match item {
-                syn::Item::Const(item) => module.consts.push(self.constant(&item)),
-                syn::Item::Fn(item) => module.functions.push(self.function(&item)),
-                syn::Item::Struct(item) => module.structs.push(self.struct_item(&item)),
-                syn::Item::Impl(item) => module.impls.push(self.impl_(&item)),
-                _ => {}
+                syn::Item::Const(item) => module.consts.push(self.constant(item)),
+                syn::Item::Fn(item) if !item.attrs.iter().any(marks_kernel) => module.functions.push(self.helper(item)),
+                syn::Item::Struct(item) => module.structs.push(self.struct_item(item)),
+                syn::Item::Impl(item) => module.impls.push(self.impl_(item)),
+                other => {
+                    let help = "it may hold `const`, `struct`, `impl` and helper `fn`s; kernels and variables stand in the module around it";
+                    self.error(&codes::P0907, other, "a module of helpers cannot hold this item", help);
+                }
             }
         }
         module

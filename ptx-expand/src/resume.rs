@@ -14,7 +14,8 @@ pub fn resume(input: TokenStream) -> TokenStream {
     };
     match parts.parse2(input) {
         Ok((kind, options, item, items)) if kind == "part" => {
-            module::expand(part::without_first(options), part::with_items(item, &items))
+            let (options, module) = part::resumed(options, item, &items);
+            module::expand(options, module)
         }
         Ok((kind, options, item, fields)) => {
             let expand = if kind == "module" { module::expand } else { single::expand };

@@ -74,10 +74,10 @@ pub fn compile(group: Span, body: TokenStream) -> (Reader, Option<Text>) {
         reader.error_at(&codes::P0909, source.span(0), "this `ptx!` stands in no kernel", help);
         return (reader, None);
     }
-    let (checked, mut diagnostics) = compile::checked(source.clone());
+    let (outcome, mut diagnostics) = compile::checked(source);
     reader.diagnostics.append(&mut diagnostics);
-    let ptx = checked.as_ref().map_or_else(String::new, ptx_core::emit::ptx::print);
-    let module = checked.map_or_else(|| compile::declared(source), |c| c.module().clone());
+    let ptx = outcome.as_ref().map_or_else(|_| String::new(), ptx_core::emit::ptx::print);
+    let module = compile::module_of(&outcome).clone();
     (reader, Some(Text { module, ptx, signatures, root }))
 }
 

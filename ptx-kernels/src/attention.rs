@@ -37,6 +37,7 @@ mod backward;
 #[cfg(feature = "attention_decode")]
 #[allow(unreachable_pub, reason = "the sealed trait of the element types names its problem")]
 mod decode;
+mod device;
 mod e4m3;
 #[allow(unreachable_pub, reason = "a parameter of kernels")]
 mod factors;

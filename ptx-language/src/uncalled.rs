@@ -1,5 +1,6 @@
 //! Helpers that no kernel calls, as kernels that call them: what is wrong in them is found like anything else.
 
+use super::prelude;
 use super::tree::{
     Block, Expr, ExprKind, Function, GenericArg, Ident, Kernel, Let, Module, Options, Path, Pattern, Stmt, StmtKind,
     Type, TypeKind,
@@ -7,10 +8,18 @@ use super::tree::{
 use ptx_core::hash::Set;
 use ptx_core::span::Span;
 
-/// A copy of a module whose kernels call the helpers that `called` does not contain, each with registers that nothing has written:
-/// the checks then read these helpers too. Generic helpers have no types to check, nested ones no place, and a `const fn` may be the
-/// host's alone. `called` has the spans of the functions. `None` if there is none.
-pub fn uncalled(module: &Module, called: &Set<Span>) -> Option<Module> {
+/// Copies of a module, and of the modules of helpers inside of it, whose kernels call the helpers that `called` does not contain, each with
+/// registers that nothing has written: the checks then read these helpers too. Generic helpers have no types to check, nested ones no place, and
+/// a `const fn` may be the host's alone. `called` has the spans of the functions. A module without such helpers has no copy.
+pub fn uncalled(module: &Module, called: &Set<Span>) -> Vec<Module> {
+    let own = module.modules.iter().filter(|(name, _)| prelude::source(&name.name).is_none());
+    let inner = own.map(|(_, inner)| &**inner);
+    let probes = std::iter::once(module).chain(inner).filter_map(|items| probe(items, called));
+    probes.map(|probe| Module { modules: module.modules.clone(), ..probe }).collect()
+}
+
+/// The copy of one module.
+fn probe(module: &Module, called: &Set<Span>) -> Option<Module> {
     let is_left = |function: &&Function| {
         let own = !function.external && !function.constant;
         own && function.generics.is_empty() && !called.contains(&function.span)

@@ -29,7 +29,7 @@ pub struct Unused {
 
 /// The names of a module that nothing uses, in the order of the source. As in Rust, a register that is only assigned counts as
 /// unused, helpers that only unused helpers call do too, and a name that begins with `_` is never reported. Code that one
-/// instance or one target leaves out counts.
+/// instance or one target leaves out counts. Helpers of a module inside of it may be unused, since other modules may share them.
 pub fn unused(module: &Module) -> Vec<Unused> {
     let mut roots = Walk::default();
     roots.items(module);
@@ -56,6 +56,14 @@ pub fn unused(module: &Module) -> Vec<Unused> {
         found.extend(walk.found);
         if !reached[at] && !function.constant && is_reported(&function.name) {
             found.push(helper(&function.name));
+        }
+    }
+    for (_, inner) in &module.modules {
+        let functions = inner.functions.iter().chain(inner.impls.iter().flat_map(|of| &of.functions));
+        for function in functions.filter(|function| !function.external) {
+            let mut walk = Walk::default();
+            walk.function(function);
+            found.extend(walk.found);
         }
     }
     found.sort_by_key(|unused| unused.name.span);

@@ -30,6 +30,7 @@ use proc_macro::TokenStream;
 /// | `pdl` | `pdl` | programmatic dependent launch |
 /// | `params` | `params(Shape)`, `params(Shape { m: u32 })` | a struct by value that is declared elsewhere in the crate and derives `KernelParam`; the same with its fields, for a struct of another crate |
 /// | `parts` | `parts(mainloop::consumer)` | in a module: the items of modules with `#[ptx_part]`, for example in other files |
+/// | `modules` | `modules(device::{scores, masks})` | the same, each under its name: kernels call `scores::mask(…)` |
 /// | `allow` | `allow(P0701, P0503)` | warnings that are not reported, by their codes |
 /// | `lineinfo` | `lineinfo` | profilers show the lines of Rust |
 /// | `cubin` | `cubin` | machine code is embedded when the program is built; needs ptxas (`PTXAS`, `PATH`, `PTX_EMBED`) |
@@ -48,7 +49,7 @@ pub fn ptx_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes one PTX module of several kernels and of the constants, helpers and statics that they share.
 ///
 /// The module's functions with `#[ptx_kernel(…)]` are kernels, the others helpers that are inlined. Its options are `arch`,
-/// `version`, `params`, `parts`, `lineinfo`, `cubin` and `crate`; its kernels have the others. One load brings all of them to a device.
+/// `version`, `params`, `parts`, `modules`, `lineinfo`, `cubin` and `crate`; its kernels have the others. One load brings all of them to a device.
 #[proc_macro_attribute]
 pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::module(options.into(), item.into()).into()
@@ -56,7 +57,9 @@ pub fn ptx_module(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Items of kernel modules of this crate, in a file of their own: constants, structs, helpers, kernels.
 ///
-/// A module with `parts(name)` gets the items as if they were written at its end, so they use its names, and it uses theirs.
+/// A module with `parts(name)` gets the items as if they were written at its end, so they use its names, and it uses theirs. A module with
+/// `modules(name)` gets them as if `mod name { … }` stood there: it names them by paths, `name::double`, and they use their own names and those of other
+/// such modules. Several kernel modules can share them without a conflict of names.
 ///
 /// ```ignore
 /// // mainloop.rs
@@ -77,7 +80,7 @@ pub fn ptx_part(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::part(options.into(), item.into()).into()
 }
 
-/// Goes on with an attribute of kernels whose `params(Name)` or `parts(name)` is now known. Not for people: the macros of `KernelParam` and `ptx_part` call it.
+/// Goes on with an attribute of kernels whose `params(Name)`, `parts(name)` or `modules(name)` is now known. Not for people: the macros of `KernelParam` and `ptx_part` call it.
 #[doc(hidden)]
 #[proc_macro]
 pub fn resume(input: TokenStream) -> TokenStream {

@@ -17,8 +17,6 @@ mod math;
 mod matrices;
 #[path = "prelude/narrow.rs"]
 mod narrow;
-#[path = "prelude/parts.rs"]
-mod parts;
 #[path = "prelude/schedules.rs"]
 mod schedules;
 #[path = "prelude/vectors.rs"]

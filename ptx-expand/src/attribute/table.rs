@@ -58,6 +58,7 @@ pub const OPTIONS: &[Choice] = &[
     Choice { name: "unsafe", like: "`unsafe(requires(x.len() >= n))`", read: Reader::vouched },
     Choice { name: "params", like: "`params(Name)`", read: Reader::params_structs },
     Choice { name: "parts", like: "`parts(name)`", read: Reader::no_parts },
+    Choice { name: "modules", like: "`modules(name)`", read: Reader::no_parts },
     Choice { name: "allow", like: "`allow(P0701)`, the codes of warnings", read: Reader::allowed },
     Choice { name: "lineinfo", like: "`lineinfo`", read: |_, a, arg| flag(arg, &mut a.options.lineinfo) },
     Choice { name: "cubin", like: "`cubin`", read: |_, _, arg| matches!(arg.value, Value::Nothing) },

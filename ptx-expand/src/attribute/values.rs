@@ -184,14 +184,16 @@ impl Reader {
         self.error(&codes::P0901, &arg.name, "there is no option `safe`", &help);
     }
 
-    /// `parts()`: a module has the items of its parts by now.
+    /// `parts()`, `modules()`: a module has the items of its parts by now.
     pub(super) fn no_parts(&mut self, _: &mut Attribute, arg: &Arg) -> bool {
         match &arg.value {
             Value::List(names) if names.is_empty() => true,
             Value::List(names) => {
-                let help =
-                    "write `parts(…)` in the attribute of a module, with paths of modules that have `#[ptx_part]`";
-                self.error(&codes::P0906, names, "only modules have parts", help);
+                let option = &arg.name;
+                let help = format!(
+                    "write `{option}(…)` in the attribute of a module, with paths of modules that have `#[ptx_part]`"
+                );
+                self.error(&codes::P0906, names, "only modules have parts", &help);
                 true
             }
             _ => false,

@@ -6,8 +6,14 @@ use ptx_core::diag::codes;
 use ptx_language::tree::{self, Expr, Field, Function, Generic, Impl, Param, Pointer, Struct, TypeKind};
 
 impl Reader {
-    /// A helper function.
+    /// A helper function of a kernel or a kernel module, where a `const fn` is the host's.
     pub fn function(&mut self, item: &syn::ItemFn) -> Function {
+        self.not_constant(&item.sig, "write `fn` alone");
+        self.helper(item)
+    }
+
+    /// A helper function, which may be a `const fn`: it computes constants, too.
+    pub fn helper(&mut self, item: &syn::ItemFn) -> Function {
         let has = |name: &str| item.attrs.iter().any(|a| a.path().is_ident(name));
         let (noinline, cooperative) = (has("noinline"), has("cooperative"));
         for attribute in item.attrs.iter().filter(|a| !is_for_tools(a)) {
@@ -15,7 +21,7 @@ impl Reader {
                 self.attribute_without_meaning(attribute, "a helper takes `#[noinline]` and `#[cooperative]`");
             }
         }
-        self.no_qualifiers(&item.sig);
+        self.no_host_qualifiers(&item.sig, "write `fn` or `const fn`");
         let (params, _) = self.params(&item.sig.inputs);
         let function = self.signature_and_body(&item.sig, params, &item.block);
         self.keep_levels(&function.name, &item.attrs);
@@ -143,10 +149,14 @@ impl Reader {
     /// Reports `const`, `async` and the like on a function.
     pub fn no_qualifiers(&mut self, signature: &syn::Signature) {
         let help = "write `fn` alone";
+        self.not_constant(signature, help);
+        self.no_host_qualifiers(signature, help);
+    }
+
+    fn not_constant(&mut self, signature: &syn::Signature, help: &str) {
         if let Some(token) = &signature.constness {
             self.error(&codes::P0904, token, "`const` has no meaning on a function of a kernel", help);
         }
-        self.no_host_qualifiers(signature, help);
     }
 
     fn no_host_qualifiers(&mut self, signature: &syn::Signature, help: &str) {

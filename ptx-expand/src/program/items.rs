@@ -2,7 +2,7 @@
 
 use super::{Options, Problem, problem};
 use crate::fields::{comma, is_comma};
-use crate::part;
+use crate::part::Named;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
 use std::collections::BTreeMap;
@@ -97,17 +97,18 @@ pub fn chosen_module(
     options: &Options,
 ) -> Result<(TokenStream, syn::ItemMod), Problem> {
     let (mut attribute, mut named) = (targeted(attribute, options), Vec::new());
-    while let Some(path) = part::first(&attribute) {
-        named.push(path);
-        attribute = part::without_first(attribute);
+    while let Some(part) = Named::first(&attribute) {
+        attribute = part.removed(attribute);
+        named.push(part);
     }
     let Some((_, items)) = &mut module.content else { return Ok((attribute, module)) };
-    for path in named {
+    for part in named {
         // The last name of a path is the part's.
-        let Some(name) = path.segments.last().map(|segment| &segment.ident) else { continue };
-        match parts.get(&name.to_string()) {
-            Some(part) => items.extend(part.iter().cloned()),
-            None => {
+        let Some(name) = part.path.segments.last().map(|segment| &segment.ident) else { continue };
+        match (parts.get(&name.to_string()), part.inner()) {
+            (Some(own), Some(inner)) => items.push(syn::parse_quote!(mod #inner { #(#own)* })),
+            (Some(own), None) => items.extend(own.iter().cloned()),
+            (None, _) => {
                 let message = format!("the part `{name}` is not in this text");
                 return Err(problem("", message, name.span(), name.span()));
             }

@@ -59,7 +59,7 @@ fn read(reader: &mut Reader, input: &Input) -> Option<TokenStream> {
         Err(error) => return unreadable(reader, input, &error.to_string()),
     };
     let (source, mut found) = lex(text.as_bytes());
-    let (checked, mut diagnostics) = compile::checked(source.clone());
+    let (outcome, mut diagnostics) = compile::checked(source);
     found.append(&mut diagnostics);
     let at = reader.host.token(input.path.span());
     let places = Places::new(&text, &found);
@@ -67,8 +67,7 @@ fn read(reader: &mut Reader, input: &Input) -> Option<TokenStream> {
     // The compiler reads the same file, and so builds again when it changes.
     let path = path.to_str()?;
     let ptx = quote!(::core::include_str!(#path));
-    let module = checked.map_or_else(|| compile::declared(source), |c| c.module().clone());
-    super::launches(reader, &module, input.root.as_ref(), &input.signatures, &ptx)
+    super::launches(reader, compile::module_of(&outcome), input.root.as_ref(), &input.signatures, &ptx)
 }
 
 fn unreadable(reader: &mut Reader, input: &Input, why: &str) -> Option<TokenStream> {

@@ -11,7 +11,11 @@ use super::problem::{Paging, Problem};
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_80", params(Problem, Paging, Factors))]
+#[ptx_module(
+    arch = "sm_80",
+    params(Problem, Paging, Factors),
+    modules(crate::attention::device::{attention, kv_cache})
+)]
 pub(crate) mod kernels {
     use super::{Factors, Paging, Problem};
 

@@ -216,10 +216,7 @@ impl<'a> Lowerer<'a> {
             if types::find(module).is_some() {
                 return Some(Self::method_like(function));
             }
-            let Some(source) = prelude::source(module) else {
-                let near = nearest(module, prelude::FILES.iter().map(|(module, _)| *module))?;
-                return Some(format!("there is the module `{near}`"));
-            };
+            let Some(source) = prelude::source(module) else { return self.in_module_like(module, function) };
             let helpers = prelude::helpers(source);
             let kin =
                 |name: &&str| function.rsplit_once('_').is_some_and(|(kind, _)| name.starts_with(&format!("{kind}_")));
@@ -239,6 +236,20 @@ impl<'a> Lowerer<'a> {
         in_library.or_else(near).unwrap_or_else(|| {
             let seen = "a kernel calls the functions in its body and in its `#[ptx_module]`";
             format!("{seen}: write `fn {name}(…) {{ … }}` there")
+        })
+    }
+
+    /// A likely meaning of a path whose module is no module of the library.
+    fn in_module_like(&self, module: &str, function: &str) -> Option<String> {
+        let own = self.module.modules.iter().map(|(name, inner)| (name.name.as_str(), inner));
+        let Some((_, inner)) = own.clone().find(|(name, _)| *name == module) else {
+            let names = prelude::FILES.iter().map(|(name, _)| *name).chain(own.map(|(name, _)| name));
+            return nearest(module, names).map(|near| format!("there is the module `{near}`"));
+        };
+        let functions = inner.functions.iter().map(|function| function.name.name.as_str());
+        Some(match nearest(function, functions) {
+            Some(near) => format!("there is `{module}::{near}`"),
+            None => format!("write `fn {function}(…) {{ … }}` in the module `{module}`"),
         })
     }
 

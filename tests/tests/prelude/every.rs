@@ -1,4 +1,5 @@
-//! No helper is left out: what nothing calls is text that nobody has read as a program.
+//! Every helper is called: those of the library, and those of the modules that kernels of `ptx-kernels` share. A helper that nothing calls was never
+//! checked as a program.
 
 use ptx_language::prelude::{FILES, helpers};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,13 +7,17 @@ use std::path::{Path, PathBuf};
 
 #[test]
 fn a_test_or_an_example_comes_to_every_helper() {
-    let library = library();
-    let sources = callers().map(|folder| (read(&folder), ""));
-    let (mut pending, mut reached) = (sources.to_vec(), BTreeSet::new());
+    let texts: Vec<String> = callers().iter().flat_map(|folder| files(folder)).collect();
+    let shared = shared_modules(&texts);
+    let mut library = library();
+    library.extend(shared.iter().flat_map(|(name, text)| helpers_of(name, text)));
+    let is_root = |text: &&String| !shared.iter().any(|(name, _)| text.contains(&part(name)));
+    let roots = texts.iter().filter(is_root).map(|text| (text.clone(), String::new()));
+    let (mut pending, mut reached) = (roots.collect::<Vec<_>>(), BTreeSet::new());
     while let Some((text, home)) = pending.pop() {
         for (path, (module, code)) in &library {
             if calls(&text, path, *module == home) && reached.insert(path) {
-                pending.push((code.clone(), module));
+                pending.push((code.clone(), module.clone()));
             }
         }
     }
@@ -38,16 +43,36 @@ fn callers() -> [PathBuf; 4] {
 }
 
 /// `module::function`, its module and its text without comments.
-fn library() -> BTreeMap<String, (&'static str, String)> {
-    let of = |(module, source): &(&'static str, &'static str)| {
-        let module = *module;
-        let entry = move |helper: ptx_language::prelude::Helper<'_>| {
-            let code: String = helper.text.lines().filter(|line| !line.trim_start().starts_with("///")).collect();
-            (format!("{module}::{}", helper.name), (module, code))
-        };
-        helpers(source).into_iter().map(entry).collect::<Vec<_>>()
+type Library = BTreeMap<String, (String, String)>;
+
+fn library() -> Library {
+    FILES.iter().flat_map(|(module, source)| helpers_of(module, source)).collect()
+}
+
+fn helpers_of(module: &str, source: &str) -> Library {
+    let entry = |helper: ptx_language::prelude::Helper<'_>| {
+        let code: String = helper.text.lines().filter(|line| !line.trim_start().starts_with("///")).collect();
+        (format!("{module}::{}", helper.name), (module.to_owned(), code))
     };
-    FILES.iter().flat_map(of).collect()
+    helpers(source).into_iter().map(entry).collect()
+}
+
+/// The parts that kernel modules name in `modules(…)`: their names, and their items as a file of the library has them.
+fn shared_modules(texts: &[String]) -> Vec<(String, String)> {
+    let lists = texts.iter().flat_map(|text| text.split("modules(").skip(1));
+    let words = lists.flat_map(|list| {
+        list.split(')').next().unwrap_or_default().split(|c: char| !(c.is_alphanumeric() || c == '_'))
+    });
+    let names: BTreeSet<&str> = words.filter(|word| !word.is_empty()).collect();
+    let items = |name: &&str| texts.iter().find_map(|text| text.split(&part(name)).nth(1));
+    let dedent =
+        |text: &str| text.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
+    names.into_iter().filter_map(|name| Some((name.to_owned(), dedent(items(&name)?)))).collect()
+}
+
+/// The beginning of a part.
+fn part(name: &str) -> String {
+    format!("#[ptx_part]\npub(crate) mod {name} {{\n")
 }
 
 /// Returns true if a text calls a helper: by its path, or in its own module by its name; a method behind a dot or its type; a type by its
@@ -69,11 +94,6 @@ fn calls(text: &str, path: &str, at_home: bool) -> bool {
         })
     };
     called(path) || at_home && called(name)
-}
-
-/// The Rust files of a folder, one behind the other.
-fn read(folder: &Path) -> String {
-    files(folder).concat()
 }
 
 /// The texts of the Rust files of a folder and of those in it.

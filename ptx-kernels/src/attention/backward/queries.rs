@@ -5,7 +5,7 @@ use crate::attention::problem::{Gradients, Problem};
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_80", params(Problem, Gradients))]
+#[ptx_module(arch = "sm_80", params(Problem, Gradients), modules(crate::attention::device::attention))]
 pub(crate) mod kernels {
     use super::{Gradients, Problem};
 

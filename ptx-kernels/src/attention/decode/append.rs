@@ -86,7 +86,11 @@ impl AppendProblem {
 }
 
 /// The kernel and its parts.
-#[ptx_module(arch("sm_80", "sm_90"), params(AppendProblem))]
+#[ptx_module(
+    arch("sm_80", "sm_90"),
+    params(AppendProblem),
+    modules(crate::attention::device::{attention, kv_cache})
+)]
 pub(crate) mod kernels {
     use super::AppendProblem;
 

@@ -13,7 +13,12 @@ use super::problem::DecodeProblem;
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_90a", params(DecodeProblem), parts(super::walk::walk, loads::loads, weights::weights))]
+#[ptx_module(
+    arch = "sm_90a",
+    params(DecodeProblem),
+    parts(super::walk::walk, loads::loads, weights::weights),
+    modules(crate::attention::device::{attention, kv_cache, flash, scores})
+)]
 pub(crate) mod kernels {
     use super::DecodeProblem;
 

@@ -20,7 +20,8 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch("sm_80", "sm_90"),
     params(DecodeProblem),
-    parts(ring::ring, products::products, state::state, work::work)
+    parts(ring::ring, products::products, state::state, work::work),
+    modules(crate::attention::device::{attention, kv_cache})
 )]
 pub(crate) mod kernels {
     use super::DecodeProblem;

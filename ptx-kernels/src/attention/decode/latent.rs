@@ -9,7 +9,12 @@ use super::problem::DecodeProblem;
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_80", params(DecodeProblem), parts(super::walk::walk))]
+#[ptx_module(
+    arch = "sm_80",
+    params(DecodeProblem),
+    parts(super::walk::walk),
+    modules(crate::attention::device::{attention, kv_cache})
+)]
 pub(crate) mod kernels {
     use super::DecodeProblem;
 

@@ -33,7 +33,8 @@ pub(super) fn map<K: TensorElement>(
 #[ptx_module(
     arch = "sm_90",
     params(DecodeProblem),
-    parts(ring::ring, super::kernel::products::products, super::kernel::state::state, super::kernel::work::work)
+    parts(ring::ring, super::kernel::products::products, super::kernel::state::state, super::kernel::work::work),
+    modules(crate::attention::device::{attention, kv_cache})
 )]
 pub(crate) mod kernels {
     use super::DecodeProblem;

@@ -2,6 +2,8 @@
 //! kernels of `grads` and `wide`, which compute all gradients.
 #![allow(unsafe_code, reason = "launches with tensor maps are vouched for here")]
 
+mod flash_grad;
+mod flash_grad_loads;
 pub(in crate::attention) mod grads;
 pub(in crate::attention) mod passes;
 mod shared;

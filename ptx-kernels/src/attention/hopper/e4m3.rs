@@ -1,5 +1,6 @@
 //! Forward with operands of `e4m3` on Hopper: which calls the kernel takes, and its launch.
 
+mod flash8;
 pub(in crate::attention) mod kernel;
 
 use super::{

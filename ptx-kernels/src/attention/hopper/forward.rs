@@ -27,7 +27,8 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch = "sm_90a",
     params(Problem),
-    parts(super::dense::dense, loads::producer, mainloop::consumer, softmax::weights, mask::masks, epilogue::results)
+    parts(super::dense::dense, loads::producer, mainloop::consumer, softmax::weights, mask::masks, epilogue::results),
+    modules(crate::attention::device::{attention, flash, scores})
 )]
 pub(crate) mod kernels {
     use super::Problem;

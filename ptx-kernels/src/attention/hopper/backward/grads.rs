@@ -25,7 +25,12 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch = "sm_90a",
     params(Problem, Gradients),
-    parts(shared::scratch, shared::pieces, work::work, spare::spare, mainloop::consumer, products::products)
+    parts(shared::scratch, shared::pieces, work::work, spare::spare, mainloop::consumer, products::products),
+    modules(
+        crate::attention::device::{attention, flash, scores},
+        super::flash_grad::flash_grad,
+        super::flash_grad_loads::flash_grad_loads
+    )
 )]
 pub(crate) mod kernels {
     use super::{Gradients, Problem};

@@ -5,7 +5,16 @@ use crate::attention::problem::{Gradients, Problem};
 use ptx_launch::prelude::*;
 
 /// The kernels and their parts.
-#[ptx_module(arch = "sm_90", params(Problem, Gradients), parts(shared::scratch))]
+#[ptx_module(
+    arch = "sm_90",
+    params(Problem, Gradients),
+    parts(shared::scratch),
+    modules(
+        crate::attention::device::{attention, flash},
+        super::flash_grad::flash_grad,
+        super::flash_grad_loads::flash_grad_loads
+    )
+)]
 pub(crate) mod kernels {
     use super::{Gradients, Problem};
 

@@ -11,7 +11,16 @@ use crate::attention::problem::{Gradients, Problem};
 use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
-#[ptx_module(arch = "sm_90a", params(Problem, Gradients), parts(shared::scratch, shared::pieces))]
+#[ptx_module(
+    arch = "sm_90a",
+    params(Problem, Gradients),
+    parts(shared::scratch, shared::pieces),
+    modules(
+        crate::attention::device::{attention, flash, scores},
+        super::flash_grad::flash_grad,
+        super::flash_grad_loads::flash_grad_loads
+    )
+)]
 pub(crate) mod kernels {
     use super::{Gradients, Problem};
 

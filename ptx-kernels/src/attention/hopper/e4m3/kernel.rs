@@ -18,7 +18,8 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch = "sm_90a",
     params(Problem, Factors),
-    parts(super::super::dense::dense, loads::producers, mainloop::consumer, epilogue::results)
+    parts(super::super::dense::dense, loads::producers, mainloop::consumer, epilogue::results),
+    modules(crate::attention::device::{attention, flash, scores}, super::flash8::flash8)
 )]
 pub(crate) mod kernels {
     use super::{Factors, Problem};
