@@ -36,6 +36,11 @@ fn device() -> Device {
     }
 }
 
+/// Of a list of cases that take seconds each, one in so many is run; with `PTX_THOROUGH` set, as in `.ci/run`, all are.
+fn one_in<T>(many: usize, cases: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+    cases.into_iter().step_by(if std::env::var_os("PTX_THOROUGH").is_some() { 1 } else { many })
+}
+
 /// Compares a field on the device with the expected rows of one head; marks what it has seen.
 fn compare<T: Float>(
     what: &str,
@@ -282,7 +287,7 @@ fn the_hopper_kernel_with_masks() {
 /// Scores of later tiles exceed those of the first one by so much that exponentials relative to it are too large, or no numbers.
 #[test]
 fn the_hopper_kernel_with_scores_that_grow() {
-    for (dim, half, scale) in [(64, true, 3.0), (64, false, 30.0), (128, true, 30.0), (128, false, 100.0)] {
+    for (dim, half, scale) in one_in(3, [(64, true, 3.0), (64, false, 30.0), (128, true, 30.0), (128, false, 100.0)]) {
         let case = Case { queries: vec![70], keys: vec![400], dim, dim_v: dim, half, ..Case::default() };
         check_forward(&Case { scale: Some(scale), ..case.clone() });
         check_forward(&Case { scale: Some(scale), right: Some(0), ..case.clone() });
@@ -294,7 +299,7 @@ fn the_hopper_kernel_with_scores_that_grow() {
 #[test]
 fn the_hopper_kernel_with_a_bias() {
     let case = Case { queries: vec![70, 70], keys: vec![300, 300], heads: 2, bias: 1, ..Case::default() };
-    for (dim, dim_v) in [(64, 64), (96, 96), (128, 128), (192, 128), (256, 256)] {
+    for (dim, dim_v) in one_in(2, [(64, 64), (96, 96), (128, 128), (192, 128), (256, 256)]) {
         check_forward(&Case { dim, dim_v, right: (dim == 128).then_some(0), ..case.clone() });
     }
     for bias in [1, 2] {
@@ -322,11 +327,11 @@ fn the_hopper_gradients_with_masks() {
 #[test]
 fn the_hopper_gradients_with_a_bias() {
     let case = Case { queries: vec![70, 70], keys: vec![150, 150], heads: 2, bias: 1, ..Case::default() };
-    for (dim, dim_v) in [(64, 64), (128, 128), (192, 128), (256, 256)] {
+    for (dim, dim_v) in one_in(2, [(64, 64), (128, 128), (192, 128), (256, 256)]) {
         check(&Case { dim, dim_v, right: (dim == 128).then_some(0), ..case.clone() });
     }
     let odd = Case { queries: vec![33], keys: vec![151], bias: 2, half: true, group: 2, ..case.clone() };
-    for (dim, cap) in [(40, 7.0), (136, 7.0), (96, 0.0)] {
+    for (dim, cap) in one_in(2, [(40, 7.0), (136, 7.0), (96, 0.0)]) {
         check(&Case { dim, dim_v: dim, cap, left: Some(90), right: Some(4), ..odd.clone() });
     }
     check(&Case { queries: vec![9, 40], keys: vec![70, 20], packed: true, scale: Some(2.0), ..case });
@@ -336,7 +341,7 @@ fn the_hopper_gradients_with_a_bias() {
 #[test]
 fn the_hopper_gradients_of_many_pieces() {
     let case = Case { queries: vec![150], keys: vec![300], heads: 2, right: Some(0), ..Case::default() };
-    for dim in [64, 128] {
+    for dim in one_in(2, [64, 128]) {
         check(&Case { dim, dim_v: dim, top_left: true, ..case.clone() });
         let (queries, keys) = (vec![150, 20, 0, 70], vec![140, 150, 30, 0]);
         check(&Case { dim, dim_v: dim, queries, keys, packed: true, right: None, ..case.clone() });
@@ -347,9 +352,10 @@ fn the_hopper_gradients_of_many_pieces() {
 #[test]
 fn the_hopper_gradients_of_many_heads() {
     let case = Case { queries: vec![100; 3], keys: vec![150; 3], heads: 4, dim: 64, dim_v: 64, ..Case::default() };
-    check(&case);
-    check(&Case { group: 2, right: Some(0), ..case.clone() });
-    check(&Case { queries: vec![70; 3], dim: 128, dim_v: 128, right: Some(0), layout: Layout::Bhsd, ..case });
+    let grouped = Case { group: 2, right: Some(0), ..case.clone() };
+    let wide =
+        Case { queries: vec![70; 3], dim: 128, dim_v: 128, right: Some(0), layout: Layout::Bhsd, ..case.clone() };
+    one_in(3, [grouped, case, wide]).for_each(|case| check(&case));
 }
 
 /// Values behind the end of a packed sequence are another one's, and do not count, even if they are no numbers.
@@ -383,7 +389,7 @@ fn a_packed_sequence_of_nans_stays_alone() {
 /// The deterministic backward pass adds in the order of keys: its result is the same each time.
 #[test]
 fn deterministic_gradients() {
-    for (dim, tokens, packed) in [(64, 150, false), (128, 150, true), (256, 80, true)] {
+    for (dim, tokens, packed) in one_in(2, [(64, 150, false), (128, 150, true), (256, 80, true)]) {
         let (queries, keys) = (vec![tokens], vec![tokens]);
         let case = Case { queries, keys, heads: 3, dim, dim_v: dim, packed, right: Some(0), ..Case::default() };
         let (device, data) = (device(), Data::new::<bf16>(&case));
@@ -495,11 +501,12 @@ fn latent_decode() {
         scale: Some(0.1),
         ..Case::default()
     };
-    check_latent(&decode::Decode { case: case.clone(), capacity: 90, bytes: false, page_size: 16 });
+    let paged = decode::Decode { case: case.clone(), capacity: 90, bytes: false, page_size: 16 };
     let case = Case { queries: vec![1], keys: vec![600], half: true, ..case };
-    check_latent(&decode::Decode { case: case.clone(), capacity: 640, bytes: false, page_size: 0 });
+    let contiguous = decode::Decode { case: case.clone(), capacity: 640, bytes: false, page_size: 0 };
     let case = Case { queries: vec![3], heads: 24, group: 24, cap: 3.0, left: Some(250), dim_v: 264, ..case };
-    check_latent(&decode::Decode { case, capacity: 700, bytes: false, page_size: 7 });
+    let windowed = decode::Decode { case, capacity: 700, bytes: false, page_size: 7 };
+    one_in(2, [paged, contiguous, windowed]).for_each(|decode| check_latent(&decode));
 }
 
 fn check_prefill(decode: &decode::Decode) {
