@@ -4,7 +4,7 @@ mod markdown;
 
 use crate::output::{Failure, Outcome};
 use ptx_core::diag::near::nearest;
-use ptx_core::isa::{Arch, DirectiveInfo, Gate, Row, SpecialRegister, Suffix, show, table};
+use ptx_core::isa::{Row, SpecialRegister, show, table};
 use std::io::Write;
 
 #[derive(clap::Args)]
@@ -39,8 +39,8 @@ fn one(name: &str, out: &mut dyn Write) -> Result<(), Failure> {
 /// The entries of a name; empty if the table has none.
 fn text(name: &str) -> String {
     match name.as_bytes().first() {
-        Some(b'%') => joined(table().specials.get(name).into_iter().map(special)),
-        Some(b'.') => joined(table().directives.get(name).into_iter().map(directive)),
+        Some(b'%') => joined(table().specials.get(name).into_iter().map(show::special)),
+        Some(b'.') => joined(table().directives.get(name).into_iter().map(show::directive)),
         _ => joined(rows(name).into_iter().map(row)),
     }
 }
@@ -85,61 +85,9 @@ fn rows(name: &str) -> Vec<&'static Row> {
     }
 }
 
-/// More members of a set than any has: nothing is cut.
-const ALL: usize = usize::MAX;
-
+/// An entry with every member of its sets.
 fn row(row: &'static Row) -> String {
-    let mut text = show::form(row);
-    for line in show::sets(row, ALL).into_iter().chain(row.rules.iter().map(|rule| show::rule(row, rule))) {
-        text.push_str(&format!("\n    {line}"));
-    }
-    let operands = show::operands(row);
-    if !operands.is_empty() {
-        text.push_str(&format!("\n    {operands}"));
-    }
-    text + &format!("\n    {}", place(&row.gate, row.section))
-}
-
-fn special(register: &SpecialRegister) -> String {
-    let components: Vec<&str> =
-        table().specials.values().filter(|s| is_component(s, register)).map(|s| s.component).collect();
-    let mut text = format!("{} .{}", register.name, register.ty.name());
-    if register.vector {
-        text.push_str(&format!("\n    a vector; its components are .{}", sorted(components).join(" .")));
-    }
-    if !register.needs.is_empty() {
-        text.push_str(&format!("\n    the kernel must have `{}`", register.needs));
-    }
-    text + &format!("\n    {}", place(&register.gate, register.section))
-}
-
-fn is_component(register: &SpecialRegister, whole: &SpecialRegister) -> bool {
-    whole.vector && register.name.strip_prefix(whole.name).is_some_and(|rest| rest.starts_with('.'))
-}
-
-/// Components in the order x, y, z, w.
-fn sorted(mut components: Vec<&str>) -> Vec<&str> {
-    components.sort_by_key(|c| "xyzw".find(c));
-    components
-}
-
-fn directive(directive: &DirectiveInfo) -> String {
-    format!("{}\n    in: {}\n    {}", directive.text, directive.place, place(&directive.gate, directive.section))
-}
-
-fn place(gate: &Gate, section: &str) -> String {
-    format!("{}; section {section}", since(gate))
-}
-
-/// `PTX 8.6 on sm_100a; PTX 8.8 on the family sm_100f`
-fn since(gate: &Gate) -> String {
-    let one = |(arch, version): &(Arch, _)| match arch.suffix {
-        Suffix::None if arch.number == 0 => format!("PTX {version}, every target"),
-        Suffix::None => format!("PTX {version}, {arch} and later"),
-        Suffix::Family => format!("PTX {version}, family of {arch}"),
-        Suffix::Arch => format!("PTX {version}, {arch}"),
-    };
-    gate.anyof.iter().map(one).collect::<Vec<_>>().join("; ")
+    show::entry(row, usize::MAX)
 }
 
 /// The special registers by name, components within their vector.

@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod check;
+mod debug;
 mod diff;
 mod emit;
 mod explain;
@@ -13,10 +14,12 @@ mod isa;
 mod json;
 mod kernels;
 mod library;
+mod lsp;
 mod memory;
 mod output;
 mod render;
 mod roundtrip;
+mod rpc;
 mod run;
 mod source;
 mod transpile;
@@ -39,6 +42,8 @@ struct Arguments {
 enum Command {
     /// Report every error of PTX files, as ptxas would find it and more, and of kernels in `.rs` files.
     Check(check::Arguments),
+    /// Serve an editor's debugger: the Debug Adapter Protocol over standard input and output, on the CPU device.
+    Debug(debug::Arguments),
     /// Compare two files, names and layout aside.
     Diff(diff::Arguments),
     /// Print the PTX of a kernel in a Rust source file.
@@ -53,6 +58,8 @@ enum Command {
     Isa(isa::Arguments),
     /// Show the helper library of the kernel language.
     Library(library::Arguments),
+    /// Serve an editor: the Language Server Protocol over standard input and output.
+    Lsp(lsp::Arguments),
     /// Parse and print files, and compare byte for byte.
     Roundtrip(roundtrip::Arguments),
     /// Run a kernel on the CPU device, or on a GPU.
@@ -74,6 +81,7 @@ fn main() -> ExitCode {
 fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
     match command {
         Command::Check(arguments) => check::run(arguments, out),
+        Command::Debug(arguments) => debug::run(arguments, out),
         Command::Diff(arguments) => diff::run(arguments, out),
         Command::Emit(arguments) => emit::run(arguments, out),
         Command::Explain(arguments) => explain::run(arguments, out),
@@ -81,6 +89,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
         Command::Info(arguments) => info::run(arguments, out),
         Command::Isa(arguments) => isa::run(arguments, out),
         Command::Library(arguments) => library::run(arguments, out),
+        Command::Lsp(arguments) => lsp::run(arguments, out),
         Command::Roundtrip(arguments) => roundtrip::run(arguments, out),
         Command::Run(arguments) => run::run(arguments, out),
         Command::Transpile(arguments) => transpile::run(arguments, out),

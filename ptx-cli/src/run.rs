@@ -2,6 +2,7 @@
 
 mod argument;
 mod cuda;
+mod prepared;
 mod texture;
 
 use crate::output::{Failure, Outcome};
@@ -9,6 +10,7 @@ use crate::source::Source;
 use crate::{kernels, memory, render, write};
 use argument::Argument;
 use clap::ValueEnum;
+pub(crate) use prepared::Prepared;
 use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
 use ptx_core::ir::{Module, Param, Variable};
@@ -150,7 +152,8 @@ fn launch(
 ) -> Outcome {
     let mut kept = None;
     for seed in arguments.seed..arguments.seed.saturating_add(arguments.seeds.max(1)) {
-        let Some(left) = launch_with(arguments, (source, checked, program), seed, kept.is_none(), out)? else {
+        let (first, tracer) = (kept.is_none(), follow(arguments, source));
+        let Some(left) = launch_with(arguments, (source, checked, program), (seed, first), tracer, out)? else {
             return Ok(false);
         };
         let first = kept.get_or_insert_with(|| left.clone());
@@ -166,8 +169,8 @@ fn launch(
 fn launch_with(
     arguments: &Arguments,
     (source, checked, program): (&Source, &Checked, &Program),
-    seed: u64,
-    keep: bool,
+    (seed, keep): (u64, bool),
+    tracer: Option<Tracer>,
     out: &mut dyn Write,
 ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
     let entry = entry_of(arguments, program.entries().collect())?;
@@ -188,7 +191,7 @@ fn launch_with(
         params: &params,
         options: Options { seed, ..options(arguments) },
     };
-    follow(&mut machine, arguments, source);
+    machine.trace(tracer);
     match machine.launch(program, &launch) {
         Ok(stats) => {
             if keep {
@@ -216,14 +219,15 @@ fn options(arguments: &Arguments) -> Options {
     Options { watch: !arguments.no_watch, seed: arguments.seed, step_limit }
 }
 
-/// Has the machine print a line for each instruction of the threads to follow, while it runs.
-fn follow(machine: &mut Machine, arguments: &Arguments, source: &Source) {
-    if !arguments.trace.is_empty() {
-        let text = source.bytes.clone();
-        // A closed pipe is no reason to stop the kernel.
-        let tell = move |traced: &Traced| drop(writeln!(std::io::stdout(), "{}", line(&text, traced)));
-        machine.trace(Some(Tracer::new(arguments.trace.clone(), tell)));
+/// Prints a line for each instruction of the threads to follow, while the machine runs.
+fn follow(arguments: &Arguments, source: &Source) -> Option<Tracer> {
+    if arguments.trace.is_empty() {
+        return None;
     }
+    let text = source.bytes.clone();
+    // A closed pipe is no reason to stop the kernel.
+    let tell = move |traced: &Traced| drop(writeln!(std::io::stdout(), "{}", line(&text, traced)));
+    Some(Tracer::new(arguments.trace.clone(), tell))
 }
 
 /// `(0, 0, 0) (5, 0, 0)  add.s32 %r1, %r2, %r3;  %r1=0x7 <- %r2=0x3 %r3=0x4`

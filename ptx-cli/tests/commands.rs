@@ -1,5 +1,10 @@
 //! The commands from outside: what they print, write and exit with.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[path = "client/dap.rs"]
+mod dap;
+#[path = "client/lsp.rs"]
+mod lsp;
 
 use ptx_expand::temp_dir::TempDir;
 use std::path::PathBuf;

@@ -21,6 +21,8 @@ pub(super) struct Ctx<'a> {
     pub probe: Option<&'a Probe>,
     /// Who is told what chosen threads execute.
     pub tracer: Option<&'a mut Tracer>,
+    /// The warps of the block before this one and behind it, for a debugger.
+    pub others: [&'a [Warp]; 2],
 }
 
 impl<'a> Deref for Ctx<'a> {

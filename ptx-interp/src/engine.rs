@@ -56,8 +56,12 @@ impl<'a> Engine<'a> {
             for turn in 0..warps.len() {
                 shared.wake(block.rank, warps, self.keeper());
                 let index = self.grid.turn(turn, warps.len(), round);
-                let Some(warp) = warps.get_mut(index).filter(|w| w.ready() != 0) else { continue };
-                idle &= !self.run_warp(shared, block, warp)?;
+                if warps.get(index).is_none_or(|w| w.ready() == 0) {
+                    continue;
+                }
+                let (before, rest) = warps.split_at_mut(index);
+                let Some((warp, behind)) = rest.split_first_mut() else { continue };
+                idle &= !self.run_warp(shared, block, warp, [before, behind])?;
                 block.wake(warps, self.keeper());
             }
             if idle || self.stats.warp_instructions >= end {
@@ -87,11 +91,18 @@ impl<'a> Engine<'a> {
             issuer: 0,
             probe: None,
             tracer: self.tracer.as_deref_mut(),
+            others: [&[]; 2],
         }
     }
 
     /// Runs a warp until it waits, ends, or its turn is over. Says whether it did more than look whether it may go on.
-    fn run_warp(&mut self, shared: &mut Shared, block: &mut Block, warp: &mut Warp) -> Result<bool, Fault> {
+    fn run_warp(
+        &mut self,
+        shared: &mut Shared,
+        block: &mut Block,
+        warp: &mut Warp,
+        others: [&[Warp]; 2],
+    ) -> Result<bool, Fault> {
         let limit = self.grid.step_limit;
         let quantum = self.grid.quantum(QUANTUM, self.stats.warp_instructions);
         if self.stats.warp_instructions >= limit {
@@ -101,6 +112,7 @@ impl<'a> Engine<'a> {
         let end = limit.min(begin.saturating_add(quantum));
         let program = self.program;
         let mut ctx = self.ctx(shared, block, warp);
+        ctx.others = others;
         while ctx.stats.warp_instructions < end {
             let Some(group) = ctx.warp.choose() else { break };
             let alone = group == ctx.warp.live;
@@ -162,6 +174,9 @@ impl<'a> Ctx<'a> {
             let Some(inst) = program.instructions.get(pc as usize) else {
                 return Err(Fault::new(FaultKind::Undefined, "execution ran past the end of the program"));
             };
+            if self.tracer.is_some() {
+                self.pause(group)?;
+            }
             let active = self.guarded(inst, group).map_err(|fault| self.locate(fault, group))?;
             self.stats.warp_instructions += 1;
             self.stats.instructions += u64::from(active.count_ones());

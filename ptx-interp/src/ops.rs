@@ -17,7 +17,7 @@ pub(super) mod half;
 pub(super) mod host;
 pub(super) mod integer;
 pub(super) mod launch;
-pub(super) mod layouts;
+pub mod layouts;
 pub(super) mod matrix;
 pub(super) mod mbarrier;
 pub(super) mod memory;

@@ -3,6 +3,7 @@
 use super::ctx::Step;
 use super::listing::Listing;
 use ptx_core::isa::Arch;
+use ptx_core::span::Span;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -44,6 +45,11 @@ impl Program {
     /// The names of the entries, in order.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
         self.listing.functions.iter().filter(|f| f.entry && f.defined).map(|f| f.name.as_str())
+    }
+
+    /// The span of each instruction, by its number.
+    pub fn spans(&self) -> impl Iterator<Item = Span> {
+        self.listing.code.iter().map(|code| code.span)
     }
 
     /// Number of bytes of parameters of an entry.

@@ -1,5 +1,6 @@
 //! Trace of chosen threads: each instruction with the values of its registers.
 
+use super::debug::Hook;
 use ptx_core::span::Span;
 use std::fmt;
 
@@ -22,12 +23,18 @@ pub struct Traced<'a> {
 pub struct Tracer {
     pub(super) threads: Vec<([u32; 3], [u32; 3])>,
     pub(super) tell: Box<dyn FnMut(&Traced) + Send>,
+    pub(super) hook: Option<Hook>,
 }
 
 impl Tracer {
     /// Follows threads, each a block (`%ctaid`) and a thread of it (`%tid`).
     pub fn new(threads: Vec<([u32; 3], [u32; 3])>, tell: impl FnMut(&Traced) + Send + 'static) -> Tracer {
-        Tracer { threads, tell: Box::new(tell) }
+        Tracer { threads, tell: Box::new(tell), hook: None }
+    }
+
+    /// Calls a debugger before every instruction of every warp.
+    pub fn debug(hook: Hook) -> Tracer {
+        Tracer { threads: Vec::new(), tell: Box::new(|_| {}), hook: Some(hook) }
     }
 }
 

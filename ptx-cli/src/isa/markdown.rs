@@ -1,7 +1,7 @@
 //! The table as one document.
 
-use super::{directive, row, special, specials};
-use ptx_core::isa::table;
+use super::{row, specials};
+use ptx_core::isa::{show, table};
 use std::io::{self, Write};
 
 /// Instructions by opcode, then special registers, directives and targets.
@@ -11,11 +11,11 @@ pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
         section(out, opcode, table().forms(opcode).iter().map(row))?;
     }
     writeln!(out, "\n# Special registers")?;
-    block(out, specials().into_iter().map(special))?;
+    block(out, specials().into_iter().map(show::special))?;
     writeln!(out, "\n# Directives")?;
     let mut directives: Vec<_> = table().directives.values().collect();
     directives.sort_by_key(|d| d.name);
-    block(out, directives.into_iter().map(directive))?;
+    block(out, directives.into_iter().map(show::directive))?;
     writeln!(out, "\n# Targets")?;
     targets(out)
 }

@@ -1,6 +1,7 @@
 //! Which rows a mnemonic can be: its modifiers against the slots.
 
 use super::{Idle, Member, Row, Slot, Table, Version};
+use crate::hash::Set;
 use std::sync::Arc;
 
 /// A row and what stands in its slots.
@@ -58,6 +59,48 @@ impl Table {
         misfits.retain(|m| Some(m.score()) == best);
         Err(misfits)
     }
+
+    /// The modifiers that can follow those written (without their dots), each once, in the order of the table.
+    pub fn following(&'static self, version: Version, opcode: &str, modifiers: &[&str]) -> Vec<Next> {
+        let mut found: Vec<Next> = Vec::new();
+        let mut seen = Set::default();
+        for row in self.forms(opcode).iter().filter(|row| row.until.is_none_or(|end| version < end)) {
+            for next in follow(row, modifiers) {
+                if seen.insert(next.text) {
+                    found.push(next);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// A modifier that can be written next.
+#[derive(Clone, Copy, Debug)]
+pub struct Next {
+    /// Without its dot.
+    pub text: &'static str,
+    /// The first row that takes it.
+    pub row: &'static Row,
+    /// The slot that it fills; `None` for a part of the instruction's name.
+    pub slot: Option<&'static Slot>,
+    /// Its entry in that slot.
+    pub member: Option<&'static Member>,
+}
+
+fn follow(row: &'static Row, modifiers: &[&str]) -> Vec<Next> {
+    let named = row.parts.iter().zip(modifiers).take_while(|(part, m)| part == m).count();
+    if named < row.parts.len() {
+        let part = Next { text: row.parts[named], row, slot: None, member: None };
+        return if named == modifiers.len() { vec![part] } else { Vec::new() };
+    }
+    let mut filled = vec![None; row.slots.len()];
+    for text in &modifiers[named..] {
+        let Some((slot, member)) = place(row, &filled, text) else { return Vec::new() };
+        filled[slot] = Some(member);
+    }
+    let members = free_slots(row, &filled).flat_map(|(_, slot)| slot.members.iter().map(move |member| (slot, member)));
+    members.map(|(slot, member)| Next { text: member.text, row, slot: Some(slot), member: Some(member) }).collect()
 }
 
 impl Misfit {
@@ -110,23 +153,23 @@ fn fit(row: &'static Row, modifiers: &[&str]) -> Result<Form, Misfit> {
     }
 }
 
-/// The first free slot that can hold the modifier. An ordered slot is only reached when every ordered slot before
-/// it that must be filled is filled, and none behind it is.
+/// The first free slot that can hold the modifier.
 fn place(row: &'static Row, filled: &[Option<&'static Member>], text: &str) -> Option<(usize, &'static Member)> {
+    free_slots(row, filled).find_map(|(at, slot)| Some((at, member(slot, text)?)))
+}
+
+/// The slots that the next modifier can fill. An ordered slot is only reached when every ordered slot before
+/// it that must be filled is filled, and none behind it is.
+fn free_slots(row: &'static Row, filled: &[Option<&'static Member>]) -> impl Iterator<Item = (usize, &'static Slot)> {
     let last = |order: u8| (0..filled.len()).rev().find(|i| row.slots[*i].order == order && filled[*i].is_some());
     let mut open = [true; 3];
-    for (at, slot) in row.slots.iter().enumerate() {
+    row.slots.iter().enumerate().filter(move |(at, slot)| {
         let order = usize::from(slot.order);
-        let reachable = slot.order == 0 || open[order] && last(slot.order).is_none_or(|l| l < at);
-        if filled[at].is_none()
-            && reachable
-            && let Some(member) = member(slot, text)
-        {
-            return Some((at, member));
-        }
-        open[order] &= slot.optional || filled[at].is_some();
-    }
-    None
+        let reachable = slot.order == 0 || open[order] && last(slot.order).is_none_or(|l| l < *at);
+        let free = filled[*at].is_none() && reachable;
+        open[order] &= slot.optional || filled[*at].is_some();
+        free
+    })
 }
 
 fn member(slot: &'static Slot, text: &str) -> Option<&'static Member> {

@@ -1,8 +1,10 @@
 //! Rows as the manual would print them, for help texts and for `docs/isa.md`.
 
+mod entry;
 mod operands;
 mod rule;
 
+pub use entry::{directive, entry, since, special};
 pub use operands::operands;
 pub use rule::rule;
 

@@ -75,7 +75,7 @@ impl Type {
     }
 
     /// Returns true if a register declared as `register` may hold it.
-    pub(crate) fn held_by(self, register: Type) -> bool {
+    pub fn held_by(self, register: Type) -> bool {
         self.info().holders >> register.0 & 1 == 1
     }
 

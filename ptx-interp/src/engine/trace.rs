@@ -1,7 +1,9 @@
 //! Traces: what chosen threads execute is told as it happens.
 
 use crate::ctx::Ctx;
+use crate::debug::Stop;
 use crate::exec::Src;
+use crate::fault::{Fault, FaultKind};
 use crate::trace::Traced;
 use crate::warp::{Lanes, lanes};
 
@@ -9,6 +11,17 @@ use crate::warp::{Lanes, lanes};
 pub(super) type Before = Vec<(u32, Lanes)>;
 
 impl Ctx<'_> {
+    /// Lets a debugger look, which may end the launch.
+    #[cold]
+    pub(super) fn pause(&mut self, group: u32) -> Result<(), Fault> {
+        let stop = Stop { exec: &self.exec, others: self.others, group };
+        let hook = self.tracer.as_deref_mut().and_then(|tracer| tracer.hook.as_mut());
+        match hook.is_none_or(|hook| hook(&stop)) {
+            true => Ok(()),
+            false => Err(Fault::new(FaultKind::Launch, "the debugger has ended the launch")),
+        }
+    }
+
     /// The registers that the next instruction reads, if somebody traces one of these lanes.
     #[cold]
     pub(super) fn before(&self, active: u32) -> Before {

@@ -1,23 +1,32 @@
 //! The places of the elements of a warp's matrices: registers and lanes as functions of rows and columns. Nothing here reads a register.
 
 /// Place of an element: register, lane, and the index in the register.
-pub(super) type Place = (usize, usize, usize);
+pub type Place = (usize, usize, usize);
 
 /// Distribution of rows of A and columns of B ("lines") over the registers of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spread {
+pub enum Spread {
     /// `mma` of 8 (`high` 1) or 16 lines: lane 4·g + t holds of line g, and of g + 8 in every other register, the elements
     /// from k = per·t on, and those behind 4·per of them in later registers.
-    Quads { high: usize },
+    Quads {
+        /// Rows in eights: 1 or 2.
+        high: usize,
+    },
     /// Volta's four products of 8×8×4: eight lanes each, four elements a lane, along k or across the lines.
-    Volta { across: bool },
+    Volta {
+        /// True for elements across the lines.
+        across: bool,
+    },
     /// `wmma`, which leaves it to the machine: element by element over the lanes.
-    Plain { depth: usize },
+    Plain {
+        /// The elements of a line.
+        depth: usize,
+    },
 }
 
 impl Spread {
     /// Place of element k of a line, with `per` elements in a register.
-    pub(super) fn place(self, line: usize, k: usize, per: usize) -> Place {
+    pub fn place(self, line: usize, k: usize, per: usize) -> Place {
         match self {
             Spread::Quads { high } => (line / 8 + high * (k / (4 * per)), line % 8 * 4 + k / per % 4, k % per),
             Spread::Volta { across } => {
@@ -35,18 +44,27 @@ impl Spread {
 
 /// Distribution of C and D over the registers of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tile {
+pub enum Tile {
     /// `mma`: two neighbors of a row in a lane, then eight rows further, then eight columns.
-    Quads { high: usize },
+    Quads {
+        /// Rows in eights: 1 or 2.
+        high: usize,
+    },
     /// Volta's, in `f16` or in words of 32 bits.
-    Volta { half: bool },
+    Volta {
+        /// True for `f16`.
+        half: bool,
+    },
     /// `wmma`: element by element over the lanes, with so many columns.
-    Plain { columns: usize },
+    Plain {
+        /// The elements of a row.
+        columns: usize,
+    },
 }
 
 impl Tile {
     /// Row of A and column of B of element i of a lane.
-    pub(super) fn position(self, lane: usize, i: usize) -> (usize, usize) {
+    pub fn position(self, lane: usize, i: usize) -> (usize, usize) {
         match self {
             Tile::Quads { high } => (lane / 4 + i / 2 % high * 8, i / (2 * high) * 8 + lane % 4 * 2 + i % 2),
             Tile::Volta { half } => {
@@ -64,10 +82,10 @@ impl Tile {
 }
 
 /// The lane and the column (of 32 bits) that register `r` of thread `t` holds, for a shape; `.16x32bx2` counts its columns in each half.
-pub(super) type Cell = fn(t: u32, r: u32) -> (u32, u32);
+pub type Cell = fn(t: u32, r: u32) -> (u32, u32);
 
 /// The shapes of section 9.7.16.2.3: their lanes, and the place of each register. The manual shows the layouts in figures only; these are CUTLASS's.
-pub(super) const TRANSFERS: [(&str, (u32, Cell)); 5] = [
+pub const TRANSFERS: [(&str, (u32, Cell)); 5] = [
     ("32x32b", (32, |t, r| (t, r))),
     ("16x64b", (16, |t, r| (t / 4 + t % 2 * 8, t / 2 % 2 + r * 2))),
     ("16x128b", (16, |t, r| (t / 4 + r % 2 * 8, t % 4 + r / 2 * 4))),
