@@ -19,8 +19,30 @@ pub struct Fix {
 /// Longer texts are not checked again while somebody waits.
 const LONGEST: usize = 1 << 20;
 
+/// The most bytes that are checked again for all diagnostics of one answer.
+const MOST_CHECKED: usize = 1 << 21;
+
+/// The checks that are left for an answer.
+#[derive(Debug)]
+pub struct Budget(usize);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget(MOST_CHECKED)
+    }
+}
+
+impl Budget {
+    /// Takes the bytes of one check; `false` if there are not so many left.
+    fn take(&mut self, bytes: usize) -> bool {
+        let left = self.0.checked_sub(bytes.max(1));
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
 /// The fixes of one diagnostic among all of a document.
-pub fn fixes(document: &Document, finding: &Finding, all: &[Finding]) -> Vec<Fix> {
+pub fn fixes(document: &Document, finding: &Finding, all: &[Finding], budget: &mut Budget) -> Vec<Fix> {
     let mut found: Vec<Fix> = Vec::new();
     for help in &finding.help {
         for code in codes(help) {
@@ -31,7 +53,7 @@ pub fn fixes(document: &Document, finding: &Finding, all: &[Finding]) -> Vec<Fix
             };
             let good = ways
                 .into_iter()
-                .find(|fix| document.text().as_str().len() > LONGEST || mends(document, fix, finding, all));
+                .find(|fix| document.text().as_str().len() > LONGEST || mends(document, fix, (finding, all), budget));
             if let Some(fix) = good.map(|fix| Fix { title: title(&fix), ..fix })
                 && !found.contains(&fix)
             {
@@ -40,7 +62,7 @@ pub fn fixes(document: &Document, finding: &Finding, all: &[Finding]) -> Vec<Fix
         }
         if help.starts_with("leave") {
             let removal = Fix { title: "leave it out".to_owned(), range: finding.range.clone(), text: String::new() };
-            if document.text().as_str().len() <= LONGEST && mends(document, &removal, finding, all) {
+            if document.text().as_str().len() <= LONGEST && mends(document, &removal, (finding, all), budget) {
                 found.push(removal);
             }
         }
@@ -99,9 +121,12 @@ fn same_directive(document: &Document, code: &str) -> Option<Range<usize>> {
 }
 
 /// Returns true if a change takes a diagnostic away and adds no error.
-fn mends(document: &Document, fix: &Fix, finding: &Finding, all: &[Finding]) -> bool {
+fn mends(document: &Document, fix: &Fix, (finding, all): (&Finding, &[Finding]), budget: &mut Budget) -> bool {
     let mut text = document.text().as_str().to_owned();
     if !text.is_char_boundary(fix.range.start) || !text.is_char_boundary(fix.range.end) || fix.range.end > text.len() {
+        return false;
+    }
+    if !budget.take(text.len()) {
         return false;
     }
     text.replace_range(fix.range.clone(), &fix.text);

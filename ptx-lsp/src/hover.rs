@@ -52,6 +52,13 @@ pub fn hover(document: &Document, offset: usize) -> Option<Hover> {
     Some(Hover { range, markdown })
 }
 
+/// An entry of the table: its form as code, and what belongs to it as text, which is no PTX.
+fn described(text: &str) -> String {
+    let (form, more) = text.split_once('\n').unwrap_or((text, ""));
+    let more: Vec<&str> = more.lines().map(|line| line.strip_prefix("    ").unwrap_or(line)).collect();
+    format!("{}\n```text\n{}\n```", code(form), more.join("\n"))
+}
+
 fn code(text: &str) -> String {
     format!("```ptx\n{text}\n```")
 }
@@ -76,7 +83,7 @@ fn instruction(spot: &Spot<'_>) -> Option<String> {
 }
 
 fn entry(row: &Row) -> String {
-    code(&show::entry(row, MOST_MEMBERS))
+    described(&show::entry(row, MOST_MEMBERS))
 }
 
 fn misfit(opcode: &str, misfits: &[Misfit]) -> String {
@@ -111,7 +118,7 @@ fn directive(text: &str) -> Option<String> {
         let holders = ty.registers.join("`, `.");
         Some(format!("`.{}`: {} bits, in registers of `.{holders}`", ty.name, ty.bits))
     };
-    table().directives.get(text).map(|line| code(&show::directive(line))).or_else(types)
+    table().directives.get(text).map(|line| described(&show::directive(line))).or_else(types)
 }
 
 /// A special register, or a target.
@@ -119,7 +126,7 @@ fn special(spot: &Spot<'_>, name: &Tokens) -> Option<String> {
     let text = spot.part.tree.compact(name);
     let first = spot.part.tree.source.text(name.start);
     let register = table().specials.get(text.as_str()).or_else(|| table().specials.get(first));
-    register.map(|register| code(&show::special(register))).or_else(|| {
+    register.map(|register| described(&show::special(register))).or_else(|| {
         let arch = text.parse().ok()?;
         table().target(arch).map(target)
     })

@@ -36,7 +36,7 @@ pub enum SymbolKind {
 }
 
 /// The most labels and variables of one function that are listed: a debug build has a label for each line.
-const MOST_CHILDREN: usize = 2000;
+const MOST_CHILDREN: usize = 300;
 
 /// Functions with their parameters, variables and labels, the variables of the module, and sections.
 pub fn symbols(document: &Document) -> Vec<Symbol> {

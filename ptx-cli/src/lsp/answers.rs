@@ -294,8 +294,9 @@ fn code_actions(session: &mut Session<'_>, params: &Value) -> Answer {
     let (text, mut found) = (open.document.text(), Vec::new());
     let touches = |found: &&Finding| found.range.start <= range.end && range.start <= found.range.end;
     let touched: Vec<&Finding> = findings.iter().filter(touches).collect();
+    let mut budget = fixes::Budget::default();
     for finding in touched {
-        for fix in fixes::fixes(&open.document, finding, &findings) {
+        for fix in fixes::fixes(&open.document, finding, &findings, &mut budget) {
             let edit = edit(text, fix.range, &fix.text);
             found.push(json!({
                 "title": fix.title,
