@@ -63,8 +63,19 @@ pub(crate) fn target(text: &str) -> Result<Arch, String> {
 fn chip(text: &str) -> Result<Arch, String> {
     let chip = target(text)?;
     match nearest_target(chip, |target| target.assembled) {
-        Some(near) if near != chip => Err(format!("ptxas 13 has no target `{chip}`; the nearest is `{near}`")),
+        Some(near) if near != chip => {
+            Err(format!("ptxas 13 has no target `{chip}`; the nearest is `{near}`{}", older_toolkit(chip)))
+        }
         _ => Ok(chip),
+    }
+}
+
+/// The toolkit that still assembles for a chip, and the driver that loads the PTX.
+fn older_toolkit(chip: Arch) -> &'static str {
+    match chip.number {
+        50..75 => ". CUDA 12.9 and its drivers, up to branch 580, are the last for this chip",
+        35..50 => ". CUDA 11.8 and its drivers, up to branch 470 for this chip, are the last",
+        _ => "",
     }
 }
 

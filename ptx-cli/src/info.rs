@@ -4,7 +4,7 @@ use crate::output::Outcome;
 use crate::source::Source;
 use ptx_core::check::{check, minimum_version};
 use ptx_core::ir::{Function, Module, Param, Space, VarId, Variable};
-use ptx_core::isa::{Arch, table};
+use ptx_core::isa::{Arch, Toolkit, Version, table};
 use ptx_core::lower::{Options, lower};
 use ptx_core::syntax::{StmtKind, Tree};
 use std::collections::{BTreeMap, HashSet};
@@ -60,7 +60,12 @@ fn needs(source: &Source, (tree, module): (&Tree, &Module), errors: usize, out: 
     if errors > 0 {
         return line(out, "errors", &format!("{errors}: `ptx check` shows them"));
     }
-    line(out, "needs", &format!("PTX {} on {}", minimum_version(tree, module), module.arch))?;
+    let version = minimum_version(tree, module);
+    line(out, "needs", &format!("PTX {version} on {}", module.arch))?;
+    // A driver reads the words of the file, not what would be enough.
+    let written = arguments_of(tree, ".version").and_then(|words| words.parse::<Version>().ok());
+    let toolkit = Toolkit::first_with(written.unwrap_or(version));
+    line(out, "driver", &toolkit.map(|toolkit| format!("{toolkit} or newer")).unwrap_or_default())?;
     let targets: Vec<String> = targets(source).iter().map(Arch::to_string).collect();
     line(out, "targets", &targets.join(" "))
 }

@@ -216,7 +216,15 @@ fn roundtrip_walks_folders() {
 fn info_tells_what_a_module_holds_and_needs() {
     let path = file(SCALE);
     let (code, out, _) = said(&["info", path.name()]);
-    for part in ["PTX 8.0, sm_80, 64-bit", "PTX 7.0 on sm_80", ".entry scale", ".f32 factor", "2 .f32", "2 ld"] {
+    for part in [
+        "PTX 8.0, sm_80, 64-bit",
+        "PTX 7.0 on sm_80",
+        "CUDA 12.0 (driver 525.60.13) or newer",
+        ".entry scale",
+        ".f32 factor",
+        "2 .f32",
+        "2 ld",
+    ] {
         assert!(code == 0 && out.contains(part), "{part}: {out}");
     }
 }

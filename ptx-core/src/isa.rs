@@ -10,7 +10,7 @@ pub mod show;
 mod typed;
 mod types;
 
-pub use gate::{Arch, Gate, Suffix, Version};
+pub use gate::{Arch, Gate, Suffix, TOOLKITS, Toolkit, Version};
 pub use typed::{Shift, TypeOf};
 pub use types::{Class, Type, TypeInfo};
 

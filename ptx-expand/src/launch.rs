@@ -13,6 +13,7 @@ mod shared;
 mod statics;
 mod tile;
 
+pub use data::Written;
 pub use statics::Variables;
 
 use crate::compile::Compiled;
@@ -83,8 +84,8 @@ pub fn several(
 }
 
 /// The entries of a PTX text, which have no module around them: the first holds what is loaded.
-pub fn beside(kernels: &[Launchable], compiled: &Compiled, arch: &str, ptx: &TokenStream, root: &Root) -> TokenStream {
-    let rt = root.expansion();
+pub fn beside(kernels: &[Launchable], compiled: &Compiled, written: &Written<'_>, root: &Root) -> TokenStream {
+    let (rt, ptx) = (root.expansion(), &written.constant);
     let Some(first) = kernels.first().map(|k| &k.name) else {
         return quote!(const _: &#rt::core::primitive::str = #ptx;);
     };
@@ -92,7 +93,7 @@ pub fn beside(kernels: &[Launchable], compiled: &Compiled, arch: &str, ptx: &Tok
         let launch = Launch { kernel, compiled, index, root, statics: quote!(self) };
         let inner = launch.inner_rt();
         let (texts, module) = match index {
-            0 => (data::text(&first.unraw().to_string(), arch, ptx, &inner), quote!(MODULE)),
+            0 => (data::text(&first.unraw().to_string(), written, &inner), quote!(MODULE)),
             _ => (data::same_text(ptx, &inner), quote!(super::#first::MODULE)),
         };
         let (data, function) = (launch.data(&texts, &module), launch.function());

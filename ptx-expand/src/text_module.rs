@@ -35,7 +35,7 @@ pub fn expand(body: TokenStream) -> TokenStream {
     let (mut reader, text) = compile(Span::call_site(), body);
     let launches = text.and_then(|text| {
         let ptx = &text.ptx;
-        launches(&mut reader, &text.module, text.root.as_ref(), &text.signatures, &quote!(#ptx))
+        launches(&mut reader, &text.module, text.root.as_ref(), &text.signatures, (ptx, quote!(#ptx)))
     });
     let diagnostics = report::report(&reader.host, &reader.diagnostics, &[]);
     quote!(#launches #diagnostics)
@@ -157,13 +157,13 @@ fn is_module(source: &Source) -> bool {
     source.tokens.first().is_some_and(|first| first.kind == Kind::Dot && source.text(0) == ".version")
 }
 
-/// The constant and the launch function of every entry. `ptx` is the text, as an expression.
+/// The constant and the launch function of every entry. `constant` is the text as an expression.
 fn launches(
     reader: &mut Reader,
     module: &Module,
     given: Option<&syn::Path>,
     signatures: &[Signature],
-    ptx: &TokenStream,
+    (ptx, constant): (&str, TokenStream),
 ) -> Option<TokenStream> {
     let (mut entries, mut launchables): (Vec<Entry>, Vec<Launchable>) = Default::default();
     for (name, launchable) in reader.entries(module, signatures) {
@@ -177,5 +177,6 @@ fn launches(
     let Some(root) = Root::or_report(given, reader, &place) else {
         return Some(joined(launchables.iter().map(|kernel| launch::stub(&reader.host, kernel, &reader.diagnostics))));
     };
-    Some(launch::beside(&launchables, &compiled, &module.arch.to_string(), ptx, &root))
+    let written = launch::Written { arch: module.arch.to_string(), ptx, constant };
+    Some(launch::beside(&launchables, &compiled, &written, &root))
 }

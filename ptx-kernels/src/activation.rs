@@ -36,10 +36,8 @@ use half::{bf16, f16};
 use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Result};
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
-pub const MODULES: &[(&str, &str)] = &[
-    ("activation_sm_75", elementwise::kernels::VARIANTS[0].ptx),
-    ("activation_sm_90", elementwise::kernels::VARIANTS[1].ptx),
-];
+pub const MODULES: &[(&str, &str)] =
+    &[("activation_sm_75", elementwise::kernels::TEXTS[0].1), ("activation_sm_90", elementwise::kernels::TEXTS[1].1)];
 
 /// Element types of the activations: `f32`, `f16`, `bf16`.
 #[diagnostic::on_unimplemented(

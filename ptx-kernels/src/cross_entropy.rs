@@ -33,7 +33,7 @@ use ptx_launch::{
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
 pub const MODULES: &[(&str, &str)] =
-    &[("cross_entropy_sm_75", losses::VARIANTS[0].ptx), ("cross_entropy_sm_90", losses::VARIANTS[1].ptx)];
+    &[("cross_entropy_sm_75", losses::TEXTS[0].1), ("cross_entropy_sm_90", losses::TEXTS[1].1)];
 
 /// Element types of logits, `f32`, `f16`, `bf16`, with targets of type `I`: `i64`, `u32`.
 #[diagnostic::on_unimplemented(

@@ -116,28 +116,27 @@ pub use builder::{Activation, Choice, Gemm};
 pub use element::{Element, Operand, Output};
 pub use plan::algorithms;
 
-use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Result};
+use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Module, Result};
 
-/// Every module of kernels of this operation, and its PTX, for tools.
-pub fn modules() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let modules = [
-        ("gemm_parts", parts::kernels::PTX),
-        ("gemm_pack_sm_75", pack::kernels::VARIANTS[0].ptx),
-        ("gemm_pack_sm_90", pack::kernels::VARIANTS[1].ptx),
-        ("gemm_simt", simt::kernels::PTX),
-        ("gemm_tile", tile::kernels::PTX),
-        ("gemm_mma_f16", mma::f16::kernels::PTX),
-        ("gemm_mma_bf16", mma::bf16::kernels::PTX),
-        ("gemm_mma_tf32", mma::tf32::kernels::PTX),
-        ("gemm_mma_i8", mma::i8::kernels::PTX),
-        ("gemm_mma_e4m3", mma::e4m3::kernels::PTX),
-        ("gemm_mma_e5m2", mma::e5m2::kernels::PTX),
-        ("gemm_wgmma_f16", wgmma::f16::kernels::PTX),
-        ("gemm_wgmma_bf16", wgmma::bf16::kernels::PTX),
-        ("gemm_wgmma_tf32", wgmma::tf32::kernels::PTX),
-        ("gemm_wgmma_i8", wgmma::i8::kernels::PTX),
-        ("gemm_wgmma_e4m3", wgmma::e4m3::kernels::PTX),
-        ("gemm_wgmma_e5m2", wgmma::e5m2::kernels::PTX),
+/// Every module of kernels of this operation, for tools.
+pub fn modules() -> impl Iterator<Item = (&'static str, &'static Module)> {
+    let modules: [(&str, &'static Module); 16] = [
+        ("gemm_parts", &parts::kernels::MODULE),
+        ("gemm_pack", &pack::kernels::MODULE),
+        ("gemm_simt", &simt::kernels::MODULE),
+        ("gemm_tile", &tile::kernels::MODULE),
+        ("gemm_mma_f16", &mma::f16::kernels::MODULE),
+        ("gemm_mma_bf16", &mma::bf16::kernels::MODULE),
+        ("gemm_mma_tf32", &mma::tf32::kernels::MODULE),
+        ("gemm_mma_i8", &mma::i8::kernels::MODULE),
+        ("gemm_mma_e4m3", &mma::e4m3::kernels::MODULE),
+        ("gemm_mma_e5m2", &mma::e5m2::kernels::MODULE),
+        ("gemm_wgmma_f16", &wgmma::f16::kernels::MODULE),
+        ("gemm_wgmma_bf16", &wgmma::bf16::kernels::MODULE),
+        ("gemm_wgmma_tf32", &wgmma::tf32::kernels::MODULE),
+        ("gemm_wgmma_i8", &wgmma::i8::kernels::MODULE),
+        ("gemm_wgmma_e4m3", &wgmma::e4m3::kernels::MODULE),
+        ("gemm_wgmma_e5m2", &wgmma::e5m2::kernels::MODULE),
     ];
     modules.into_iter()
 }

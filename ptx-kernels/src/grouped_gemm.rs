@@ -59,7 +59,7 @@ pub struct GroupedGemm {
 /// An element type of C: `bf16` or `f32`.
 pub trait Output: TensorElement {
     #[doc(hidden)]
-    const KERNELS: &'static [(grouped_gemm::Instance, &'static Kernel)];
+    fn kernels() -> &'static [(grouped_gemm::Instance, &'static Kernel)];
     #[doc(hidden)]
     fn launch(
         variant: Variant<Self>,
@@ -92,8 +92,9 @@ pub struct Variant<O> {
 macro_rules! outputs {
     ($($o:ty)*) => { $(
         impl Output for $o {
-            const KERNELS: &'static [(grouped_gemm::Instance, &'static Kernel)] =
-                <grouped_gemm::Types<bf16, $o> as grouped_gemm::Exists>::KERNELS;
+            fn kernels() -> &'static [(grouped_gemm::Instance, &'static Kernel)] {
+                <grouped_gemm::Types<bf16, $o> as grouped_gemm::Exists>::kernels()
+            }
 
             fn launch(
                 variant: Variant<$o>,
@@ -116,7 +117,7 @@ outputs! { bf16 f32 }
 /// All variants with results of this type.
 pub fn variants<O: Output>() -> impl Iterator<Item = Variant<O>> {
     let config = |of| grouped_gemm::INSTANCES.iter().find(|(known, _)| *known == of).map(|(_, config)| *config);
-    O::KERNELS.iter().filter_map(move |(instance, _)| {
+    O::kernels().iter().filter_map(move |(instance, _)| {
         Some(Variant { instance: *instance, config: config(*instance)?, output: PhantomData })
     })
 }
@@ -129,7 +130,7 @@ impl GroupedGemm {
     pub fn new(device: &Device) -> Result<GroupedGemm> {
         let mut num_blocks = [CPU_BLOCKS; 2];
         for (blocks, cluster) in num_blocks.iter_mut().zip([1, 2]).filter(|_| device.is_cuda()) {
-            let of_cluster = bf16::KERNELS.iter().zip(variants::<bf16>());
+            let of_cluster = bf16::kernels().iter().zip(variants::<bf16>());
             let Some(((_, kernel), _)) = of_cluster.into_iter().find(|(_, v)| v.config.cluster_n == cluster) else {
                 continue;
             };

@@ -54,10 +54,10 @@ use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Result, TensorMut, TensorR
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
 pub const MODULES: &[(&str, &str)] = &[
-    ("norm_sm_75", portable::kernels::VARIANTS[0].ptx),
-    ("norm_sm_90", portable::kernels::VARIANTS[1].ptx),
-    ("norm_backward_sm_75", backward::kernels::VARIANTS[0].ptx),
-    ("norm_backward_sm_90", backward::kernels::VARIANTS[1].ptx),
+    ("norm_sm_75", portable::kernels::TEXTS[0].1),
+    ("norm_sm_90", portable::kernels::TEXTS[1].1),
+    ("norm_backward_sm_75", backward::kernels::TEXTS[0].1),
+    ("norm_backward_sm_90", backward::kernels::TEXTS[1].1),
     ("norm_hopper", hopper::kernels::PTX),
     ("norm_backward_hopper", ring::ring::PTX),
 ];

@@ -29,7 +29,7 @@ use ptx_launch::{
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
 pub const MODULES: &[(&str, &str)] =
-    &[("rotary_sm_75", kernel::rotations::VARIANTS[0].ptx), ("rotary_sm_90", kernel::rotations::VARIANTS[1].ptx)];
+    &[("rotary_sm_75", kernel::rotations::TEXTS[0].1), ("rotary_sm_90", kernel::rotations::TEXTS[1].1)];
 
 /// Element types of heads, `f32`, `f16`, `bf16`, with positions of type `I`: `i64`, `u32`.
 #[diagnostic::on_unimplemented(

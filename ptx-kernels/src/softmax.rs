@@ -32,11 +32,8 @@ use ptx_launch::{
 };
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
-pub const MODULES: &[(&str, &str)] = &[
-    ("softmax_sm_75", kernels::VARIANTS[0].ptx),
-    ("softmax_sm_90", kernels::VARIANTS[1].ptx),
-    ("softmax_hopper", tuned::PTX),
-];
+pub const MODULES: &[(&str, &str)] =
+    &[("softmax_sm_75", kernels::TEXTS[0].1), ("softmax_sm_90", kernels::TEXTS[1].1), ("softmax_hopper", tuned::PTX)];
 
 /// Element types of softmax: `f32`, `f16`, `bf16`.
 #[diagnostic::on_unimplemented(

@@ -54,7 +54,8 @@
 //! # Loading
 //!
 //! A kernel is loaded into a context by its first launch there, or by [`Kernel::load`]. Of several targets in `arch` the
-//! loader takes the best one that the device runs and the driver reads. When the driver's assembler refuses it, the
+//! loader takes the best one that the device runs and the driver reads; where there is none, the error names the device, what the program has, and
+//! the toolkit and driver that would do. The program holds PTX compressed, and [`Module::texts`] gives it. When the driver's assembler refuses it, the
 //! error has its log, with the lines of Rust that its lines of PTX come from.
 //! With `PTX_CACHE=folder` the assembled kernels are kept there for the program's next start; those with `setmaxnreg` are not, because the
 //! driver's linker, which makes what is kept, ignores it. `cubin`, below, is for them.

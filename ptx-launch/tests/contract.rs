@@ -163,7 +163,7 @@ fn faults_on_the_cpu_name_the_rust_line() {
 
 #[test]
 fn ptx_that_is_wrong_is_told_on_the_cpu() {
-    static VARIANTS: [rt::Variant; 1] = [rt::Variant::new("sm_80", WRONG, rt::LineMap::new(&["a.rs"], "6:0:60"))];
+    static VARIANTS: [rt::Variant; 1] = [rt::Variant::new("sm_80", WRONG, rt::LineMap::new("a.rs", "6:0:60"))];
     const WRONG: &str = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n  add.x9 1;\n}\n";
     static MODULE: rt::Module = rt::Module::new("k", &VARIANTS);
     static KERNEL: Kernel = Kernel::new(&MODULE, "k", &[]);

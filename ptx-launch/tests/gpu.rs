@@ -117,7 +117,12 @@ fn gpu() -> Device {
     Device::cuda(0).unwrap()
 }
 
-fn kernel(entry: &'static str, ptx: &'static str, params: &'static [rt::Param], lines: rt::LineMap) -> &'static Kernel {
+fn kernel(
+    entry: &'static str,
+    ptx: &'static str,
+    params: &'static [rt::Param],
+    lines: rt::LineMap<'static>,
+) -> &'static Kernel {
     let variants = Box::leak(Box::new([rt::Variant::new("sm_80", ptx, lines)]));
     let module = Box::leak(Box::new(rt::Module::new(entry, variants)));
     Box::leak(Box::new(Kernel::new(module, entry, params)))
@@ -187,7 +192,7 @@ const WRONG: &str = "\
 ";
 
 fn assembler_errors_name_the_rust_line() {
-    let kernel = kernel("wrong", WRONG, &[], rt::LineMap::new(&["src/wrong.rs"], "1:0:1 8:0:77"));
+    let kernel = kernel("wrong", WRONG, &[], rt::LineMap::new("src/wrong.rs", "1:0:1 8:0:77"));
     let error = kernel.load(&gpu()).unwrap_err();
     println!("{error}");
     assert_eq!(error.kind(), ErrorKind::Load);

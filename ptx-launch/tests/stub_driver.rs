@@ -10,6 +10,8 @@ mod foreign;
 #[path = "stub/order.rs"]
 mod order;
 mod program;
+#[path = "stub/refusals.rs"]
+mod refusals;
 mod stub;
 #[path = "stub/submissions.rs"]
 mod submissions;
@@ -62,7 +64,7 @@ fn vectors(device: &Device, n: usize) -> (Buffer<f32>, Buffer<f32>) {
 }
 
 /// A kernel of one launch, from PTX text.
-fn kernel(entry: &'static str, arch: &'static str, ptx: &'static str, lines: rt::LineMap) -> &'static Kernel {
+fn kernel(entry: &'static str, arch: &'static str, ptx: &'static str, lines: rt::LineMap<'static>) -> &'static Kernel {
     let variants = Box::leak(Box::new([rt::Variant::new(arch, ptx, lines)]));
     let module = Box::leak(Box::new(rt::Module::new("test", variants)));
     Box::leak(Box::new(Kernel::new(module, entry, &[])))
@@ -425,7 +427,7 @@ fn large_shared_memory_is_opted_in_once() {
 fn assembler_errors_name_the_rust_line() {
     let _stub = Stub::lock();
     let ptx = ".version 7.0\n.target sm_80\n  not.an.instruction %r1;\n";
-    let kernel = kernel("k", "sm_80", ptx, rt::LineMap::new(&["src/kernels.rs"], "1:0:40 3:0:42"));
+    let kernel = kernel("k", "sm_80", ptx, rt::LineMap::new("src/kernels.rs", "1:0:40 3:0:42"));
     let error = kernel.load(&device()).unwrap_err();
     assert_eq!((error.kind(), error.driver_code()), (ErrorKind::Load, Some(218)));
     let text = error.to_string();
@@ -445,7 +447,7 @@ fn variants_that_do_not_fit() {
     assert_eq!(other_chip.kind(), ErrorKind::NoVariant);
     let too_new = kernel("k", "sm_90", ".version 9.1", rt::LineMap::default()).load(&device).unwrap_err();
     assert_eq!(too_new.kind(), ErrorKind::DriverTooOld);
-    assert!(too_new.to_string().contains("the driver (CUDA 12.8) reads PTX up to 8.7"), "{too_new}");
+    assert!(too_new.to_string().contains("the driver is of CUDA 12.8 and reads PTX up to 8.7"), "{too_new}");
 }
 
 #[test]
@@ -795,7 +797,7 @@ fn a_variable_that_was_read_remembers_no_stream() {
 fn a_missing_variable_is_an_error() {
     let _stub = Stub::lock();
     static MODULE: rt::Module =
-        rt::Module::new("m", &[rt::Variant::new("sm_80", ".version 7.0", rt::LineMap::new(&[], ""))]);
+        rt::Module::new("m", &[rt::Variant::new("sm_80", ".version 7.0", rt::LineMap::new("", ""))]);
     static GONE: rt::Static<u32> = rt::Static::new(&MODULE, "GONE", true);
     static SHORT: rt::Static<u64> = rt::Static::new(&MODULE, "TOTAL", true);
     let device = device();

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::{CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUmodule, CUstream};
 use libloading::Library;
+use ptx_target::{TOOLKITS, Toolkit};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -318,8 +319,10 @@ fn no_driver() -> Error {
 
 #[cold]
 fn missing(symbol: &str, since: &str) -> Error {
+    let of = |toolkit: &&Toolkit| format!("{}.{}", toolkit.cuda.0, toolkit.cuda.1) == since;
+    let toolkit = TOOLKITS.iter().find(of).map_or_else(|| format!("CUDA {since}"), Toolkit::to_string);
     Error::new(ErrorKind::DriverTooOld, format!("the CUDA driver has no `{symbol}`"))
-        .possible(format!("drivers of CUDA {since} and later have it"))
+        .possible(format!("the drivers from {toolkit} on have it"))
         .help(format!("install a newer NVIDIA driver, or use {CPU_DEVICE}"))
 }
 

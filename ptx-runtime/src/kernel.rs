@@ -3,12 +3,19 @@
 //! All of it is `const`. How a module is loaded stands in `load`, how an entry is launched in `launch`.
 
 mod part;
+mod text;
+
+pub(crate) use text::Text;
 
 use crate::cache::Cache;
+use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "cpu")]
 use crate::launch::CpuProgram;
 use crate::load::{CudaKernel, CudaModule};
 use crate::param::Param;
+use ptx_target::Version;
+use std::sync::OnceLock;
+pub use text::LineMap;
 
 /// A PTX module: the same kernels, assembled for one or several targets.
 #[derive(Debug)]
@@ -17,6 +24,9 @@ pub struct Module {
     pub name: &'static str,
     /// One text for each target, in the order of the attribute.
     pub variants: &'static [Variant],
+    /// The texts of the packed variants: all of a module in one, because they share most of their lines.
+    packed: &'static [u8],
+    unpacked: OnceLock<Option<String>>,
     pub(crate) loaded: Cache<CudaModule>,
     #[cfg(feature = "cpu")]
     pub(crate) interpreted: Cache<CpuProgram>,
@@ -27,12 +37,18 @@ pub struct Module {
 pub struct Variant {
     /// `sm_90a`
     pub arch: &'static str,
-    /// The PTX.
-    pub ptx: &'static str,
-    /// Origin of its lines.
-    pub lines: LineMap,
+    text: Stored,
     /// Its machine code, if it was assembled when the program was built.
     pub cubin: Option<Cubin>,
+}
+
+/// The place of a text.
+#[derive(Clone, Copy, Debug)]
+enum Stored {
+    Plain(Text<'static>),
+    /// `.version`, and the ends of four parts of the unpacked text: of what is before it, of its PTX, of the names of its files, and
+    /// of its places.
+    Packed(&'static str, [u32; 4]),
 }
 
 /// Machine code for one target, made by ptxas when the program was built.
@@ -48,17 +64,6 @@ impl std::fmt::Debug for Cubin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Cubin({} bytes)", self.bytes.len())
     }
-}
-
-/// Which line of Rust made which line of PTX.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LineMap {
-    /// The Rust files, as rustc names them.
-    pub files: &'static [&'static str],
-    /// `5:0:10 7:1:3:9`: where the Rust changes, the line of the PTX, an index into `files` and the line of that file, and the column if
-    /// the line of Rust has several instructions. All count from 1 but the index, and the first ascends. A line of PTX that is not listed
-    /// belongs to the last one before it. A text, because the compiler reads one literal in no time, and long lists of numbers slowly.
-    pub places: &'static str,
 }
 
 /// An entry of a module, with what its attribute says. The macros make a `static` of it for every kernel.
@@ -77,20 +82,73 @@ pub struct Kernel {
 impl Module {
     /// A module with these variants; at least one.
     pub const fn new(name: &'static str, variants: &'static [Variant]) -> Module {
+        Module::packed(name, variants, &[])
+    }
+
+    /// The same with the packed texts of [`Variant::packed`].
+    pub const fn packed(name: &'static str, variants: &'static [Variant], packed: &'static [u8]) -> Module {
         Module {
             name,
             variants,
+            packed,
+            unpacked: OnceLock::new(),
             loaded: Cache::new(),
             #[cfg(feature = "cpu")]
             interpreted: Cache::new(),
         }
     }
+
+    /// The PTX for each target, in the order of the attribute: `sm_90a` and its text. Programs hold the texts of generated modules
+    /// compressed; the first call unpacks them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Load`] if the program's data is damaged.
+    pub fn texts(&self) -> Result<Vec<(&'static str, &str)>> {
+        self.variants.iter().map(|variant| Ok((variant.arch, self.text(variant)?.ptx))).collect()
+    }
+
+    /// For each target, in the order of the attribute, the lines of Rust that its lines of PTX come from.
+    ///
+    /// # Errors
+    /// As [`texts`](Module::texts).
+    pub fn line_maps(&self) -> Result<Vec<LineMap<'_>>> {
+        self.variants.iter().map(|variant| Ok(self.text(variant)?.lines)).collect()
+    }
+
+    /// The text of one of its variants.
+    pub(crate) fn text(&self, variant: &Variant) -> Result<Text<'_>> {
+        match variant.text {
+            Stored::Plain(text) => Ok(text),
+            Stored::Packed(_, ends) => {
+                let all = self.unpacked.get_or_init(|| ptx_pack::unpack(self.packed)).as_deref();
+                all.and_then(|all| Text::part(all, ends)).ok_or_else(|| self.damaged())
+            }
+        }
+    }
+
+    /// The text that an explanation shows, if there is one.
+    pub(crate) fn text_or_none(&self, variant: &Variant) -> Text<'_> {
+        self.text(variant).unwrap_or_default()
+    }
+
+    #[cold]
+    fn damaged(&self) -> Error {
+        Error::new(ErrorKind::Load, format!("the compressed PTX of `{}` does not unpack", self.name))
+            .possible("the bytes that the macros wrote when the program was built")
+            .help("the file of the program is damaged: install or build it again")
+    }
 }
 
 impl Variant {
     /// The PTX for one target.
-    pub const fn new(arch: &'static str, ptx: &'static str, lines: LineMap) -> Variant {
-        Variant { arch, ptx, lines, cubin: None }
+    pub const fn new(arch: &'static str, ptx: &'static str, lines: LineMap<'static>) -> Variant {
+        Variant { arch, text: Stored::Plain(Text { ptx, lines }), cubin: None }
+    }
+
+    /// PTX that [`Module::packed`] holds: its `.version`, and the ends of four parts of the unpacked text: of what is before it, of the
+    /// PTX, of the names of its files, one a line, and of [`LineMap::places`].
+    pub const fn packed(arch: &'static str, version: &'static str, ends: [u32; 4]) -> Variant {
+        Variant { arch, text: Stored::Packed(version, ends), cubin: None }
     }
 
     /// The same with its machine code.
@@ -99,46 +157,12 @@ impl Variant {
         Variant { cubin: Some(Cubin { bytes, log }), ..self }
     }
 
-    /// The text with one of its entries alone, if there are others and they share nothing with it. Its lines keep their numbers.
-    pub(crate) fn entry_alone(&self, entry: &str) -> Option<String> {
-        part::of_entry(self.ptx, entry)
-    }
-
-    /// A line of the PTX and where it comes from, as lines to put under a message.
-    pub(crate) fn origin(&self, ptx_line: u32) -> String {
-        let source = self.lines.place(ptx_line).map(|(file, line, column)| match column {
-            Some(column) => format!("\n      --> {file}:{line}:{column}"),
-            None => format!("\n      --> {file}:{line}"),
-        });
-        let ptx = ptx_line.checked_sub(1).and_then(|at| self.ptx.lines().nth(at as usize));
-        source.unwrap_or_default() + &ptx.map(|ptx| format!("\n       | {}", ptx.trim())).unwrap_or_default()
-    }
-}
-
-impl LineMap {
-    /// A map; see the fields for the shape.
-    pub const fn new(files: &'static [&'static str], places: &'static str) -> LineMap {
-        LineMap { files, places }
-    }
-
-    /// Returns true if its places are these.
-    #[cfg(feature = "check")]
-    pub(crate) fn is(&self, places: &str) -> bool {
-        self.places == places
-    }
-
-    /// The Rust file and line of a line of the PTX.
-    pub fn source(&self, ptx_line: u32) -> Option<(&'static str, u32)> {
-        self.place(ptx_line).map(|(file, line, _)| (file, line))
-    }
-
-    /// The Rust file and line of a line of the PTX, and the column if that line has several instructions.
-    fn place(&self, ptx_line: u32) -> Option<(&'static str, u32, Option<u32>)> {
-        let starts = |place: &&str| place.split(':').next().and_then(|line| line.parse().ok()) <= Some(ptx_line);
-        let mut numbers = self.places.split(' ').take_while(starts).last()?.split(':').skip(1);
-        let mut next = || numbers.next()?.parse::<u32>().ok();
-        let (file, line) = (next()?, next()?);
-        Some((self.files.get(file as usize)?, line, next()))
+    /// `.version` of its PTX.
+    pub(crate) fn version(&self) -> Option<Version> {
+        match self.text {
+            Stored::Plain(text) => text.version(),
+            Stored::Packed(version, _) => version.parse().ok(),
+        }
     }
 }
 
@@ -179,23 +203,30 @@ impl Kernel {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]
-    fn lines_belong_to_the_last_one_before() {
-        let map = LineMap::new(&["a.rs", "b.rs"], "5:0:10 7:1:3");
-        assert_eq!(map.source(4), None);
-        assert_eq!(map.source(6), Some(("a.rs", 10)));
-        assert_eq!(map.source(70), Some(("b.rs", 3)));
+    fn packed_texts_are_read_as_plain_ones() {
+        const ALL: &str = "twosixty";
+        static VARIANTS: [Variant; 2] =
+            [Variant::packed("sm_80", "7.0", [0, 3, 3, 3]), Variant::packed("sm_90a", "8.0", [3, 6, 8, 8])];
+        let module = Module::packed("m", &VARIANTS, Box::leak(ptx_pack::pack(ALL).into_boxed_slice()));
+        assert_eq!(module.texts().unwrap(), [("sm_80", "two"), ("sm_90a", "six")]);
+        assert_eq!(module.text(&VARIANTS[1]).unwrap().lines.files, "ty");
+        assert_eq!(VARIANTS[1].version().map(|version| version.to_string()).as_deref(), Some("8.0"));
     }
 
     #[test]
-    fn lines_with_several_instructions_have_columns() {
-        let map = LineMap::new(&["a.rs"], "5:0:10:9 6:0:10:30 8:0:11");
-        let column = |line| map.place(line).and_then(|(_, _, column)| column);
-        assert_eq!([4, 5, 6, 7, 8].map(column), [None, Some(9), Some(30), Some(30), None]);
-        let variant = Variant::new("sm_80", "\n\n\n\nadd.u32 a, b, c;\nsub.u32 d, e, f;\n", map);
-        assert_eq!(variant.origin(6), "\n      --> a.rs:10:30\n       | sub.u32 d, e, f;");
+    fn damaged_texts_are_an_error() {
+        static VARIANTS: [Variant; 2] =
+            [Variant::packed("sm_80", "7.0", [0, 3, 2, 3]), Variant::packed("sm_80", "7.0", [0, 3, 4, 9])];
+        static CUT: Module = Module::packed("m", &VARIANTS, b"\x05");
+        let ends = Module::packed("m", &VARIANTS, Box::leak(ptx_pack::pack("text").into_boxed_slice()));
+        for error in [CUT.texts(), ends.text(&VARIANTS[1]).map(|_| Vec::new())].map(Result::unwrap_err) {
+            assert_eq!(error.kind(), ErrorKind::Load);
+            assert!(error.to_string().starts_with("the compressed PTX of `m` does not unpack"), "{error}");
+        }
     }
 
     #[test]

@@ -138,13 +138,10 @@ impl CudaModule {
         let driver = Driver::get()?;
         let limits = Arc::new(Limits::read(context)?);
         let variant = choose::best(module, limits.arch, driver.version(), &limits.name)?;
-        // Machine code that was embedded is that of the whole module.
-        let alone = entry.filter(|_| variant.cubin.is_none()).and_then(|entry| variant.entry_alone(entry));
-        let entry = entry.filter(|_| alone.is_some());
-        let text = alone.as_deref().unwrap_or(variant.ptx);
-        let jit = jit::Jit { driver, module, variant, text, limits: &limits, options };
-        let loaded = driver.beside_captures(|| jit.load())?;
-        let (home, handle, log) = (Home::of(context), Handle(loaded.handle), log::explain(&loaded.log, variant, ""));
+        let jit = jit::Jit { driver, module, variant, limits: &limits, options };
+        let loaded = driver.beside_captures(|| jit.load(entry))?;
+        let (home, handle, entry) = (Home::of(context), Handle(loaded.handle), loaded.entry);
+        let log = log::explain(&loaded.log, (module, variant), "");
         let log = log.trim_start_matches('\n').to_owned();
         Ok(CudaModule { home, entry, handle, limits, variant, options: *options, source: loaded.source, log })
     }
@@ -181,7 +178,7 @@ impl CudaKernel {
     /// The configuration as the driver takes it.
     #[inline]
     pub(crate) fn fit(&self, config: &Config, kernel: &Kernel) -> Result<Shape> {
-        self.bounds.fit(config, kernel.entry, &self.limits.name)
+        self.bounds.fit(config, kernel.entry, &*self.limits)
     }
 
     /// Lets the kernel use `bytes` of dynamic shared memory; above 48 KiB the driver wants to be told, once.

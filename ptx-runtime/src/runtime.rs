@@ -296,8 +296,10 @@ fn other_count(kernel: &Kernel, count: usize) -> Error {
 fn find_or_make(name: &str, texts: &[CompiledText<'_>]) -> Result<&'static Loaded> {
     let is = |loaded: &&Arc<Loaded>| {
         let variants = loaded.module.variants;
-        let same =
-            |(variant, text): (&Variant, &CompiledText<'_>)| variant.ptx == text.ptx && variant.lines.is(text.lines);
+        let same = |(variant, text): (&Variant, &CompiledText<'_>)| {
+            let kept = loaded.module.text_or_none(variant);
+            kept.ptx == text.ptx && kept.lines.places == text.lines
+        };
         loaded.module.name == name && variants.len() == texts.len() && variants.iter().zip(texts).all(same)
     };
     let mut all = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -318,8 +320,7 @@ fn make(name: &str, texts: &[CompiledText<'_>]) -> Result<Loaded> {
         let [arch, ptx, source, lines] =
             [ir.arch.to_string(), text.ptx.to_owned(), text.source.to_owned(), text.lines.to_owned()]
                 .map(|text| kept.keep(text).as_str());
-        let files: &[&str] = if lines.is_empty() { &[] } else { kept.keep(vec![source]) };
-        variants.push(Variant::new(arch, ptx, LineMap::new(files, lines)));
+        variants.push(Variant::new(arch, ptx, LineMap::new(source, lines)));
         // The entries and their parameters are those of every text.
         if entries.is_empty() {
             let defined = ir.functions.iter().filter(|function| function.entry && function.defined);

@@ -52,7 +52,7 @@ use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE;
 /// println!("{name}: {timing}");
 ///
 /// let mut records = Records::new();
-/// let kernels = <twice::Types as twice::Exists>::KERNELS.iter().map(|(_, kernel)| Records::hash(kernel));
+/// let kernels = <twice::Types as twice::Exists>::kernels().iter().map(|(_, kernel)| Records::hash(kernel));
 /// let kernels: Vec<u64> = kernels.collect();
 /// records.insert(&device, &kernels, "n 1000", name, timing.median());
 /// assert_eq!(records.find(&device, &kernels, "n 1000").map(|record| record.name.as_str()), Some(name));

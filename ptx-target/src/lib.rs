@@ -1,4 +1,5 @@
-//! The names that the compiler, the CPU device and the launch runtime share: targets, versions of PTX, and the choices of tensor maps.
+//! The names that the compiler, the CPU device and the launch runtime share: targets, versions of PTX with the
+//! toolkits and drivers that read them, and the choices of tensor maps.
 //!
 //! A runtime that launches kernels needs these names and no compiler, so that it builds without `ptx-core`.
 //!
@@ -16,5 +17,7 @@
 
 mod target;
 pub mod tensor;
+mod toolkit;
 
 pub use target::{Arch, Suffix, Version};
+pub use toolkit::{TOOLKITS, Toolkit};

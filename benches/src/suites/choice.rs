@@ -203,7 +203,7 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
     };
     let row = bench.options.row;
     let tuner = Tuner::new(&stream).turns(TURNS).batch(row);
-    let kernels: Vec<u64> = modules().map(|(_, ptx)| Records::hash_ptx(ptx)).collect();
+    let kernels: Vec<u64> = modules().map(|(_, module)| Records::hash_module(module)).collect();
     let mut records = Records::new();
     let (mut to_best, mut to_rival) = (Vec::new(), Vec::new());
     let random = std::iter::repeat_with(|| Shape::random(&mut next)).take(if listed.is_empty() { SHAPES } else { 0 });

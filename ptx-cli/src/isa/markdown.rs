@@ -1,7 +1,7 @@
-//! The table as one document.
+//! The table as one document, with the toolkits that read each version of PTX.
 
 use super::{row, specials};
-use ptx_core::isa::{show, table};
+use ptx_core::isa::{TOOLKITS, show, table};
 use std::io::{self, Write};
 
 /// Instructions by opcode, then special registers, directives and targets.
@@ -17,7 +17,9 @@ pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
     directives.sort_by_key(|d| d.name);
     block(out, directives.into_iter().map(show::directive))?;
     writeln!(out, "\n# Targets")?;
-    targets(out)
+    targets(out)?;
+    writeln!(out, "\n# Toolkits and drivers\n\nThe first release that reads each version of PTX.")?;
+    toolkits(out)
 }
 
 fn section(out: &mut dyn Write, title: &str, entries: impl Iterator<Item = String>) -> io::Result<()> {
@@ -38,4 +40,12 @@ fn targets(out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "| {} | {} | {limits} |", target.arch, target.since)?;
     }
     Ok(())
+}
+
+fn toolkits(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\n| PTX | CUDA | Linux driver |\n|---|---|---|")?;
+    TOOLKITS.iter().try_for_each(|toolkit| {
+        let ((major, minor), driver) = (toolkit.cuda, if toolkit.driver.is_empty() { "–" } else { toolkit.driver });
+        writeln!(out, "| {} | {major}.{minor} | {driver} |", toolkit.ptx)
+    })
 }

@@ -1,6 +1,6 @@
 //! The question whether something exists on a target, in a version.
 
-pub use ptx_target::{Arch, Suffix, Version};
+pub use ptx_target::{Arch, Suffix, TOOLKITS, Toolkit, Version};
 
 /// Targets and versions that have a feature: one of these targets, each from a PTX version on.
 #[derive(Clone, Debug, PartialEq, Eq)]

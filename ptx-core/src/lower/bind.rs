@@ -136,7 +136,8 @@ impl Binder<'_> {
                 };
                 Ok(made(self.inside(rest, written)?).map(filled))
             }
-            (OperandKind::Memory { bare: true, .. }, _) if let Some(address) = in_brackets(operand) => {
+            (OperandKind::Memory { bare: true, .. }, Operand::Reg(_) | Operand::Sum(..) | Operand::Symbol(..)) => {
+                let Some(address) = in_brackets(operand) else { return Ok(None) };
                 Ok(self.fitted(spec, &address)?.or(Some(address)))
             }
             // The braces around one register mean nothing.

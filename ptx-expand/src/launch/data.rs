@@ -6,7 +6,7 @@ use crate::embed;
 use crate::tokens::Host;
 use proc_macro2::{Literal, TokenStream};
 use ptx_core::hash::Map;
-use quote::{ToTokens, quote};
+use quote::quote;
 use std::fmt::Write;
 use syn::ext::IdentExt;
 
@@ -14,23 +14,56 @@ use syn::ext::IdentExt;
 pub fn texts(host: &Host, name: &str, compiled: &Compiled, rt: &TokenStream) -> TokenStream {
     let first = compiled.texts.first().map_or("", |text| text.ptx.as_str());
     let rest = compiled.texts.iter().enumerate().map(|(at, text)| {
-        let (arch, lines) = (text.arch.to_string(), line_map(host, text, rt));
-        let ptx = if at == 0 { quote!(PTX) } else { text.ptx.as_str().into_token_stream() };
+        let (arch, ptx) = (text.arch.to_string(), text.ptx.as_str());
+        if at == 0 { quote!((#arch, PTX)) } else { quote!((#arch, #ptx)) }
+    });
+    let mut archive = Archive::default();
+    let variants = compiled.texts.iter().map(|text| {
+        let variant = archive.add(&text.arch.to_string(), &text.ptx, &line_map(host, text), rt);
         let cubin = text.cubin.as_ref().map(|cubin| {
             let (bytes, log) = (Literal::byte_string(&cubin.bytes), &cubin.log);
             quote!(.with_cubin(#bytes, #log))
         });
-        quote!(#rt::Variant::new(#arch, #ptx, #lines)#cubin)
+        quote!(#variant #cubin)
     });
-    let tracked = embed::tracked(rt);
+    let variants: Vec<_> = variants.collect();
+    let (tracked, module) = (embed::tracked(rt), archive.module(name, &quote!(VARIANTS), rt));
     quote! {
         #tracked
-        /// The PTX, made at compile time. With several targets: that of the first one in the attribute.
+        /// The PTX, made at compile time. With several targets: that of the first one in the attribute. A program that names it holds this
+        /// text; what is loaded is compressed.
+        #[allow(dead_code)]
         pub const PTX: &#rt::core::primitive::str = #first;
-        /// The PTX for each target.
-        pub const VARIANTS: &[#rt::Variant] = &[#(#rest),*];
+        /// Each target and its PTX. A program that names it holds these texts.
+        #[allow(dead_code)]
+        pub const TEXTS: &[(&#rt::core::primitive::str, &#rt::core::primitive::str)] = &[#(#rest),*];
+        /// What is loaded for each target.
+        pub const VARIANTS: &[#rt::Variant] = &[#(#variants),*];
         /// The loaded unit: one module for all its kernels.
-        pub static MODULE: #rt::Module = #rt::Module::new(#name, VARIANTS);
+        pub static MODULE: #rt::Module = #module;
+    }
+}
+
+/// The texts of a module, one behind the other: they share most of their lines, and are compressed together.
+#[derive(Default)]
+struct Archive(String);
+
+impl Archive {
+    /// Adds the text for a target with its line map. Returns the variant.
+    fn add(&mut self, arch: &str, ptx: &str, (files, places): &(String, String), rt: &TokenStream) -> TokenStream {
+        let begin = self.0.len() as u32;
+        let ends = [ptx, files, places].map(|part| {
+            self.0.push_str(part);
+            self.0.len() as u32
+        });
+        let version = ptx.lines().find_map(|line| line.trim().strip_prefix(".version")).unwrap_or_default().trim();
+        quote!(#rt::Variant::packed(#arch, #version, [#begin, #(#ends),*]))
+    }
+
+    /// The module with these variants.
+    fn module(&self, name: &str, variants: &TokenStream, rt: &TokenStream) -> TokenStream {
+        let packed = Literal::byte_string(&ptx_pack::pack(&self.0));
+        quote!(#rt::Module::packed(#name, #variants, #packed))
     }
 }
 
@@ -46,26 +79,38 @@ pub fn scope() -> TokenStream {
 pub fn shared() -> TokenStream {
     quote! {
         #[doc(inline)]
-        pub use super::{PTX, VARIANTS};
+        pub use super::{PTX, TEXTS, VARIANTS};
         use super::MODULE;
     }
 }
 
 /// A PTX text for one target, written by the user.
-pub fn text(name: &str, arch: &str, ptx: &TokenStream, rt: &TokenStream) -> TokenStream {
-    let same = same_text(ptx, rt);
+pub fn text(name: &str, written: &Written<'_>, rt: &TokenStream) -> TokenStream {
+    let (same, mut archive) = (same_text(&written.constant, rt), Archive::default());
+    let variant = archive.add(&written.arch, written.ptx, &Default::default(), rt);
+    let module = archive.module(name, &quote!(&[#variant]), rt);
     quote! {
         #same
         /// The loaded unit: one module for all entries of the text.
-        pub static MODULE: #rt::Module =
-            #rt::Module::new(#name, &[#rt::Variant::new(#arch, PTX, #rt::LineMap::new(&[], ""))]);
+        pub static MODULE: #rt::Module = #module;
     }
+}
+
+/// A PTX text that the user wrote.
+pub struct Written<'a> {
+    /// Its target.
+    pub arch: String,
+    /// The text.
+    pub ptx: &'a str,
+    /// The same as an expression.
+    pub constant: TokenStream,
 }
 
 /// The constant alone.
 pub fn same_text(ptx: &TokenStream, rt: &TokenStream) -> TokenStream {
     quote! {
         /// The PTX.
+        #[allow(dead_code)]
         pub const PTX: &#rt::core::primitive::str = #ptx;
     }
 }
@@ -126,8 +171,9 @@ impl Launch<'_> {
     }
 }
 
-/// Which line of Rust made which line of the PTX, where that changes, and the columns where a line of Rust made several.
-fn line_map(host: &Host, text: &Text, rt: &TokenStream) -> TokenStream {
+/// The Rust files, one a line, and which line of Rust made which line of the PTX, where that changes, with the columns where a line of
+/// Rust made several.
+fn line_map(host: &Host, text: &Text) -> (String, String) {
     let mut files: Vec<String> = Vec::new();
     let mut places = String::new();
     // The lines of the PTX, with their columns, that come from the line of Rust that is being read.
@@ -151,8 +197,8 @@ fn line_map(host: &Host, text: &Text, rt: &TokenStream) -> TokenStream {
         }
     }
     write_places(&mut places, read, &own);
-    let places = places.trim_end();
-    quote!(#rt::LineMap::new(&[#(#files),*], #places))
+    places.truncate(places.trim_end().len());
+    (files.join("\n"), places)
 }
 
 /// Writes the places of a line of Rust, as `LineMap` has them: with columns, if there is more than one.

@@ -101,7 +101,7 @@ impl Launch<'_> {
             return local("kernel").into_token_stream();
         }
         match self.instance_type() {
-            Some(instance) => quote!(<#instance as #name::Exists>::KERNEL),
+            Some(instance) => quote!(<#instance as #name::Exists>::kernel()),
             None => quote!(&#name::KERNEL),
         }
     }

@@ -4,8 +4,8 @@ use super::Launch;
 use super::argument::{absolute, located};
 use crate::root::Root;
 use crate::tokens::joined;
-use proc_macro2::{Delimiter, Group, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::GenericParam;
 
 impl<'a> Launch<'a> {
@@ -52,7 +52,7 @@ impl<'a> Launch<'a> {
             )]
             pub trait Exists: sealed::Sealed {
                 /// Its kernel.
-                const KERNEL: &'static #rt::Kernel;
+                fn kernel() -> &'static #rt::Kernel;
             }
             /// Nobody outside of this module adds an instance.
             mod sealed {
@@ -69,16 +69,18 @@ impl<'a> Launch<'a> {
         let (first, last) = crate::tokens::ends(&written);
         let (rt, inside) = (self.inner_rt(), self.root.inside());
         let kernel = self.instance_kernel(at, module);
+        let name = static_name(at);
         let args: Vec<_> = args.iter().map(|arg| generic_arg(arg, &inside)).collect();
         let head = quote_spanned!(first=> impl Exists for);
         let this = quote_spanned!(last=> Instance<#(#args),*>);
-        let kernel = quote!(const KERNEL: &'static #rt::Kernel = #kernel;);
-        let mut body = Group::new(Delimiter::Brace, kernel);
+        let mut body = Group::new(Delimiter::Brace, quote!(fn kernel() -> &'static #rt::Kernel { &#name }));
         body.set_span(last);
-        quote!(impl sealed::Sealed for Instance<#(#args),*> {} #[allow(unused_qualifications)] #head #this #body)
+        let sealed = quote!(impl sealed::Sealed for Instance<#(#args),*> {});
+        quote!(#kernel #sealed #[allow(unused_qualifications)] #head #this #body)
     }
 
-    /// The kernel of an instance, as an expression in the module of the kernel's name.
+    /// The kernel of an instance: a static in the module of the kernel's name. No constant holds it: up to Rust 1.89 a constant has no
+    /// reference to a static that changes.
     pub fn instance_kernel(&self, at: usize, module: &TokenStream) -> TokenStream {
         let (rt, inside) = (self.inner_rt(), self.root.inside());
         let args: Vec<_> =
@@ -97,20 +99,21 @@ impl<'a> Launch<'a> {
             }
             GenericParam::Lifetime(_) => quote!(),
         });
+        let name = static_name(at);
         quote! {
-            {
+            #[allow(unused_qualifications)]
+            static #name: #rt::Kernel = {
                 #(#[allow(dead_code)] #names)*
                 #sizes
-                static KERNEL: #rt::Kernel = #kernel;
-                &KERNEL
-            }
+                #kernel
+            };
         }
     }
 
     /// The bounds of the type parameters.
     pub fn type_bounds(&self) -> TokenStream {
         let rt = self.rt();
-        let bound = |t: &syn::Ident| {
+        let bound = |t: &Ident| {
             let mapped = self.is_mapped(t).then(|| quote!(+ #rt::TensorElement));
             quote!(#t: #rt::KernelParam #mapped,)
         };
@@ -142,7 +145,7 @@ impl<'a> Launch<'a> {
         self.kernel.generics.iter().filter_map(declare).collect()
     }
 
-    fn generic_names(&self) -> Vec<&'a syn::Ident> {
+    fn generic_names(&self) -> Vec<&'a Ident> {
         let name = |generic: &'a GenericParam| match generic {
             GenericParam::Const(generic) => Some(&generic.ident),
             GenericParam::Type(generic) => Some(&generic.ident),
@@ -151,12 +154,17 @@ impl<'a> Launch<'a> {
         self.kernel.generics.iter().filter_map(name).collect()
     }
 
-    pub fn types(&self) -> impl Iterator<Item = &syn::Ident> {
+    pub fn types(&self) -> impl Iterator<Item = &Ident> {
         self.kernel.generics.iter().filter_map(|generic| match generic {
             GenericParam::Type(generic) => Some(&generic.ident),
             _ => None,
         })
     }
+}
+
+/// The name of the static with the kernel of an instance.
+pub fn static_name(at: usize) -> Ident {
+    format_ident!("KERNEL_{at}")
 }
 
 /// Returns true if a parameter can have this argument: no number is a type. The other way round, a path may be

@@ -3,6 +3,7 @@
 
 use super::argument::absolute;
 use super::function::local;
+use super::instances::static_name;
 use super::{Launch, unknown_shape};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
@@ -85,7 +86,7 @@ impl Launch<'_> {
             #[diagnostic::on_unimplemented(message = #message, label = #label)]
             pub trait Exists: sealed::Sealed {
                 /// Each name and its kernel.
-                const KERNELS: &'static [(Instance, &'static #rt::Kernel)];
+                fn kernels() -> &'static [(Instance, &'static #rt::Kernel)];
             }
             /// Nobody outside of this module adds an instance.
             mod sealed {
@@ -113,7 +114,7 @@ impl Launch<'_> {
             )]
             #[allow(non_camel_case_types, missing_docs, unreachable_pub)]
             pub trait #name: super::Exists {
-                const KERNEL: &'static #rt::Kernel;
+                fn kernel() -> &'static #rt::Kernel;
             }
         }
     }
@@ -132,12 +133,13 @@ impl Launch<'_> {
         let each = all.iter().filter_map(|at| Some((names.get(*at)?, at)));
         let (mut entries, mut marks) = (Vec::new(), Vec::new());
         for (name, at) in each {
-            let kernel = outside.instance_kernel(*at, module);
-            entries.push(quote!((Instance::#name, <Self as exists::#name>::KERNEL)));
+            let (kernel, place) = (outside.instance_kernel(*at, module), static_name(*at));
+            entries.push(quote!((Instance::#name, &#place)));
             marks.push(quote! {
+                #kernel
                 #[allow(unused_qualifications)]
                 impl exists::#name for Types<#(#types),*> {
-                    const KERNEL: &'static #rt::Kernel = #kernel;
+                    fn kernel() -> &'static #rt::Kernel { &#place }
                 }
             });
         }
@@ -145,7 +147,10 @@ impl Launch<'_> {
             impl sealed::Sealed for Types<#(#types),*> {}
             #[allow(unused_qualifications)]
             impl Exists for Types<#(#types),*> {
-                const KERNELS: &'static [(Instance, &'static #rt::Kernel)] = &[#(#entries),*];
+                fn kernels() -> &'static [(Instance, &'static #rt::Kernel)] {
+                    static ALL: &[(Instance, &#rt::Kernel)] = &[#(#entries),*];
+                    ALL
+                }
             }
             #(#marks)*
         }
@@ -164,7 +169,7 @@ impl Launch<'_> {
         let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
         let declarations = self.kernel.params.iter().map(|p| p.declaration(root));
         let (types_of, args, all) = (self.types_of(), self.passed_on(), self.types());
-        let call = self.passed(quote!(#hidden::<#(#all),*>(<#types_of as exists::#name>::KERNEL, #args)));
+        let call = self.passed(quote!(#hidden::<#(#all),*>(<#types_of as exists::#name>::kernel(), #args)));
         let public = self.public(&format_ident!("{name}"), &quote!(#types_of: exists::#name), None, &call);
         quote! {
             #[allow(clippy::too_many_arguments, unused_qualifications, unused_variables, clippy::missing_safety_doc)]
@@ -213,7 +218,7 @@ impl Launch<'_> {
                 pub fn kernel<#(#types),*>(self) -> #root::Result<&'static #rt::Kernel>
                 where #types_of: Exists
                 {
-                    #rt::instance(<#types_of as Exists>::KERNELS, self, #entry)
+                    #rt::instance(<#types_of as Exists>::kernels(), self, #entry)
                 }
             }
         }

@@ -67,7 +67,8 @@ fn read(reader: &mut Reader, input: &Input) -> Option<TokenStream> {
     // The compiler reads the same file, and so builds again when it changes.
     let path = path.to_str()?;
     let ptx = quote!(::core::include_str!(#path));
-    super::launches(reader, compile::module_of(&outcome), input.root.as_ref(), &input.signatures, &ptx)
+    let module = compile::module_of(&outcome);
+    super::launches(reader, module, input.root.as_ref(), &input.signatures, (&text, ptx))
 }
 
 fn unreadable(reader: &mut Reader, input: &Input, why: &str) -> Option<TokenStream> {

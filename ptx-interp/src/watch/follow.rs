@@ -91,8 +91,10 @@ impl Follow {
 fn kind(site: &Site, inst: &Inst) -> Kind {
     let opcode = site.row.opcode();
     let global = || inst.slots.iter().flatten().all(|m| !m.text.starts_with("shared") && !m.text.starts_with("local"));
+    if let Some(fragments) = fragments(site) {
+        return Kind::Multiplies(fragments);
+    }
     match () {
-        () if let Some(fragments) = fragments(site) => Kind::Multiplies(fragments),
         () if opcode == "st" && global() || NEEDS.contains(&opcode) => Kind::Needs,
         () if opcode == "shfl" => Kind::Shuffles,
         () if blank::PASS.contains(&opcode) => Kind::Passes,

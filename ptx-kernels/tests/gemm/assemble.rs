@@ -1,18 +1,28 @@
 //! ptxas assembles every kernel for every target, without spills. `PTX_MODULES` names a part of them.
 
 use ptx_kernels::grouped_gemm::{gradient, hopper};
+use ptx_launch::Module;
 use std::path::Path;
 use std::process::Command;
 
-const GROUPED: [(&str, &str); 2] =
-    [("grouped_gemm", hopper::kernels::PTX), ("grouped_gradient", gradient::kernels::PTX)];
+/// The name and the PTX of every module for each of its targets.
+fn texts() -> Vec<(String, &'static str)> {
+    let grouped: [(&str, &'static Module); 2] =
+        [("grouped_gemm", &hopper::kernels::MODULE), ("grouped_gradient", &gradient::kernels::MODULE)];
+    let all = ptx_kernels::gemm::modules().chain(grouped);
+    let named = |(name, module): (&str, &'static Module)| {
+        let texts = module.texts().unwrap().into_iter();
+        texts.map(|(arch, ptx)| (format!("{name}_{arch}"), ptx)).collect::<Vec<_>>()
+    };
+    all.flat_map(named).collect()
+}
 
 #[test]
 #[ignore = "needs ptxas: PTXAS=/path/to/ptxas cargo test -p ptx-kernels --test gemm -- --ignored assembles"]
 fn every_module_assembles_without_spills() {
     let ptxas = std::env::var("PTXAS").unwrap_or_else(|_| "ptxas".to_owned());
     let wanted = std::env::var("PTX_MODULES").unwrap_or_default();
-    for (name, ptx) in ptx_kernels::gemm::modules().chain(GROUPED).filter(|(name, _)| name.contains(&wanted)) {
+    for (name, ptx) in texts().into_iter().filter(|(name, _)| name.contains(&wanted)) {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.ptx"));
         std::fs::write(&file, ptx).unwrap();
         let own = ptx.lines().find_map(|line| line.strip_prefix(".target sm_")).unwrap();

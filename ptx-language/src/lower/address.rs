@@ -208,10 +208,14 @@ impl<'a> Lowerer<'a> {
         (at, dest): (Span, Option<&Value>),
         span: Span,
     ) -> Value {
-        let (x, y, ty) = match (a, b) {
-            (Value::Error, _) | (_, Value::Error) => return Value::Error,
-            (Value::Address(x), Value::Address(y)) if let Some(ty) = AddressTy::common(&x.ty, &y.ty) => (x, y, ty),
-            (Value::Address(x), other) | (other, Value::Address(x)) => {
+        let common = match (a, b) {
+            (Value::Address(x), Value::Address(y)) => AddressTy::common(&x.ty, &y.ty).map(|ty| (x, y, ty)),
+            _ => None,
+        };
+        let (x, y, ty) = match (a, b, common) {
+            (Value::Error, ..) | (_, Value::Error, _) => return Value::Error,
+            (_, _, Some(common)) => common,
+            (Value::Address(x), other, None) | (other, Value::Address(x), None) => {
                 let message =
                     format!("`select` takes two values of one type, not {} and {}", a.describe(), b.describe());
                 let help = match other {

@@ -82,9 +82,9 @@ impl<'a> Lowerer<'a> {
             return Value::Error;
         }
         let message = format!("no single instruction converts {} to `{}`", value.describe(), types::name(to));
-        let help = match to.class() {
-            _ if let Value::Address(address) = value => Self::number_help(&address.ty),
-            Class::Pred => "compare it: `x != 0`, which is `setp.ne`".to_owned(),
+        let help = match (value, to.class()) {
+            (Value::Address(address), _) => Self::number_help(&address.ty),
+            (_, Class::Pred) => "compare it: `x != 0`, which is `setp.ne`".to_owned(),
             _ => format!("write the `cvt` instructions in `ptx! {{ cvt….{} … }}`", to.name()),
         };
         self.fail(&codes::P0803, span, message, help)

@@ -148,13 +148,15 @@ impl<'a> Lowerer<'a> {
 
     pub(super) fn mismatch(&mut self, value: &Value, dest: &Value, span: Span) -> Value {
         let (from, to) = (value.describe(), dest.describe());
-        let help = match dest.ty() {
-            Some(Ty::Scalar(_)) if let Value::Address(address) = value => Self::number_help(&address.ty),
-            Some(Ty::Scalar(ty)) => {
+        let help = match (dest.ty(), value) {
+            (Some(Ty::Scalar(_)), Value::Address(address)) => Self::number_help(&address.ty),
+            (Some(Ty::Scalar(ty)), _) => {
                 format!("convert it, `… as {}`, or declare the register with the type of the value", types::name(ty))
             }
-            Some(Ty::Address(to)) => Self::address_help(value, &to),
-            Some(Ty::Array(_, len)) if count_parts(value) > 0 => format!("write {}", plural(len as usize, "element")),
+            (Some(Ty::Address(to)), _) => Self::address_help(value, &to),
+            (Some(Ty::Array(_, len)), _) if count_parts(value) > 0 => {
+                format!("write {}", plural(len as usize, "element"))
+            }
             _ => "write a value of the same shape".to_owned(),
         };
         self.fail(&codes::P0802, span, format!("this is {from}, and what it is written to is {to}"), help)

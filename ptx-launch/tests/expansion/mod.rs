@@ -1,6 +1,6 @@
 //! The expansion of `#[ptx_kernel]`, written by hand: the contract between the macros and the runtime.
 //!
-//! The macros' own tests compare with this shape; a change of either side shows here first.
+//! The macros write the texts compressed, with `Variant::packed`; here they are plain, so that they can be read. The macros' own tests compare with this shape; a change of either side shows here first.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test binary uses a part")]
 #![allow(
     unsafe_code,
@@ -19,12 +19,7 @@ pub mod saxpy {
     use ::ptx_launch::expansion as rt;
 
     /// The PTX, made at compile time. With several targets: that of the first one in the attribute.
-    pub const PTX: &str = VARIANTS[0].ptx;
-    /// The entry's name in the PTX.
-    pub const ENTRY: &str = "saxpy";
-    const VARIANTS: &[rt::Variant] = &[rt::Variant::new(
-        "sm_80",
-        r"
+    pub const PTX: &str = r"
 .version 7.0
 .target sm_80
 .address_size 64
@@ -63,9 +58,10 @@ pub mod saxpy {
 $L_end:
 	ret;
 }
-",
-        rt::LineMap::new(&[file!()], "15:0:11 33:0:12"),
-    )];
+";
+    /// The entry's name in the PTX.
+    pub const ENTRY: &str = "saxpy";
+    const VARIANTS: &[rt::Variant] = &[rt::Variant::new("sm_80", PTX, rt::LineMap::new(file!(), "15:0:11 33:0:12"))];
     /// The module; `#[ptx_module]` makes one for all its kernels.
     pub static MODULE: rt::Module = rt::Module::new("saxpy", VARIANTS);
     /// The kernel: its figures, its occupancy, loading it ahead of the first launch.
@@ -158,8 +154,8 @@ pub mod tiles {
     use ::ptx_launch::expansion as rt;
 
     /// The PTX of all instances.
-    pub const PTX: &str = VARIANTS[0].ptx;
-    const VARIANTS: &[rt::Variant] = &[rt::Variant::new("sm_90a", "…", rt::LineMap::new(&[], ""))];
+    pub const PTX: &str = "…";
+    const VARIANTS: &[rt::Variant] = &[rt::Variant::new("sm_90a", PTX, rt::LineMap::new("", ""))];
     const PARAMS: &[rt::Param] = &[
         rt::Param::value::<::ptx_launch::TensorMap>("a"),
         rt::Param::value::<super::Shape>("shape"),
@@ -170,7 +166,7 @@ pub mod tiles {
 
     /// The instance with these arguments.
     pub struct Instance<const STAGES: u32>;
-    /// The kernel of an instance that exists: `<tiles::Instance<3> as tiles::Exists>::KERNEL`.
+    /// The kernel of an instance that exists: `<tiles::Instance<3> as tiles::Exists>::kernel()`.
     #[diagnostic::on_unimplemented(
         message = "`tiles` has no such instance",
         label = "the instances are `<3>` and `<4>`",
@@ -178,24 +174,24 @@ pub mod tiles {
     )]
     pub trait Exists: sealed::Sealed {
         /// Its kernel.
-        const KERNEL: &'static rt::Kernel;
+        fn kernel() -> &'static rt::Kernel;
     }
     mod sealed {
         pub trait Sealed {}
     }
+    static KERNEL_0: rt::Kernel = rt::Kernel::new(&MODULE, "tiles_3", PARAMS);
     impl sealed::Sealed for Instance<3> {}
     impl Exists for Instance<3> {
-        const KERNEL: &'static rt::Kernel = {
-            static KERNEL: rt::Kernel = rt::Kernel::new(&MODULE, "tiles_3", PARAMS);
-            &KERNEL
-        };
+        fn kernel() -> &'static rt::Kernel {
+            &KERNEL_0
+        }
     }
+    static KERNEL_1: rt::Kernel = rt::Kernel::new(&MODULE, "tiles_4", PARAMS);
     impl sealed::Sealed for Instance<4> {}
     impl Exists for Instance<4> {
-        const KERNEL: &'static rt::Kernel = {
-            static KERNEL: rt::Kernel = rt::Kernel::new(&MODULE, "tiles_4", PARAMS);
-            &KERNEL
-        };
+        fn kernel() -> &'static rt::Kernel {
+            &KERNEL_1
+        }
     }
 }
 
@@ -226,7 +222,7 @@ where
     // SAFETY: the arguments are those of the entry, by the same signature; the caller vouches for the rest.
     unsafe {
         rt::launch(
-            <tiles::Instance<STAGES> as tiles::Exists>::KERNEL,
+            <tiles::Instance<STAGES> as tiles::Exists>::kernel(),
             __stream,
             &__config,
             &[rt::Arg::new(a), rt::Arg::new(&shape), rt::Bound::arg(&__out)],
@@ -244,8 +240,8 @@ pub mod scale {
     use ::ptx_launch::expansion as rt;
 
     /// The PTX.
-    pub const PTX: &str = VARIANTS[0].ptx;
-    const VARIANTS: &[rt::Variant] = &[rt::Variant::new("sm_90a", ".version 8.0", rt::LineMap::new(&[], ""))];
+    pub const PTX: &str = ".version 8.0";
+    const VARIANTS: &[rt::Variant] = &[rt::Variant::new("sm_90a", PTX, rt::LineMap::new("", ""))];
     /// The module.
     pub static MODULE: rt::Module = rt::Module::new("scale", VARIANTS);
     /// The kernel: the parameters of the signature, then the dimensions, then the tensor maps.

@@ -32,6 +32,8 @@ const CAPACITY: u64 = 1 << 30;
 
 #[derive(Default)]
 struct State {
+    /// What the device is: compute capability, bytes of shared memory, and the driver's version of CUDA.
+    device: [c_int; 3],
     calls: HashMap<&'static str, u64>,
     refusals: HashMap<String, (Code, u64)>,
     memory: BTreeMap<u64, usize>,
@@ -343,7 +345,17 @@ pub extern "C" fn stub_begin() {
     with(|state| {
         state.calls.clear();
         state.refusals.clear();
+        state.device = HOPPER;
     });
+}
+
+/// A device of compute capability 9.0 and a driver of CUDA 12.8.
+const HOPPER: [c_int; 3] = [90, 232_448, 12_080];
+
+/// From now on, until the next test begins, the device is another one.
+#[unsafe(no_mangle)]
+pub extern "C" fn stub_device(capability: c_int, shared: c_int, driver: c_int) {
+    with(|state| state.device = [capability, shared, driver]);
 }
 
 /// Number of calls of a function since the test began.
@@ -437,7 +449,7 @@ pub unsafe extern "C" fn cuStreamWaitEvent(stream: u64, event: u64, _flags: c_ui
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDriverGetVersion(to: *mut c_int) -> Code {
     match enter("cuDriverGetVersion") {
-        SUCCESS => unsafe { put(to, 12_080) },
+        SUCCESS => unsafe { put(to, with(|state| state.device[2])) },
         code => code,
     }
 }
@@ -473,16 +485,17 @@ pub unsafe extern "C" fn cuDeviceTotalMem_v2(to: *mut usize, _device: c_int) -> 
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGetAttribute(to: *mut c_int, attribute: c_int, _device: c_int) -> Code {
+    let [capability, shared, _] = with(|state| state.device);
     let value = match attribute {
         1..=3 => 1024,
         4 => 64,
         5 => c_int::MAX,
         6 | 7 => 65_535,
         16 => 132,
-        75 => 9,
-        76 => 0,
+        75 => capability / 10,
+        76 => capability % 10,
         95 | 115 => 1,
-        97 => 232_448,
+        97 => shared,
         _ => 0,
     };
     unsafe { put(to, value) };

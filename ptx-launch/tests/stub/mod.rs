@@ -43,6 +43,12 @@ impl Stub {
         }
     }
 
+    /// From now on the device has this compute capability and shared memory, and a driver with this version of CUDA: `12_080`.
+    pub fn become_device(&self, capability: i32, shared: i32, driver: i32) {
+        // SAFETY: the stub's signature.
+        unsafe { self.0.get::<extern "C" fn(i32, i32, i32)>("stub_device").unwrap()(capability, shared, driver) };
+    }
+
     /// Live allocations of the stub's memory.
     pub fn allocations(&self) -> u64 {
         // SAFETY: the stub's signature.

@@ -221,18 +221,21 @@ impl Order {
             match state.uses.writers() {
                 // All writes that have not ended are cudarc's.
                 Writers::Nobody => {}
-                Writers::One(writer)
-                    if state.lent < Lent::Written
-                        && self.is_awaited(&writer)
-                        && let Fence::None(_turn) = graph::fence(&writer)? =>
-                {
-                    record(write, &writer)?;
-                }
-                _ => {
-                    let _turn = self.home_outside_of_captures()?;
-                    state.uses.follow(home, Access::Read, open)?;
-                    wait_for(home, write)?;
-                    record(write, home)?;
+                writers => {
+                    let is_awaited = |writer: &Arc<CudaStream>| state.lent < Lent::Written && self.is_awaited(writer);
+                    let one = match writers {
+                        Writers::One(writer) if is_awaited(&writer) => Some(writer),
+                        _ => None,
+                    };
+                    let fence = one.as_ref().map(|writer| graph::fence(writer)).transpose()?;
+                    if let (Some(writer), Some(Fence::None(_turn))) = (&one, fence) {
+                        record(write, writer)?;
+                    } else {
+                        let _turn = self.home_outside_of_captures()?;
+                        state.uses.follow(home, Access::Read, open)?;
+                        wait_for(home, write)?;
+                        record(write, home)?;
+                    }
                 }
             }
             state.told = (!open).then(|| state.uses.writes());

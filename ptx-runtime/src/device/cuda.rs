@@ -8,6 +8,7 @@ use crate::stream::{beside_captures, synchronize_context};
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUresult};
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use ptx_target::Arch;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A CUDA device. A clone is the same one.
@@ -97,6 +98,13 @@ pub(crate) struct Limits {
     /// Bytes of shared memory that a block may opt in to, static and dynamic together.
     pub(crate) shared: i64,
     pub(crate) multiprocessors: u32,
+}
+
+/// The device in an error: `NVIDIA H200 (sm_90)`.
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.arch)
+    }
 }
 
 impl Limits {

@@ -14,7 +14,7 @@ use std::io::Write;
 /// # Safety
 /// As [`super::launch`].
 pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config, args: &[Arg<'_>]) -> Result<()> {
-    let shape = BOUNDS.fit(config, kernel.entry, device.name())?;
+    let shape = BOUNDS.fit(config, kernel.entry, &device.name())?;
     if shape.is_empty() {
         return Ok(());
     }

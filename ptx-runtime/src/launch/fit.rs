@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Dim};
 use crate::error::{Error, ErrorKind, Result};
+use std::fmt::Display;
 
 /// Limits of a kernel's launches, on either kind of device.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +48,7 @@ impl Bounds {
     /// # Errors
     /// [`ErrorKind::Limits`] with what is asked and what is possible.
     #[inline]
-    pub(crate) fn fit(&self, config: &Config, entry: &str, device: &str) -> Result<Shape> {
+    pub(crate) fn fit(&self, config: &Config, entry: &str, device: &dyn Display) -> Result<Shape> {
         let Some(block) = config.block else { return Err(no_block(entry)) };
         let grid = config.grid.unwrap_or(Dim([1, 1, 1]));
         let shared = config.shared.unwrap_or(0);
@@ -60,11 +61,16 @@ impl Bounds {
             (true, Some(grid), Some(block), Ok(shared)) => {
                 Ok(Shape { grid, block, shared, cluster: config.cluster.and_then(Dim::to_u32) })
             }
+            _ if self.lacks_clusters(config) => Err(no_clusters(config, entry, device)),
             _ => {
                 let (asked, possible, help) = self.explain(grid, block, shared, config.cluster);
                 Err(refused(&format!("`{entry}` is launched with {asked} on {device}"), possible, help))
             }
         }
+    }
+
+    fn lacks_clusters(&self, config: &Config) -> bool {
+        self.cluster == 1 && config.cluster.is_some_and(|cluster| cluster.volume() > 1)
     }
 
     #[inline]
@@ -92,7 +98,8 @@ impl Bounds {
         } else if !(0..=self.shared - self.kernel_shared).contains(&shared) {
             let free = self.shared - self.kernel_shared;
             let most = format!("{free} bytes: {} of a block, less {} static ones", self.shared, self.kernel_shared);
-            (format!("{shared} bytes of dynamic shared memory"), most, "use fewer pipeline stages, or smaller tiles")
+            let help = "use fewer pipeline stages, smaller tiles, or a device with more shared memory";
+            (format!("{shared} bytes of dynamic shared memory"), most, help)
         } else {
             let cluster = cluster.unwrap_or(Dim([1, 1, 1]));
             let most = format!("at most {} blocks a cluster, and a grid of whole clusters", self.cluster);
@@ -103,6 +110,15 @@ impl Bounds {
             )
         }
     }
+}
+
+#[cold]
+fn no_clusters(config: &Config, entry: &str, device: &dyn Display) -> Error {
+    let cluster = config.cluster.unwrap_or(Dim([1, 1, 1]));
+    let asked = format!("`{entry}` is launched with clusters of {cluster} blocks on {device}, which has no clusters");
+    Error::new(ErrorKind::Unsupported, asked)
+        .possible("clusters on devices of sm_90 and later")
+        .help("launch a kernel without clusters on this device")
 }
 
 #[cold]
@@ -132,9 +148,18 @@ mod tests {
 
     #[test]
     fn what_fits() {
-        let shape = H200.fit(&Config::grid((4, 2)).block(512).cluster(2).shared(231_424), "k", "H200").unwrap();
+        let shape = H200.fit(&Config::grid((4, 2)).block(512).cluster(2).shared(231_424), "k", &"H200").unwrap();
         assert_eq!((shape.grid, shape.block, shape.cluster), ([4, 2, 1], [512, 1, 1], Some([2, 1, 1])));
-        assert!(H200.fit(&Config::grid(0).block(1), "k", "H200").unwrap().is_empty());
+        assert!(H200.fit(&Config::grid(0).block(1), "k", &"H200").unwrap().is_empty());
+    }
+
+    #[test]
+    fn devices_without_clusters_say_so() {
+        let old = Bounds { cluster: 1, ..H200 };
+        let error = old.fit(&Config::grid(4).block(1).cluster(2), "k", &"A100 (sm_80)").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("on A100 (sm_80), which has no clusters"), "{error}");
+        assert!(old.fit(&Config::grid(4).block(1).cluster(1), "k", &"A100 (sm_80)").is_ok());
     }
 
     #[test]
@@ -152,7 +177,7 @@ mod tests {
             (Config::grid(32).block(1).cluster(32), "at most 16 blocks a cluster"),
         ];
         for (config, text) in wrong {
-            let error = H200.fit(&config, "k", "H200").unwrap_err();
+            let error = H200.fit(&config, "k", &"H200").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Limits);
             assert!(error.to_string().contains(text), "{error}\nlacks: {text}");
         }

@@ -3,7 +3,7 @@
 
 use crate::device::cpu::fault_kind;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{Kernel, Module, Variant};
+use crate::kernel::{Kernel, Module, Text, Variant};
 use ptx_core::check::check;
 use ptx_core::diag::Diagnostic;
 use ptx_core::lex::lex;
@@ -38,11 +38,12 @@ impl CpuProgram {
     fn make(module: &Module, entry: Option<&'static str>) -> Result<CpuProgram> {
         let mut reasons = Vec::new();
         for variant in module.variants {
-            let alone = entry.and_then(|entry| Some((entry, variant.entry_alone(entry)?)));
-            let text = alone.as_ref().map_or(variant.ptx, |(_, text)| text);
+            let whole = module.text(variant)?;
+            let alone = entry.and_then(|entry| Some((entry, whole.entry_alone(entry)?)));
+            let text = alone.as_ref().map_or(whole.ptx, |(_, text)| text);
             match decode(text) {
                 Ok(program) => return Ok(CpuProgram { program, variant, alone }),
-                Err(diagnostics) => reasons = tell(variant, text, &diagnostics),
+                Err(diagnostics) => reasons = tell(whole, text, &diagnostics),
             }
         }
         Err(Error::new(
@@ -56,8 +57,9 @@ impl CpuProgram {
     }
 
     /// The line of Rust that an instruction comes from.
-    fn origin(&self, span: Span) -> String {
-        place(self.variant, self.alone.as_ref().map_or(self.variant.ptx, |(_, text)| text), span)
+    fn origin(&self, kernel: &Kernel, span: Span) -> String {
+        let whole = kernel.module.text_or_none(self.variant);
+        place(whole, self.alone.as_ref().map_or(whole.ptx, |(_, text)| text), span)
     }
 
     /// The kernel's fault, with its source line.
@@ -65,12 +67,12 @@ impl CpuProgram {
     pub(super) fn explain(&self, kernel: &Kernel, fault: &Fault) -> Error {
         let code = fault.finding().map_or_else(String::new, |code| format!("{}: ", code.id));
         let mut error = Error::new(fault_kind(fault), format!("{code}{}", fault.message));
-        let mut told = fault.span.map_or_else(String::new, |span| self.origin(span));
+        let mut told = fault.span.map_or_else(String::new, |span| self.origin(kernel, span));
         if !fault.culprit().is_empty() {
             told += &format!("\n       = {}", fault.culprit());
         }
         for party in fault.parties() {
-            told += &format!("\n    {}{}", party.text, self.origin(party.span));
+            told += &format!("\n    {}{}", party.text, self.origin(kernel, party.span));
         }
         let more = fault.finding().map(|code| format!("`ptx explain {}` says more", code.id));
         let advice: Vec<_> = fault.advice().iter().cloned().chain(more).collect();
@@ -95,16 +97,16 @@ fn decode(text: &str) -> Result<Program, Vec<Diagnostic>> {
     }
 }
 
-fn tell(variant: &Variant, text: &str, diagnostics: &[Diagnostic]) -> Vec<String> {
+fn tell(whole: Text<'_>, text: &str, diagnostics: &[Diagnostic]) -> Vec<String> {
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
     errors
-        .map(|error| format!("\n    {}: {}{}", error.code.id, error.message, place(variant, text, error.span)))
+        .map(|error| format!("\n    {}: {}{}", error.code.id, error.message, place(whole, text, error.span)))
         .collect()
 }
 
-/// The line of `text`, the variant's PTX or a part of it, that holds the start of a span, and the line of Rust that it comes from.
-fn place(variant: &Variant, text: &str, span: Span) -> String {
+/// The line of `text`, which is `whole` or a part of it, that holds the start of a span, and the line of Rust that it comes from.
+fn place(whole: Text<'_>, text: &str, span: Span) -> String {
     let before = text.as_bytes().get(..span.lo as usize).unwrap_or_default();
     let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-    variant.origin(u32::try_from(line).unwrap_or(u32::MAX))
+    whole.origin(u32::try_from(line).unwrap_or(u32::MAX))
 }

@@ -2,33 +2,10 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Module, Variant};
-use ptx_target::{Arch, Suffix, Version};
+use ptx_target::{Arch, Suffix, Toolkit, Version};
 
 /// A version of CUDA.
 type Cuda = (u32, u32);
-
-/// The newest PTX that the driver of each CUDA version reads: (CUDA, PTX), ascending.
-const PTX_OF_CUDA: &[(Cuda, (u8, u8))] = &[
-    ((11, 4), (7, 4)),
-    ((11, 5), (7, 5)),
-    ((11, 6), (7, 6)),
-    ((11, 7), (7, 7)),
-    ((11, 8), (7, 8)),
-    ((12, 0), (8, 0)),
-    ((12, 1), (8, 1)),
-    ((12, 2), (8, 2)),
-    ((12, 3), (8, 3)),
-    ((12, 4), (8, 4)),
-    ((12, 5), (8, 5)),
-    ((12, 7), (8, 6)),
-    ((12, 8), (8, 7)),
-    ((12, 9), (8, 8)),
-    ((13, 0), (9, 0)),
-    ((13, 1), (9, 1)),
-    ((13, 2), (9, 2)),
-    ((13, 3), (9, 3)),
-    ((13, 4), (9, 4)),
-];
 
 /// The best variant for a device with this target and a driver of this CUDA version.
 ///
@@ -36,10 +13,10 @@ const PTX_OF_CUDA: &[(Cuda, (u8, u8))] = &[
 /// [`ErrorKind::NoVariant`] if none runs there, [`ErrorKind::DriverTooOld`] if those that do are too new.
 pub(super) fn best(module: &Module, device: Arch, cuda: Cuda, name: &str) -> Result<&'static Variant> {
     let fitting = || module.variants.iter().filter(|variant| runs_on(target(variant), device));
-    let readable = fitting().filter(|variant| reads(cuda, version(variant.ptx)) || cubin_runs_on(variant, device));
+    let readable = fitting().filter(|variant| reads(cuda, variant.version()) || cubin_runs_on(variant, device));
     match (readable.max_by_key(|variant| rank(target(variant))), fitting().next()) {
         (Some(best), _) => Ok(best),
-        (None, Some(too_new)) => Err(newer_than_driver(module, too_new, cuda)),
+        (None, Some(too_new)) => Err(newer_than_driver(module, too_new, (device, name), cuda)),
         (None, None) => Err(no_variant(module, device, name)),
     }
 }
@@ -66,41 +43,49 @@ fn rank(target: Option<Arch>) -> Option<(u16, Suffix)> {
     target.map(|target| (target.number, target.suffix))
 }
 
-/// `.version` of a PTX text.
-fn version(ptx: &str) -> Option<Version> {
-    ptx.lines().find_map(|line| line.trim().strip_prefix(".version"))?.trim().parse().ok()
-}
-
-/// The newest PTX that a driver reads; nothing for one that is older or newer than the table.
-fn newest(cuda: Cuda) -> Option<Version> {
-    let known = PTX_OF_CUDA.last().is_some_and(|(last, _)| cuda <= *last);
-    let (_, (major, minor)) = PTX_OF_CUDA.iter().rev().find(|(since, _)| cuda >= *since)?;
-    known.then_some(Version { major: *major, minor: *minor })
-}
-
 fn reads(cuda: Cuda, ptx: Option<Version>) -> bool {
-    match (newest(cuda), ptx) {
+    match (Toolkit::newest_ptx(cuda), ptx) {
         (Some(newest), Some(ptx)) => ptx <= newest,
         _ => true,
     }
 }
 
-#[cold]
-fn no_variant(module: &Module, device: Arch, name: &str) -> Error {
-    let targets: Vec<&str> = module.variants.iter().map(|variant| variant.arch).collect();
-    let asked = format!("`{}` is launched on {name} ({device}), but is made for {}", module.name, targets.join(", "));
-    Error::new(ErrorKind::NoVariant, asked)
-        .possible(format!("a target that runs on {device}: {device}, {device}a, or an earlier one without a suffix"))
-        .help(format!("add \"{device}\" to `arch` of the kernel: arch(\"{}\", \"{device}\")", targets.join("\", \"")))
+/// `sm_80, sm_90a (PTX and machine code)`
+fn contents(module: &Module) -> String {
+    let one = |variant: &Variant| match variant.cubin {
+        Some(_) => format!("{} (PTX and machine code)", variant.arch),
+        None => format!("{} (PTX)", variant.arch),
+    };
+    module.variants.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 #[cold]
-fn newer_than_driver(module: &Module, variant: &Variant, (major, minor): Cuda) -> Error {
-    let asked = version(variant.ptx).map_or_else(String::new, |v| v.to_string());
-    let newest = newest((major, minor)).map_or_else(String::new, |v| v.to_string());
-    Error::new(ErrorKind::DriverTooOld, format!("`{}` is PTX {asked} (for {})", module.name, variant.arch))
-        .possible(format!("the driver (CUDA {major}.{minor}) reads PTX up to {newest}"))
-        .help(format!("install a newer driver, or write `version = \"{newest}\"` in the kernel's attribute"))
+fn no_variant(module: &Module, device: Arch, name: &str) -> Error {
+    let has = contents(module);
+    let targets: Vec<String> = module.variants.iter().map(|variant| format!("\"{}\"", variant.arch)).collect();
+    Error::new(ErrorKind::NoVariant, format!("`{}` has no code for {name} ({device}): it has {has}", module.name))
+        .possible(format!("on {device}: code for {device}, {device}a, or an earlier target without a suffix"))
+        .help(format!(
+            "add the target to the kernel's attribute, `arch({}, \"{device}\")`, and build again, or use another device",
+            targets.join(", ")
+        ))
+}
+
+#[cold]
+fn newer_than_driver(module: &Module, variant: &Variant, (device, name): (Arch, &str), (major, minor): Cuda) -> Error {
+    let shown = |version: Option<Version>| version.map_or_else(String::new, |version| version.to_string());
+    let (ptx, newest) = (shown(variant.version()), shown(Toolkit::newest_ptx((major, minor))));
+    let needed = variant.version().and_then(Toolkit::first_with);
+    let needed = needed.map_or_else(|| "a newer driver".to_owned(), |toolkit| format!("{toolkit} or newer"));
+    let asked = format!(
+        "`{}` is too new for the driver of {name} ({device}): it is PTX {ptx} for {}, which needs {needed}",
+        module.name, variant.arch
+    );
+    Error::new(ErrorKind::DriverTooOld, asked)
+        .possible(format!("the driver is of CUDA {major}.{minor} and reads PTX up to {newest}"))
+        .help(format!(
+            "install a newer driver, write `version = \"{newest}\"` in the kernel's attribute, or build machine code in with `cubin`"
+        ))
 }
 
 #[cfg(test)]
@@ -110,7 +95,7 @@ mod tests {
     use crate::kernel::LineMap;
 
     const fn variant(arch: &'static str, ptx: &'static str) -> Variant {
-        Variant::new(arch, ptx, LineMap::new(&[], ""))
+        Variant::new(arch, ptx, LineMap::new("", ""))
     }
 
     static ALL: [Variant; 6] = [
@@ -165,5 +150,6 @@ mod tests {
         let error = best(&TOO_NEW, Arch::base(90), (12, 4), "H100").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DriverTooOld);
         assert!(error.to_string().contains("reads PTX up to 8.4"), "{error}");
+        assert!(error.to_string().contains("needs CUDA 13.0 (driver 580.65.06) or newer"), "{error}");
     }
 }

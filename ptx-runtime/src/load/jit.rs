@@ -29,8 +29,6 @@ pub(super) struct Jit<'a> {
     pub(super) driver: &'static Driver,
     pub(super) module: &'a Module,
     pub(super) variant: &'static Variant,
-    /// Its PTX, or a part of it.
-    pub(super) text: &'a str,
     pub(super) limits: &'a Limits,
     pub(super) options: &'a JitOptions,
 }
@@ -41,6 +39,8 @@ pub(super) struct Loaded {
     pub(super) source: Source,
     /// The assembler's log.
     pub(super) log: String,
+    /// The entry that was assembled alone, if it was.
+    pub(super) entry: Option<&'static str>,
 }
 
 /// The options of one call, and the buffers that it writes its logs to.
@@ -77,21 +77,30 @@ fn text(log: &[u8]) -> String {
 
 impl Jit<'_> {
     /// Loads the cubin that was embedded when the program was built, if it fits and no options ask for another one;
-    /// else one that the cache on disk has; else assembles.
-    pub(super) fn load(&self) -> Result<Loaded> {
+    /// else one that the cache on disk has; else assembles. Machine code that was embedded is that of the whole module; PTX becomes
+    /// that of `entry`, if it shares nothing with others.
+    pub(super) fn load(&self, entry: Option<&'static str>) -> Result<Loaded> {
         let embedded = self.variant.cubin.filter(|_| *self.options == JitOptions::new());
         if let Some(cubin) = embedded.filter(|_| choose::cubin_runs_on(self.variant, self.limits.arch))
             && let Ok((handle, _)) = self.load_image(cubin.bytes, std::iter::empty())
         {
-            return Ok(Loaded { handle, source: Source::Embedded, log: cubin.log.to_owned() });
+            return Ok(Loaded { handle, source: Source::Embedded, log: cubin.log.to_owned(), entry: None });
         }
-        let text = CString::new(self.text).map_err(|_| zero_byte(self.module))?;
-        let cache = Cache::of(self.driver, self.limits, self.text, self.options);
-        match cache.filter(|_| survives_linking(self.text)) {
+        let whole = self.module.text(self.variant)?;
+        let alone = entry.and_then(|entry| whole.entry_alone(entry));
+        let entry = entry.filter(|_| alone.is_some());
+        let loaded = self.load_text(alone.as_deref().unwrap_or(whole.ptx))?;
+        Ok(Loaded { entry, ..loaded })
+    }
+
+    fn load_text(&self, ptx: &str) -> Result<Loaded> {
+        let text = CString::new(ptx).map_err(|_| zero_byte(self.module))?;
+        let cache = Cache::of(self.driver, self.limits, ptx, self.options);
+        match cache.filter(|_| survives_linking(ptx)) {
             Some(cache) => self.load_cached(&cache, &text),
             None => {
-                let (handle, log) = self.load_image(text.as_bytes_with_nul(), self.text_options())?;
-                Ok(Loaded { handle, source: Source::Assembled, log })
+                let (handle, log) = self.load_image(text.as_bytes_with_nul(), self.options.for_text(ptx))?;
+                Ok(Loaded { handle, source: Source::Assembled, log, entry: None })
             }
         }
     }
@@ -100,16 +109,12 @@ impl Jit<'_> {
         if let Some(kept) = cache.read()
             && let Ok((handle, _)) = self.load_image(&kept.cubin, std::iter::empty())
         {
-            return Ok(Loaded { handle, source: Source::Cached, log: kept.log });
+            return Ok(Loaded { handle, source: Source::Cached, log: kept.log, entry: None });
         }
         let kept = self.assemble_with_log(text)?;
         cache.write(&kept);
         let (handle, _) = self.load_image(&kept.cubin, std::iter::empty())?;
-        Ok(Loaded { handle, source: Source::Assembled, log: kept.log })
-    }
-
-    fn text_options(&self) -> impl Iterator<Item = (i32, usize)> + use<> {
-        self.options.for_text(self.text)
+        Ok(Loaded { handle, source: Source::Assembled, log: kept.log, entry: None })
     }
 
     /// Loads PTX, which ends in a zero, or a cubin.
@@ -148,7 +153,8 @@ impl Jit<'_> {
 
     /// PTX to a cubin, by the driver's linker.
     fn assemble(&self, text: &CStr) -> Result<Kept> {
-        let (mut request, mut state) = (Request::new(self.text_options()), std::ptr::null_mut());
+        let (mut request, mut state) =
+            (Request::new(self.options.for_text(&text.to_string_lossy())), std::ptr::null_mut());
         let (count, keys, values) = (request.count(), request.keys.as_mut_ptr(), request.values.as_mut_ptr());
         // SAFETY: as for `load_image`; the buffers live until the state is destroyed.
         let code = unsafe { (self.driver.cuLinkCreate_v2)(count, keys, values, &raw mut state) };
@@ -181,12 +187,12 @@ impl Jit<'_> {
     #[cold]
     fn refused(&self, code: Code, log: &str) -> Error {
         let (variant, limits) = (self.variant, self.limits);
-        let place = format!("on {} ({})", limits.name, limits.arch);
+        let place = format!("on {limits}");
         let asked = format!(
             "`{}` ({}) does not load {place}{}",
             self.module.name,
             variant.arch,
-            log::explain(log, variant, "    ")
+            log::explain(log, (self.module, variant), "    ")
         );
         self.driver.error(code, &format!("{asked}\n  the driver says"))
     }

@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Module};
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -102,13 +102,13 @@ impl Records {
 
     /// A number for a kernel: it changes when the PTX of any of its targets does.
     pub fn hash(kernel: &Kernel) -> u64 {
-        let texts = kernel.module.variants.iter().flat_map(|variant| [variant.arch, variant.ptx]);
-        texts.chain([kernel.entry]).fold(0xcbf2_9ce4_8422_2325, fnv1a)
+        fnv1a(Records::hash_module(kernel.module), kernel.entry)
     }
 
-    /// A number for kernels of which only the PTX is at hand.
-    pub fn hash_ptx(ptx: &str) -> u64 {
-        fnv1a(0xcbf2_9ce4_8422_2325, ptx)
+    /// A number for all kernels of a module.
+    pub fn hash_module(module: &Module) -> u64 {
+        let texts = module.texts().unwrap_or_default().into_iter().flat_map(|(arch, ptx)| [arch, ptx]);
+        texts.fold(0xcbf2_9ce4_8422_2325, fnv1a)
     }
 
     /// Adds the fastest candidate of a search among `kernels`, each by its [`hash`](Records::hash). An earlier record is replaced.
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(again.len(), 2);
         let problems: Vec<_> = again.iter().map(|(problem, record)| (problem, record.name.as_str())).collect();
         assert_eq!(problems, [("m 1", "flat"), ("m 64\tn 64".replace('\t', " ").as_str(), "tall")]);
-        assert_ne!(Records::hash_ptx("a"), Records::hash_ptx("b"));
+        assert_ne!(fnv1a(1, "a"), fnv1a(1, "b"));
     }
 
     /// Each thread's file is whole, and no thread's file takes another one's place before it is written.

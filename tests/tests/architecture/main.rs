@@ -3,6 +3,7 @@
 
 mod graph;
 mod limits;
+mod newer;
 mod opcodes;
 mod source;
 
@@ -16,13 +17,14 @@ const LEFT_TO_RIGHT: &[&str] =
 /// The crates, each with those that it uses.
 const CRATES: &[(&str, &[&str])] = &[
     ("ptx-target", &[]),
+    ("ptx-pack", &[]),
     ("ptx-core", &["ptx_target"]),
     ("ptx-language", &["ptx_core"]),
     ("ptx-interp", &["ptx_core", "ptx_target"]),
     ("ptx-transpile", &["ptx_core", "ptx_language"]),
-    ("ptx-expand", &["ptx_core", "ptx_language"]),
+    ("ptx-expand", &["ptx_core", "ptx_language", "ptx_pack"]),
     ("ptx-macros", &["ptx_expand"]),
-    ("ptx-runtime", &["ptx_core", "ptx_interp", "ptx_target"]),
+    ("ptx-runtime", &["ptx_core", "ptx_interp", "ptx_pack", "ptx_target"]),
     ("ptx-launch", &["ptx_macros", "ptx_runtime"]),
     ("ptx-jit", &["ptx_expand", "ptx_runtime"]),
     ("ptx-kernels", &["ptx_launch"]),
@@ -125,6 +127,25 @@ fn crates_use_what_is_above_them() {
             }
         }
     }
+}
+
+/// The `rust-version` of `Cargo.toml` is older than the compiler that most people run tests with.
+#[test]
+fn syntax_is_as_old_as_the_declared_compiler() {
+    let folders =
+        CRATES.iter().map(|(krate, _)| *krate).chain(["examples", "ptx-macros", "docs/book/listings", "tests"]);
+    let paths = folders.flat_map(|folder| source::paths_below(&source::root().join(folder)));
+    let mut found = Vec::new();
+    for path in paths.filter(|path| !path.components().any(|part| part.as_os_str() == "target")) {
+        let names = source::names(&std::fs::read_to_string(&path).unwrap());
+        found.extend(
+            newer::find(&names).map(|(at, what)| format!("{}:{}: {what}", path.display(), source::line(&names, at))),
+        );
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    let text = "match x { Some(a) if let Some(b) = f(a, |c| c) => b, _ => { if d && let A { b } = c { } } e if d && let f = g => 1, e if d => 2 }";
+    let found: Vec<&str> = newer::find(text).map(|(at, _)| &text[at..at + 8]).collect();
+    assert_eq!(found, ["if let S", "if d && "]);
 }
 
 /// cudarc's calls that bind a context return the errors of earlier drops, and its drops need the right one: only `context` uses them.

@@ -62,6 +62,11 @@ fn read(base: &Path, path: PathBuf) -> Option<File> {
     Some(File { path, module, code, names, lines: text.lines().count() })
 }
 
+/// The text with blanks in place of comments and strings.
+pub(crate) fn names(text: &str) -> String {
+    blank(text, true)
+}
+
 /// The text with blanks in place of comments, and of strings if `strings` says so. Lines and offsets stay.
 fn blank(text: &str, strings: bool) -> String {
     let bytes = text.as_bytes();

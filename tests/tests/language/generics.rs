@@ -14,8 +14,8 @@ pub fn fill<T, const N: u32>(value: T, out: &mut [T]) {
 
 fn each_instance_is_an_entry_of_one_module() {
     for entry in [
-        <fill::Instance<f32, 32> as fill::Exists>::KERNEL.entry,
-        <fill::Instance<u32, 64> as fill::Exists>::KERNEL.entry,
+        <fill::Instance<f32, 32> as fill::Exists>::kernel().entry,
+        <fill::Instance<u32, 64> as fill::Exists>::kernel().entry,
     ] {
         assert!(fill::PTX.contains(&format!(".entry {entry}(")), "{entry}\n{}", fill::PTX);
     }

@@ -48,7 +48,7 @@ fn the_type_of_dynamic_memory_is_its_size() {
     assert_eq!(out.download().unwrap(), [4.0]);
     // Each instance has the bytes of its own type.
     use dynamic::same::{Exists, Instance};
-    let kernels = [<Instance<2> as Exists>::KERNEL, <Instance<4> as Exists>::KERNEL];
+    let kernels = [<Instance<2> as Exists>::kernel(), <Instance<4> as Exists>::kernel()];
     assert_eq!(kernels.map(Kernel::dynamic_shared), [8 * 4096 + 128, 16 * 4096 + 128]);
 }
 
@@ -205,7 +205,7 @@ fn line_information_names_this_file() {
 
 fn the_line_map_leads_back_here() {
     let at = by_value::PTX.lines().position(|l| l.contains("st.global")).expect("the store");
-    let source = by_value::VARIANTS[0].lines.source(at as u32 + 1).map(|(_, line)| line as usize);
+    let source = by_value::MODULE.line_maps().unwrap()[0].source(at as u32 + 1).map(|(_, line)| line as usize);
     let here = include_str!("parameters.rs").lines().position(|l| l.contains("[out], product")).map(|l| l + 1);
     assert_eq!(source, here);
 }

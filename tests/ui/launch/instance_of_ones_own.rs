@@ -4,7 +4,9 @@ use ptx_launch::prelude::*;
 pub fn kernel<T>(x: &[T]) {}
 
 impl kernel::Exists for kernel::Instance<u8> {
-    const KERNEL: &'static Kernel = <kernel::Instance<f32> as kernel::Exists>::KERNEL;
+    fn kernel() -> &'static Kernel {
+        <kernel::Instance<f32> as kernel::Exists>::kernel()
+    }
 }
 
 fn main() {}

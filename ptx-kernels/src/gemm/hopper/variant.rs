@@ -61,11 +61,11 @@ pub trait Operand: TensorElement {
     /// The element type of C.
     type Output: TensorElement;
     #[doc(hidden)]
-    const GEMM: &'static [(gemm::Instance, &'static Kernel)];
+    fn gemm() -> &'static [(gemm::Instance, &'static Kernel)];
     #[doc(hidden)]
-    const STREAM_K: &'static [(stream_k::Instance, &'static Kernel)];
+    fn stream_k() -> &'static [(stream_k::Instance, &'static Kernel)];
     #[doc(hidden)]
-    const SPLIT_K: &'static [(split_k::Instance, &'static Kernel)];
+    fn split_k() -> &'static [(split_k::Instance, &'static Kernel)];
     #[doc(hidden)]
     fn launch(
         variant: Variant<Self>,
@@ -92,11 +92,15 @@ macro_rules! operands {
     ($($t:ty => $o:ty;)*) => { $(
         impl Operand for $t {
             type Output = $o;
-            const GEMM: &'static [(gemm::Instance, &'static Kernel)] = <gemm::Types<$t, $o> as gemm::Exists>::KERNELS;
-            const STREAM_K: &'static [(stream_k::Instance, &'static Kernel)] =
-                <stream_k::Types<$t, $o> as stream_k::Exists>::KERNELS;
-            const SPLIT_K: &'static [(split_k::Instance, &'static Kernel)] =
-                <split_k::Types<$t, $o> as split_k::Exists>::KERNELS;
+            fn gemm() -> &'static [(gemm::Instance, &'static Kernel)] {
+                <gemm::Types<$t, $o> as gemm::Exists>::kernels()
+            }
+            fn stream_k() -> &'static [(stream_k::Instance, &'static Kernel)] {
+                <stream_k::Types<$t, $o> as stream_k::Exists>::kernels()
+            }
+            fn split_k() -> &'static [(split_k::Instance, &'static Kernel)] {
+                <split_k::Types<$t, $o> as split_k::Exists>::kernels()
+            }
 
             fn launch(variant: Variant<$t>, on: impl AsStream, arguments: Arguments<'_, $t, $o>) -> Result<()> {
                 let layout = variant.layout();
@@ -129,15 +133,15 @@ operands! {
 
 /// All variants for an element type.
 pub fn variants<T: Operand>() -> impl Iterator<Item = Variant<T>> {
-    let whole = T::GEMM.iter().filter_map(|(instance, kernel)| {
+    let whole = T::gemm().iter().filter_map(|(instance, kernel)| {
         let (_, config) = gemm::INSTANCES.iter().find(|(known, _)| known == instance)?;
         Some(Variant::new(Instance::Gemm(*instance, *config), kernel))
     });
-    let last = T::STREAM_K.iter().filter_map(|(instance, kernel)| {
+    let last = T::stream_k().iter().filter_map(|(instance, kernel)| {
         let (_, config) = stream_k::INSTANCES.iter().find(|(known, _)| known == instance)?;
         Some(Variant::new(Instance::StreamK(*instance, *config), kernel))
     });
-    let depth = T::SPLIT_K.iter().filter_map(|(instance, kernel)| {
+    let depth = T::split_k().iter().filter_map(|(instance, kernel)| {
         let (_, config) = split_k::INSTANCES.iter().find(|(known, _)| known == instance)?;
         Some(Variant::new(Instance::SplitK(*instance, *config), kernel))
     });

@@ -1,0 +1,76 @@
+//! Compressed texts. Instances of a kernel share most of their lines, often megabytes apart, where deflate with its window of 32 KiB
+//! does not find them. So runs of lines that the text has already become references first, over any distance; deflate compresses
+//! the lines that are left.
+//!
+//! The steps are: a number of bytes, those bytes, and then a number of bytes to copy with the distance to their first occurrence.
+//! All numbers are LEB128. In front of the compressed steps stand the sizes of the text, of the steps and of the bytes that are no copies.
+//!
+//! ```
+//! # #[cfg(feature = "pack")] {
+//! let text = "add.u32 %a, %b, %c;\nret;\n".repeat(1000);
+//! let packed = ptx_pack::pack(&text);
+//! assert!(packed.len() < text.len() / 100);
+//! assert_eq!(ptx_pack::unpack(&packed), Some(text));
+//! # }
+//! ```
+
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "pack")]
+mod pack;
+
+#[cfg(feature = "pack")]
+pub use pack::pack;
+
+/// More bytes than any text has, so that damaged sizes ask for no memory that a machine lacks.
+const MAX_LEN: usize = 1 << 30;
+
+/// The text of `pack`'s result, in one allocation. `None` for bytes that are no such result.
+pub fn unpack(packed: &[u8]) -> Option<String> {
+    let mut read = 0;
+    let [len, steps, literals] = [(); 3].map(|()| number(packed, &mut read));
+    let (len, steps, literals) = (len?, steps?, literals?);
+    if len > MAX_LEN || steps > MAX_LEN {
+        return None;
+    }
+    // The steps lie at the end, and the text grows from the beginning. It never reaches a step that is not done: the bytes behind
+    // its end are at least as many as those of the steps that are left.
+    let mut bytes = vec![0; len.checked_add(steps.checked_sub(literals)?)?];
+    let mut from = bytes.len().checked_sub(steps)?;
+    let body = std::iter::once(packed.get(read..)?);
+    let written = miniz_oxide::inflate::decompress_slice_iter_to_slice(bytes.get_mut(from..)?, body, false, true);
+    if written != Ok(steps) {
+        return None;
+    }
+    let mut to = 0;
+    while to < len {
+        let count = number(&bytes, &mut from)?;
+        let end = from.checked_add(count).filter(|end| *end <= bytes.len())?;
+        bytes.copy_within(from..end, to);
+        (from, to) = (end, to + count);
+        if to < len {
+            let (count, distance) = (number(&bytes, &mut from)?, number(&bytes, &mut from)?);
+            let first = to.checked_sub(distance)?;
+            let end = first.checked_add(count).filter(|end| *end <= to)?;
+            to.checked_add(count).filter(|to| *to <= from)?;
+            bytes.copy_within(first..end, to);
+            to += count;
+        }
+    }
+    bytes.truncate(len);
+    String::from_utf8(bytes).ok()
+}
+
+/// The number at a place, which moves behind it.
+fn number(bytes: &[u8], at: &mut usize) -> Option<usize> {
+    let mut value = 0_u64;
+    for shift in (0..u64::BITS).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return usize::try_from(value).ok();
+        }
+    }
+    None
+}

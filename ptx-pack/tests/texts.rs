@@ -1,0 +1,61 @@
+//! Every text comes back, and bytes that are no packed text are refused.
+#![cfg(feature = "pack")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use ptx_pack::{pack, unpack};
+
+/// Numbers that look random.
+fn random() -> impl FnMut(usize) -> usize {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    move |below| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    }
+}
+
+/// Lines of a few kinds, in runs that come again.
+fn text(lines: usize, kinds: usize) -> String {
+    let mut random = random();
+    let mut all: Vec<String> = Vec::new();
+    while all.len() < lines {
+        if random(3) == 0 && !all.is_empty() {
+            let from = random(all.len());
+            let run = all[from..].iter().take(1 + random(40)).cloned().collect::<Vec<_>>();
+            all.extend(run);
+        } else {
+            all.push(format!("add.u32 %v{}, %v{}, {};\n", random(kinds), random(kinds), random(1000)));
+        }
+    }
+    all.concat()
+}
+
+#[test]
+fn every_text_comes_back() {
+    let one_line = "x".repeat(500_000);
+    let texts = ["", "a", "\n", "\n\n\n\n", "a\na\na\na", "a\r\nb\0c\u{e4}\u{1f600}\nd", &one_line];
+    for text in texts {
+        assert_eq!(unpack(&pack(text)).as_deref(), Some(text));
+    }
+    for (lines, kinds) in [(1, 1), (50, 1), (500, 3), (5000, 40), (20_000, 1000)] {
+        let text = text(lines, kinds);
+        assert_eq!(unpack(&pack(&text)), Some(text));
+    }
+}
+
+#[test]
+fn other_bytes_are_refused() {
+    let packed = pack(&text(300, 5));
+    for at in 0..packed.len() {
+        assert_eq!(unpack(&packed[..at]), None, "{at} bytes");
+    }
+    let mut random = random();
+    for _ in 0..3000 {
+        let mut damaged = packed.clone();
+        damaged[random(packed.len().min(40))] ^= 1 << random(8);
+        // It answers, whatever the sizes say.
+        let _ = unpack(&damaged);
+    }
+    assert_eq!(unpack(b""), None);
+}
