@@ -32,7 +32,8 @@ pub(crate) struct Arguments {
     /// The modules will be linked to others, as after `ptxas -c`: what is `.extern` may be defined there.
     #[arg(long)]
     relocatable: bool,
-    /// Warnings that are not reported, by their codes: P0701. An error is reported in any case.
+    /// Warnings that are not reported, by their codes: P0701. An error is reported in any case. A comment in the PTX does so for a line, a
+    /// statement or a function: `// ptx: allow(P0701)`.
     #[arg(long, short = 'A', value_name = "CODE", value_parser = warning)]
     allow: Vec<&'static str>,
     /// Findings of each file to print as text, errors before warnings; 0 prints all.
@@ -97,7 +98,7 @@ fn warning(text: &str) -> Result<&'static str, String> {
 /// Sound if no file has an error.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let &Arguments { target: arch, version, chip, relocatable, .. } = arguments;
-    let options = Options { arch, version, chip, relocatable };
+    let options = Options { arch, version, chip, relocatable, repeats: false };
     let mut sound = true;
     let paths = files::expand(&arguments.paths)?;
     for (at, path) in (1..).zip(&paths) {

@@ -4,7 +4,9 @@
 //! wrong is found before, by `lower`.
 
 pub mod access;
+mod allow;
 mod assembler;
+mod banks;
 mod calls;
 mod debug;
 mod declarations;
@@ -29,7 +31,7 @@ mod specials;
 mod variables;
 mod version;
 
-use crate::diag::{Code, Diagnostic, sort_by_span};
+use crate::diag::{Code, Diagnostic, sort_by_span, tell_once};
 use crate::ir::Module;
 use crate::lower::{Options, lower};
 use crate::span::Span;
@@ -83,6 +85,7 @@ const RULES: &[Rule] = &[
     debug::check_debug,
     variables::check_variables,
     declarations::check_declarations,
+    banks::check_banks,
     declarators::check_declarators,
     opaque::check_opaque,
     signatures::check_signatures,
@@ -121,6 +124,10 @@ pub fn check_or_keep(
     for rule in WARNINGS.iter().filter(|_| sound) {
         rule(&tree, &module, &mut diagnostics);
     }
+    allow::silence(&tree, &mut diagnostics);
     sort_by_span(&mut diagnostics);
+    if !options.repeats {
+        tell_once(&mut diagnostics);
+    }
     (if sound { Ok(Checked { tree, module }) } else { Err(Unsound { tree, module }) }, diagnostics)
 }

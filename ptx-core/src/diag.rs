@@ -112,6 +112,18 @@ fn bounded(text: String) -> String {
     format!("{}…{}", &text[..ends(SHOWN)], &text[ends(text.len() - SHOWN)..])
 }
 
+/// Warnings that are told once for each of their helps, since a compiler gives the same reason hundreds of times.
+const ONCE: &[&Code] = &[&codes::P0205];
+
+/// Keeps the first of the warnings that are told once.
+pub fn tell_once(diagnostics: &mut Vec<Diagnostic>) {
+    let mut told: crate::hash::Set<(&str, Vec<String>)> = Default::default();
+    diagnostics.retain(|found| {
+        let is_told_once = ONCE.iter().any(|code| code.id == found.code.id);
+        found.is_error() || !is_told_once || told.insert((found.code.id, found.help.clone()))
+    });
+}
+
 /// Puts diagnostics into the order of the source.
 pub fn sort_by_span(diagnostics: &mut [Diagnostic]) {
     diagnostics.sort_by_key(|diagnostic| diagnostic.span);

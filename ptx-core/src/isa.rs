@@ -351,6 +351,8 @@ pub struct DirectiveInfo {
     pub text: &'static str,
     /// Targets and versions that have it.
     pub gate: Gate,
+    /// The first version without it.
+    pub until: Option<Version>,
     /// The manual's section.
     pub section: &'static str,
 }

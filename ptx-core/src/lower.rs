@@ -17,7 +17,7 @@ mod report;
 pub(crate) mod rule;
 mod variable;
 
-pub(crate) use report::gate;
+pub(crate) use report::{gate, gone};
 
 use crate::diag::Diagnostic;
 use crate::ir::Module;
@@ -35,6 +35,8 @@ pub struct Options {
     pub chip: Option<Arch>,
     /// Other modules will be linked to this one: what is `.extern` may be defined in them.
     pub relocatable: bool,
+    /// Report each warning that is told once at each of its places, for those who silence some of them: then [`crate::diag::tell_once`] is theirs to call.
+    pub repeats: bool,
 }
 
 /// Resolves a whole module.

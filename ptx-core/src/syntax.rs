@@ -292,6 +292,11 @@ impl Tree {
         &self.directives[var.attributes.start as usize..var.attributes.end as usize]
     }
 
+    /// The number behind the state space of a declaration, as of old `.const[2]`.
+    pub fn bank(&self, var: &Var) -> Option<&Directive> {
+        self.attributes(var).first().filter(|attribute| attribute.name == var.space)
+    }
+
     /// The names of a declaration.
     pub fn names(&self, var: &Var) -> &[Declarator] {
         &self.declarators[var.names.start as usize..var.names.end as usize]

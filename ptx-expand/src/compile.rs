@@ -10,7 +10,7 @@ use crate::kernel::Reader;
 use ptx_core::check::{Checked, Unsound, check_or_keep};
 use ptx_core::diag::Diagnostic;
 use ptx_core::edit::EditError;
-use ptx_core::hash::Set;
+use ptx_core::hash::{Map, Set};
 use ptx_core::isa::{Arch, Version};
 use ptx_core::lex::Builder;
 use ptx_core::lower::Options;
@@ -63,8 +63,8 @@ pub struct Compiled {
     pub params: Vec<(String, Vec<(u64, u64)>)>,
     /// The `static`s of the module.
     pub statics: Vec<StaticVariable>,
-    /// The variables that each entry may use, by the name of the entry.
-    pub used: Vec<(String, Used)>,
+    /// The variables that each entry may use, by the name of the entry, for each target.
+    pub used: Map<String, Vec<Used>>,
     /// Layouts that the structs must have in Rust.
     pub structs: Vec<StructLayout>,
     /// Names that nothing uses; none of a module with errors.
@@ -83,7 +83,9 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
         called.extend(lowered.called);
         compiled.texts.push(text);
         compiled.params = declared.params;
-        compiled.used.extend(declared.used);
+        for (name, used) in declared.used {
+            compiled.used.entry(name).or_default().push(used);
+        }
         for variable in lowered.statics {
             if !compiled.statics.iter().any(|known| known.symbol == variable.symbol) {
                 compiled.statics.push(variable);
@@ -184,7 +186,7 @@ impl Compiled {
     pub fn used_by(&self, kernel: usize) -> impl Iterator<Item = &Used> {
         let entries = self.entries.iter().filter(|entry| entry.kernel == kernel);
         let names: Set<&str> = entries.map(|entry| entry.name.as_str()).collect();
-        self.used.iter().filter(move |(name, _)| names.contains(name.as_str())).map(|(_, used)| used)
+        names.into_iter().filter_map(|name| self.used.get(name)).flatten()
     }
 }
 
@@ -229,7 +231,7 @@ fn ranges(source: &Source, spans: &[Span]) -> Vec<Range<TokenId>> {
 /// Parses and checks.
 pub fn checked(source: Source) -> (Result<Checked, Unsound>, Vec<Diagnostic>) {
     let (tree, diagnostics) = parse(source);
-    check_or_keep(tree, diagnostics, &Options::default())
+    check_or_keep(tree, diagnostics, &Options { repeats: true, ..Options::default() })
 }
 
 /// The resolved module, correct or not: a module with errors still has entries to launch.

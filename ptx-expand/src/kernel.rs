@@ -13,7 +13,7 @@ mod ty;
 
 use crate::root::Root;
 use crate::tokens::Host;
-use ptx_core::diag::{Code, Diagnostic, codes};
+use ptx_core::diag::{Code, Diagnostic, codes, sort_by_span, tell_once};
 use ptx_core::hash::{Map, Set};
 use ptx_core::span::Span;
 use ptx_language::tree;
@@ -46,12 +46,14 @@ impl Reader {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
-    /// Removes the warnings that `allow(…)` names.
+    /// Removes the warnings that `allow(…)` names, and then those that are told once already.
     pub fn silence(&mut self) {
         let is_within = |span: Span, outer: &Option<Span>| outer.is_none_or(|o| o.lo <= span.lo && span.hi <= o.hi);
         let allows =
             |d: &Diagnostic| self.allowed.iter().any(|(code, within)| d.code.id == *code && is_within(d.span, within));
         self.diagnostics.retain(|diagnostic| diagnostic.is_error() || !allows(diagnostic));
+        sort_by_span(&mut self.diagnostics);
+        tell_once(&mut self.diagnostics);
     }
 
     /// The first error after the first `before` diagnostics.

@@ -1,7 +1,8 @@
 //! A function body as the passes see it: statements in which every register and label is a number.
 
 use super::affine::Affine;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use super::taken::Taken;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A piece of PTX text.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,7 +146,7 @@ pub(super) struct Body {
     /// True if the parameters' values are named, so that no `raw` is needed.
     pub(super) prologue: bool,
     /// The names that something has.
-    pub(super) taken: HashSet<String>,
+    pub(super) taken: Taken,
     /// Number of variables of the `for`s.
     pub(super) variables: usize,
 }
@@ -153,10 +154,7 @@ pub(super) struct Body {
 impl Body {
     /// Takes a name like this one.
     pub(super) fn free_name(&mut self, stem: &str) -> String {
-        let mut names = (1..).map(|n| if n == 1 { stem.to_owned() } else { format!("{stem}_{n}") });
-        let name = names.find(|name| !self.taken.contains(name)).unwrap_or_default();
-        self.taken.insert(name.clone());
-        name
+        self.taken.free(stem)
     }
 
     /// The registers that a piece names. Where a `for` counts, the first one of the array stands for all.

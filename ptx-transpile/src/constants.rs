@@ -43,7 +43,7 @@ fn readable(body: &mut Body, ty: &str, text: &str) -> Option<String> {
     let decimal = match (ty, text.get(..2)?) {
         ("f32", "0f" | "0F") if digits.len() == 8 => {
             let bits = u32::from_str_radix(digits, 16).ok()?;
-            let named = NAMED.iter().find(|(known, name, _)| *known == bits && !body.taken.contains(*name));
+            let named = NAMED.iter().find(|(known, name, _)| *known == bits && !body.taken.contains(name));
             if let Some((_, name, value)) = named {
                 body.constants.insert((*name).to_owned(), (*value).to_owned());
                 return Some((*name).to_owned());

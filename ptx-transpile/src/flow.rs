@@ -150,43 +150,44 @@ fn too_deep(regions: &[Region]) -> Vec<usize> {
     deep
 }
 
-/// Grows regions until they nest. The label of one that jumps into a loop, if there is any: it cannot be a region.
+/// Grows regions until they nest. The labels of those that jump into a loop: they cannot be regions.
 /// `effort` becomes 0 if that takes too long.
-fn nest(regions: &mut [Region], effort: &mut usize) -> Option<usize> {
-    loop {
-        if *effort == 0 {
-            return None;
+///
+/// One walk from the front does: what it has passed nests, and neither change makes anything there overlap. A block that is grown to the
+/// start of `x` holds all that began since, because whatever ends later would be what it overlaps first; and a loop that is grown to the
+/// end of `y` stays inside of those around it for the same reason.
+fn nest(regions: &mut [Region], effort: &mut usize) -> Vec<usize> {
+    regions.sort_by_key(|r| (r.start, std::cmp::Reverse(r.end)));
+    // The regions around the current one, by their place. The outer ones end later.
+    let (mut open, mut dropped): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+    for b in 0..regions.len() {
+        while open.last().is_some_and(|a| regions[*a].end <= regions[b].start) {
+            open.pop();
         }
-        regions.sort_by_key(|r| (r.start, std::cmp::Reverse(r.end)));
-        let mut changed = false;
-        // The regions around the current one, by their place.
-        let mut open: Vec<usize> = Vec::new();
-        for b in 0..regions.len() {
-            while open.last().is_some_and(|a| regions[*a].end <= regions[b].start) {
-                open.pop();
-            }
-            *effort = effort.saturating_sub(1 + open.len());
-            // The outer ones end later, unless they overlap.
-            let overlaps = open.iter().copied().find(|a| {
-                let (x, y) = (regions[*a], regions[b]);
-                x.start < y.start && y.start < x.end && x.end < y.end
-            });
-            if let Some(a) = overlaps {
-                let (x, y) = (regions[a], regions[b]);
-                match (x.is_loop, y.is_loop) {
-                    (true, true) => regions[a].end = y.end,
-                    (_, false) => regions[b].start = x.start,
-                    (false, true) => return Some(x.label),
+        let mut at = open.partition_point(|a| regions[*a].end >= regions[b].end);
+        while let Some(a) = open.get(at).copied() {
+            *effort = effort.saturating_sub(1);
+            let (x, y) = (regions[a], regions[b]);
+            match (x.is_loop, y.is_loop) {
+                _ if x.start == y.start => break,
+                (true, true) => regions[a].end = y.end,
+                (_, false) => regions[b].start = x.start,
+                (false, true) => {
+                    dropped.push(x.label);
+                    open.remove(at);
+                    continue;
                 }
-                changed = true;
-                break;
             }
-            open.push(b);
+            at += usize::from(y.is_loop);
         }
-        if !changed {
-            return None;
+        *effort = effort.saturating_sub(1);
+        if *effort == 0 {
+            break;
         }
+        open.insert(at, b);
     }
+    regions.sort_by_key(|r| (r.start, std::cmp::Reverse(r.end)));
+    dropped
 }
 
 struct Builder<'n> {

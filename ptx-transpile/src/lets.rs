@@ -108,8 +108,12 @@ fn block(body: &Body, nodes: &mut Vec<Node>, total: &HashMap<usize, usize>, decl
         declare_by_value(body, &mut nodes[*at], regs);
         !regs.is_empty()
     });
-    for (at, regs) in together(body, placed).into_iter().rev() {
-        nodes.insert(at, Node::Declare(regs));
+    let mut declarations = together(body, placed).into_iter().peekable();
+    let old = std::mem::take(nodes);
+    nodes.reserve(old.len() + declarations.len());
+    for (at, node) in old.into_iter().enumerate() {
+        nodes.extend(declarations.next_if(|(place, _)| *place == at).map(|(_, regs)| Node::Declare(regs)));
+        nodes.push(node);
     }
 }
 

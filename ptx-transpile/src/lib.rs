@@ -25,6 +25,7 @@ pub mod prove;
 mod read;
 mod repeats;
 pub mod same;
+mod taken;
 mod waits;
 
 pub use debug::without_debug;
@@ -127,11 +128,12 @@ fn module(tree: &Tree, name: &str, without: &[Without], only: Option<usize>) -> 
     let mut header = Header::default();
     let mut writer = Writer {
         tree,
+        maps: tree.source.bytes.windows(7).any(|w| w == b".tensor"),
         outside: String::new(),
         helpers: BTreeMap::new(),
         constants: BTreeMap::new(),
         kernels: Vec::new(),
-        taken: BTreeSet::new(),
+        taken: taken::Taken::default(),
     };
     let mut entries = Vec::new();
     let mentions = mentions(tree);
@@ -213,6 +215,8 @@ impl Header {
 
 struct Writer<'t> {
     tree: &'t Tree,
+    /// True if something in the module uses tensor maps.
+    maps: bool,
     /// Variables and functions, in PTX.
     outside: String,
     /// Helper functions: name and text.
@@ -220,7 +224,7 @@ struct Writer<'t> {
     /// Numbers that have a name: their value.
     constants: BTreeMap<String, String>,
     kernels: Vec<Kernel>,
-    taken: BTreeSet<String>,
+    taken: taken::Taken,
 }
 
 impl Writer<'_> {
@@ -255,8 +259,8 @@ impl Writer<'_> {
     /// An entry as a kernel.
     fn kernel(&mut self, func: &Func, stmt: &Stmt, without: &Without) -> Result<String, String> {
         let entry = func.name.map_or("", |n| self.tree.source.text(n)).to_owned();
-        let params =
-            params::params(self.tree, func, stmt.children(), &entry).ok_or("a parameter that has no type in Rust")?;
+        let params = params::params(self.tree, func, stmt.children(), &entry, self.maps)
+            .ok_or("a parameter that has no type in Rust")?;
         let symbols: HashMap<String, String> = params.iter().map(|p| (p.symbol.clone(), p.name.clone())).collect();
         let mut body = read::read(self.tree, stmt.children(), &symbols).ok_or("statements that only PTX has")?;
         let applied = raise(&mut body, &params, without);
@@ -307,11 +311,7 @@ impl Writer<'_> {
     fn free(&mut self, name: &str) -> String {
         let letters: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         let letters = if letters.starts_with(|c: char| c.is_ascii_digit()) { format!("_{letters}") } else { letters };
-        let letters = no_keyword(letters);
-        let mut names = (1..).map(|n| if n == 1 { letters.clone() } else { format!("{letters}_{n}") });
-        let free = names.find(|n| !self.taken.contains(n)).unwrap_or_default();
-        self.taken.insert(free.clone());
-        free
+        self.taken.free(&no_keyword(letters))
     }
 
     /// The directives of an entry as options of the attribute.

@@ -38,9 +38,8 @@ impl Param {
     }
 }
 
-/// The parameters of an entry; `None` where one of them has no type in Rust.
-pub(super) fn params(tree: &Tree, func: &Func, body: &[StmtId], entry: &str) -> Option<Vec<Param>> {
-    let maps = tree.source.bytes.windows(7).any(|w| w == b".tensor");
+/// The parameters of an entry, in a module with or without tensor maps; `None` where one of them has no type in Rust.
+pub(super) fn params(tree: &Tree, func: &Func, body: &[StmtId], entry: &str, maps: bool) -> Option<Vec<Param>> {
     let known = Known { maps, pointers: pointers::pointers(tree, body) };
     let mut params: Vec<Param> =
         func.params.iter().enumerate().map(|(at, var)| param(tree, var, at, entry, &known)).collect::<Option<_>>()?;

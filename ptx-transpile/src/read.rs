@@ -4,11 +4,12 @@
 
 use super::body::{Body, Inst, Node, Piece, Reg};
 use super::labels;
+use super::taken::Taken;
 use ptx_core::isa;
 use ptx_core::lower::constant::integer;
 use ptx_core::syntax::{self, ExprId, ExprKind, StmtId, StmtKind, Tokens, Tree, Var};
 use ptx_core::token::{Kind, TokenId};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// The body of an entry. `None` where it holds what the kernel language cannot name.
 pub(super) fn read(tree: &Tree, children: &[StmtId], params: &HashMap<String, String>) -> Option<Body> {
@@ -50,7 +51,7 @@ struct Reader<'t> {
     params: &'t HashMap<String, String>,
     body: Body,
     scopes: Vec<HashMap<String, Named>>,
-    taken: HashSet<String>,
+    taken: Taken,
     /// The registers that have a number, by scope and name.
     made: HashMap<(u32, String), usize>,
     scope_ids: u32,
@@ -71,13 +72,7 @@ impl Reader<'_> {
             || super::KEYWORDS.contains(&stem.as_str())
             || isa::Type::find(&stem).is_some();
         let stem = if starts && !special && !reserved { stem } else { format!("v_{stem}") };
-        let mut name = stem.clone();
-        let mut number = 1;
-        while !self.taken.insert(name.clone()) {
-            number += 1;
-            name = format!("{stem}_{number}");
-        }
-        name
+        self.taken.free(&stem)
     }
 
     fn labels(&mut self, ids: &[StmtId]) {

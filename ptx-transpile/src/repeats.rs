@@ -17,6 +17,8 @@ use std::collections::BTreeSet;
 const LEAST: usize = 4;
 /// Number of the most promising candidates that are tried at a place.
 const TRIES: usize = 32;
+/// Number of visits to each value of a block until no more loops are looked for: code of compilers takes some tens.
+const EFFORT: usize = 1024;
 /// Maximum distance from the first loop found to the start of a better one.
 const AHEAD: usize = 24;
 
@@ -107,6 +109,8 @@ struct Place<'n> {
     runs: Runs,
     /// The best loop that starts at a statement, once it is known.
     best: Vec<Option<Option<Plan>>>,
+    /// Number of values that may still be visited.
+    effort: usize,
 }
 
 impl Finder<'_> {
@@ -119,7 +123,9 @@ impl Finder<'_> {
             Some(*number)
         }));
         let best = old.iter().map(|_| None).collect();
-        let mut place = Place { nodes: &old, numbers, runs: Runs::find(&old), best };
+        let runs = Runs::find(&old);
+        let effort = runs.values().saturating_mul(EFFORT);
+        let mut place = Place { nodes: &old, numbers, runs, best, effort };
         let mut at = 0;
         while at < old.len() {
             let number = place.numbers[at];
@@ -165,6 +171,9 @@ impl Finder<'_> {
     }
 
     fn find(&self, place: &mut Place<'_>, at: usize) -> Option<Plan> {
+        if place.effort == 0 {
+            return None;
+        }
         let mut candidates = place.runs.at(at);
         candidates.sort_by_key(|c| (std::cmp::Reverse(c.saved()), c.length));
         let mut best: Option<Plan> = None;
@@ -178,7 +187,9 @@ impl Finder<'_> {
                 .step_by(candidate.length)
                 .copied()
                 .collect();
-            let plan = columns::plan(self.body, &self.spans, self.arrays, &place.runs.turns(at, candidate), &numbers);
+            let turns = place.runs.turns(at, candidate);
+            place.effort = place.effort.saturating_sub(turns.len() * turns[0].len().max(1));
+            let plan = columns::plan(self.body, &self.spans, self.arrays, &turns, &numbers);
             let plan =
                 plan.map(|plan| Plan { candidate: Candidate { length: candidate.length, ..plan.candidate }, ..plan });
             best = plan.filter(|plan| plan.candidate.saved() >= least).or(best);

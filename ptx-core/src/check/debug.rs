@@ -32,9 +32,10 @@ const LINES: &[(&str, &str)] = &[
 
 pub(super) fn check_debug(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     files(tree, out);
-    for stmt in tree.items.iter().map(|id| tree.stmt(*id)) {
-        if matches!(stmt.kind, StmtKind::Dwarf) {
-            line(tree, &stmt.head, module, out);
+    let mut in_section = false;
+    for stmt in tree.items.iter().map(|id| tree.stmt(*id)).filter(|stmt| matches!(stmt.kind, StmtKind::Dwarf)) {
+        if let Err(why) = line(tree, &stmt.head, module, &mut in_section) {
+            out.push(error(&codes::P0609, tree.span(&stmt.head), why, "11.5.1"));
         }
     }
     let labels = sections(tree, out);
@@ -154,33 +155,59 @@ fn place_name(word: &str) -> bool {
     !matches!(word, "WARP_SZ" | "_") && !of_ptx
 }
 
-/// `@@DWARF .byte 1, 2`, `@@DWARF .4byte label`. Of what follows ptxas looks at one number more.
-fn line(tree: &Tree, head: &Tokens, module: &Module, out: &mut Vec<Diagnostic>) {
-    let word = |n: u32| head.clone().nth(n as usize).map_or("", |token| tree.source.text(token));
-    let kind = |n: u32| head.clone().nth(n as usize).map(|token| tree.source.kind(token));
-    let ty = LINES.iter().find(|(name, _)| *name == word(3)).map(|(_, ty)| *ty);
-    let data = ty.and_then(|ty| DATA.iter().find(|(name, ..)| *name == ty));
-    let begins = [1, 2].iter().all(|n| tree.source.touches(head.start + n)) && word(2) == "DWARF";
-    let names = data.is_some_and(|(_, _, _, names)| *names);
-    let why = match (kind(4), data) {
-        _ if !begins => "`@@` begins a line of `@@DWARF`".to_owned(),
-        _ if word(3) == ".section" && module.version.major < 2 => return,
-        _ if word(3) == ".section" => "since PTX 2.0 a section is `.section name { … }`".to_owned(),
-        (_, None) => "a line of `@@DWARF` holds `.byte`, `.4byte` or `.quad`".to_owned(),
-        (Some(Kind::Int), _) if kind(5) == Some(Kind::Punct(b',')) && kind(6) != Some(Kind::Int) => {
-            "a number follows the comma".to_owned()
-        }
-        (Some(Kind::Int), Some((ty, _, most, _))) => {
-            let number = crate::parse::integer_value(word(4).as_bytes());
-            if i64::try_from(number).unwrap_or(i64::MAX) <= *most {
-                return;
-            }
-            format!("{number} does not fit into `{ty}`")
-        }
-        (Some(Kind::Word | Kind::Dot), _) if names && place_name(word(4)) => return,
-        _ => "this is neither a number nor the address of a label".to_owned(),
+/// `@@DWARF .byte 1, 2`, `@@DWARF .4byte label`, or the beginning of a section, which must come first.
+fn line(tree: &Tree, head: &Tokens, module: &Module, in_section: &mut bool) -> Result<(), String> {
+    let tokens: Vec<_> = head.clone().map(|token| (tree.source.kind(token), tree.source.text(token))).collect();
+    let begins = [1, 2].iter().all(|n| tree.source.touches(head.start + n));
+    let [_, _, (_, "DWARF"), (_, first), rest @ ..] = tokens.as_slice() else {
+        return Err(if begins { LINE } else { BEGIN }.to_owned());
     };
-    out.push(error(&codes::P0609, tree.span(head), why, "11.5.1"));
+    match *first {
+        _ if !begins => Err(BEGIN.to_owned()),
+        ".section" if module.version.major >= 2 => Err("since PTX 2.0 a section is `.section name { … }`".to_owned()),
+        ".section" => {
+            *in_section = true;
+            let at = head.end - 1;
+            match rest {
+                [(Kind::Dot, name), (_, ","), (Kind::Str, _), (_, ","), (_, "@"), (_, "progbits")]
+                    if place_name(name) && tree.source.touches(at) =>
+                {
+                    Ok(())
+                }
+                _ => Err("a section of PTX 1 begins with `.section .name, \"\", @progbits`".to_owned()),
+            }
+        }
+        _ if !*in_section => Err("no line says `.section .name, \"\", @progbits` in front of this".to_owned()),
+        first => line_data(first, rest),
+    }
+}
+
+const BEGIN: &str = "`@@` begins a line of `@@DWARF`";
+const LINE: &str = "a line of `@@DWARF` holds `.byte`, `.4byte` or `.quad`";
+
+/// One name, or numbers with commas.
+fn line_data(word: &str, values: &[(Kind, &str)]) -> Result<(), String> {
+    let ty = LINES.iter().find(|(name, _)| *name == word).map(|(_, ty)| *ty);
+    let (ty, _, most, names) = ty.and_then(|ty| DATA.iter().find(|(name, ..)| *name == ty)).ok_or(LINE)?;
+    match values {
+        [(Kind::Word | Kind::Dot, name)] if *names && place_name(name) => return Ok(()),
+        [(Kind::Int, _), ..] => {}
+        _ => return Err("this is neither a number nor the address of a label".to_owned()),
+    }
+    for (at, value) in values.iter().enumerate() {
+        match value {
+            (Kind::Int, text) if at % 2 == 0 => {
+                let number = crate::parse::integer_value(text.as_bytes());
+                if i64::try_from(number).unwrap_or(i64::MAX) > *most {
+                    return Err(format!("{number} does not fit into `{ty}`"));
+                }
+            }
+            (Kind::Punct(b','), _) if at % 2 == 1 && at + 1 < values.len() => {}
+            (_, text) if at % 2 == 1 && *text != "," => return Err(format!("`{text}` does not end this line")),
+            _ => return Err("a number follows the comma".to_owned()),
+        }
+    }
+    Ok(())
 }
 
 /// `.loc 1 2 3, function_name label, inlined_at 1 5 3`: that place must have been in an earlier `.loc`.

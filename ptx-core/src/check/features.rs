@@ -1,6 +1,7 @@
 //! The gates of everything that is no instruction: directives, and features without a directive of their own, such as operators in initial values
 //! and labels in sections. Their rows are the `directive` and `feature` lines of the table.
 
+use super::banks::bank_number;
 use crate::diag::Diagnostic;
 use crate::ir::{Module, Symbol, Variable};
 use crate::isa::{DirectiveInfo, Gate, Type, Version, table};
@@ -14,12 +15,16 @@ struct Use<'a> {
     /// Its name in PTX, or words for what has none.
     what: &'a str,
     gate: &'static Gate,
+    /// The first version without it.
+    until: Option<Version>,
     section: &'static str,
 }
 
 pub(super) fn check_features(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
-    for Use { span, what, gate, section } in used(tree, module) {
-        if !gate.admits(module.arch, module.version) {
+    for Use { span, what, gate, until, section } in used(tree, module) {
+        if let Some(until) = until.filter(|until| module.version >= *until) {
+            out.push(crate::lower::gone(span, what, until, module.version).section(section));
+        } else if !gate.admits(module.arch, module.version) {
             out.push(crate::lower::gate(span, what, gate, module.arch, module.version).section(section));
         }
     }
@@ -42,6 +47,7 @@ fn used<'a>(tree: &'a Tree, module: &Module) -> Vec<Use<'a>> {
             }
             StmtKind::Var(var) => {
                 uses.variable(var);
+                uses.constant_bank(var, module.version);
                 // Until PTX 1.3, a body declares the parameters of its entry.
                 if tree.source.bytes(var.space) == b".param" && module.version >= (Version { major: 1, minor: 4 }) {
                     uses.feature("parameter in a body", tree.source.span(var.space));
@@ -75,9 +81,9 @@ impl<'a> Uses<'a> {
     }
 
     fn add(&mut self, line: Option<&'static DirectiveInfo>, span: Span) {
-        let Some(DirectiveInfo { name, text, gate, section, .. }) = line else { return };
+        let Some(DirectiveInfo { name, text, gate, until, section, .. }) = line else { return };
         let what = if name.starts_with('.') { name } else { text };
-        self.found.push(Use { span, what, gate, section });
+        self.found.push(Use { span, what, gate, until: *until, section });
     }
 
     /// A word with a dot, if it is a directive.
@@ -133,7 +139,15 @@ impl<'a> Uses<'a> {
         }
         // Prototypes may name types that do not exist yet.
         let gate = Type::find(text.trim_start_matches('.')).and_then(|ty| ty.info().gate.as_ref());
-        self.found.extend(gate.map(|gate| Use { span, what: text, gate, section: "5.2.1" }));
+        self.found.extend(gate.map(|gate| Use { span, what: text, gate, until: None, section: "5.2.1" }));
+    }
+
+    /// Bank 0 is the one without a number, which old versions take, too.
+    fn constant_bank(&mut self, var: &Var, version: Version) {
+        let Some(bank) = self.tree.bank(var) else { return };
+        if bank_number(self.tree, bank) != Some(0) || version >= (Version { major: 2, minor: 2 }) {
+            self.feature("constant bank", self.tree.source.span(bank.name));
+        }
     }
 
     fn function(&mut self, func: &Func) {

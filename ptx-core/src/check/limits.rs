@@ -6,7 +6,7 @@ use crate::isa::table;
 use crate::syntax::Tree;
 
 /// Directives whose numbers are greater than zero.
-const POSITIVE: &[&str] = &["maxntid", "reqntid", "minnctapersm", "maxnreg", "local_maxnreg"];
+const POSITIVE: &[&str] = &["maxntid", "reqntid", "minnctapersm", "maxnreg", "local_maxnreg", "maxnctapersm"];
 
 /// Pairs that ptxas refuses on one kernel.
 const EXCLUSIVE: &[(&str, &str)] =

@@ -1,6 +1,7 @@
 //! Names that other modules could define: `.extern`, functions without a body, `.alias`. A module is assembled alone,
 //! as a driver does that loads it, so nothing may be missing; unless it is relocatable, as `ptxas -c` takes it.
 
+use super::banks::names_in_banks;
 use super::error;
 use crate::diag::{Diagnostic, codes};
 use crate::hash::Map;
@@ -48,8 +49,10 @@ pub(super) fn check_linkage(tree: &Tree, module: &Module, out: &mut Vec<Diagnost
     if missing.contains(&true) {
         uses(module, &missing, out);
     }
+    let in_banks = names_in_banks(tree);
     for v in &module.variables {
-        if v.linkage == Some("extern") && v.dims.contains(&0) && matches!(v.space, Space::Global | Space::Const) {
+        let open = v.linkage == Some("extern") && v.dims.contains(&0) && !in_banks.contains(v.name.as_str());
+        if open && matches!(v.space, Space::Global | Space::Const) {
             let text = format!("no variable `{}` is defined, and without a size it cannot be left open", v.name);
             out.push(error(&codes::P0607, v.span, text, "11.6.1"));
         }
@@ -109,6 +112,7 @@ fn undefined(function: &Function, called: bool, span: Span) -> Diagnostic {
 /// Every alias, with what it stands for.
 fn aliases<'t>(tree: &'t Tree, module: &Module, out: &mut Vec<Diagnostic>) -> Map<&'t str, &'t str> {
     let mut aliases = Map::default();
+    let mut functions: Option<Map<&str, &Function>> = None;
     for stmt in tree.items.iter().map(|id| tree.stmt(*id)) {
         let StmtKind::Directive(d) = &stmt.kind else { continue };
         if tree.source.text(d.name) != ".alias" {
@@ -120,16 +124,23 @@ fn aliases<'t>(tree: &'t Tree, module: &Module, out: &mut Vec<Diagnostic>) -> Ma
         if let Some(earlier) = aliases.insert(name, target) {
             let text = format!("`{name}` is an alias already, of `{earlier}`");
             out.push(error(&codes::P0502, span, text, "11.2.3"));
-        } else if let Some(d) = alias_is_wrong(name, target, span, module) {
-            out.push(d);
+            continue;
         }
+        // The first of a name.
+        let functions =
+            functions.get_or_insert_with(|| module.functions.iter().rev().map(|f| (f.name.as_str(), f)).collect());
+        out.extend(alias_is_wrong((name, target, span), functions, module));
     }
     aliases
 }
 
 /// Both are functions with the same parameters; the first is declared before and has no body, the second has one.
-fn alias_is_wrong(name: &str, target: &str, span: Span, module: &Module) -> Option<Diagnostic> {
-    let find = |name: &str| module.functions.iter().find(|f| f.name == *name);
+fn alias_is_wrong(
+    (name, target, span): (&str, &str, Span),
+    functions: &Map<&str, &Function>,
+    module: &Module,
+) -> Option<Diagnostic> {
+    let find = |name: &str| functions.get(name).copied();
     let section = "11.2.3";
     let Some(alias) = find(name).filter(|a| a.span.lo < span.lo) else {
         let help = format!("declare it before: `.visible .func {name}…;`, as `{target}` is");

@@ -9,17 +9,32 @@ struct Pragma {
     name: &'static str,
     /// True if it may stand outside of a body.
     outside: bool,
-    /// True if a `.func` may hold it.
+    /// True if an entry may hold it, or a `.func`.
+    entry: bool,
     func: bool,
-    /// The least value, if a number must follow.
-    least: Option<i64>,
+    argument: Argument,
 }
 
+/// What follows the first word of a pragma.
+#[derive(Clone, Copy)]
+enum Argument {
+    /// Nothing that counts.
+    Any,
+    /// A number of at least this value.
+    Number(i64),
+    /// How many registers pass parameters, and perhaps the first of them; or `all`.
+    Registers,
+}
+
+/// The registers that may pass parameters; those in front are the ABI's.
+const PARAMETER_REGISTERS: std::ops::Range<i64> = 4..254;
+
 const PRAGMAS: &[Pragma] = &[
-    Pragma { name: "nounroll", outside: true, func: true, least: None },
-    Pragma { name: "used_bytes_mask", outside: false, func: true, least: Some(i64::MIN) },
-    Pragma { name: "enable_smem_spilling", outside: false, func: false, least: None },
-    Pragma { name: "frequency", outside: false, func: true, least: Some(1) },
+    Pragma { name: "nounroll", outside: true, entry: true, func: true, argument: Argument::Any },
+    Pragma { name: "used_bytes_mask", outside: false, entry: true, func: true, argument: Argument::Number(i64::MIN) },
+    Pragma { name: "enable_smem_spilling", outside: false, entry: true, func: false, argument: Argument::Any },
+    Pragma { name: "frequency", outside: false, entry: true, func: true, argument: Argument::Number(1) },
+    Pragma { name: "abi_param_reg", outside: true, entry: false, func: true, argument: Argument::Registers },
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -69,7 +84,12 @@ fn pragma(tree: &Tree, directive: &Directive, place: Place, out: &mut Vec<Diagno
 
 /// Why ptxas refuses the string here.
 fn refusal(text: &str, place: Place) -> Option<String> {
-    let Some(pragma) = PRAGMAS.iter().find(|p| text.starts_with(p.name)) else {
+    let known = |p: &&Pragma| match p.argument {
+        // A longer word is another one.
+        Argument::Registers => text.strip_prefix(p.name).is_some_and(|rest| !rest.starts_with(char::is_alphabetic)),
+        _ => text.starts_with(p.name),
+    };
+    let Some(pragma) = PRAGMAS.iter().find(known) else {
         return (place == Place::Module).then(|| format!("outside of functions there is no pragma `{text}`"));
     };
     let (name, argument) = (pragma.name, text[pragma.name.len()..].trim());
@@ -82,13 +102,36 @@ fn refusal(text: &str, place: Place) -> Option<String> {
     if place == Place::Func && !pragma.func {
         return Some(format!("`{name}` is for entries only"));
     }
-    let least = pragma.least?;
-    let number = match argument.strip_prefix("0x") {
-        Some(digits) => i64::from_str_radix(digits, 16).ok(),
-        None => argument.parse().ok(),
+    if place == Place::Entry && !pragma.entry {
+        return Some(format!("`{name}` is for functions that are called, not for entries"));
+    }
+    let fits = match pragma.argument {
+        Argument::Any => true,
+        Argument::Number(least) => number(argument).is_some_and(|n| n >= least),
+        Argument::Registers => argument.starts_with("all") || are_registers(argument),
     };
-    number.is_none_or(|n| n < least).then(|| match argument {
-        "" => format!("`{name}` wants a number behind it"),
+    (!fits).then(|| match (argument, pragma.argument) {
+        ("", _) => format!("`{name}` wants a number behind it"),
+        (_, Argument::Registers) => format!("`{argument}` is no number of registers for `{name}`"),
         _ => format!("`{argument}` is no number for `{name}`"),
     })
+}
+
+fn number(text: &str) -> Option<i64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// `count`, or `count, first`.
+fn are_registers(argument: &str) -> bool {
+    let numbers: Option<Vec<i64>> = argument.split(',').map(|part| number(part.trim())).collect();
+    let (count, first) = match numbers.as_deref() {
+        Some([count]) => (*count, PARAMETER_REGISTERS.start),
+        Some([count, first]) => (*count, *first),
+        _ => return false,
+    };
+    let last = first.checked_add(count);
+    count > 0 && PARAMETER_REGISTERS.contains(&first) && last.is_some_and(|last| last <= PARAMETER_REGISTERS.end)
 }

@@ -32,6 +32,7 @@ codes! {
     P0102 "an unbalanced brace"
     P0103 "nesting that is too deep"
     P0104 "too many syntax errors"
+    P0105 "a comment that allows an unknown warning"
     P0201 "unknown instruction"
     P0202 "unknown modifier for this instruction"
     P0203 "modifiers that do not make a form of the instruction"

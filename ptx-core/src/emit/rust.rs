@@ -202,7 +202,7 @@ impl Printer<'_> {
 /// The text with `/*` inside of block comments taken apart.
 fn flattened(text: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(at) = rest.find("/*").into_iter().chain(rest.find("//")).min() {
+    while let Some(at) = comment_start(rest) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         let block = rest.starts_with("/*");
@@ -221,6 +221,11 @@ fn flattened(text: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Start of the first comment. One search for both kinds: of two, one would run to the end of the text for each comment of the other kind.
+fn comment_start(text: &str) -> Option<usize> {
+    text.as_bytes().windows(2).position(|pair| matches!(pair, b"/*" | b"//"))
 }
 
 /// Returns true if Rust reads these digits as a number, with or without a suffix.

@@ -42,7 +42,7 @@ pub(super) struct Binder<'a> {
     pub(super) form: &'a Form,
     pub(super) registers: &'a [Register],
     pub(super) module: &'a Module,
-    /// The parameters of the entry it stands in.
+    /// The parameters of the entry it stands in; as the variables below in the order of their numbers, since later declarations have later ones.
     pub(super) entry_params: &'a [Param],
     /// The variables that the function's body has declared so far.
     pub(super) locals: &'a [VarId],

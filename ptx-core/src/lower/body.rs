@@ -7,6 +7,7 @@ use super::names::{Entity, Ranged};
 use super::variable::Declared;
 use super::{constant, header, report, variable};
 use crate::diag::Diagnostic;
+use crate::hash::Set;
 use crate::ir::{
     Base, Function, Guard, Inst, Label, LabelId, Operand, Param, ProtoId, RegId, Register, Symbol, TargetsId, VarId,
 };
@@ -23,7 +24,7 @@ pub(super) struct Body<'c, 't> {
     pub(super) cx: &'c mut Context<'t>,
     pub(super) function: Function,
     /// Lists and prototypes whose labels stand further down.
-    pub(super) ahead: Vec<Entity>,
+    pub(super) ahead: Set<Entity>,
 }
 
 /// The resolved form of an instruction.
@@ -83,7 +84,9 @@ impl<'t> Body<'_, 't> {
             return;
         };
         let entity = self.cx.names.find(tree.source.text(label.start), &mut self.function.registers);
-        self.ahead.retain(|ahead| Some(*ahead) != entity);
+        if let Some(entity) = entity {
+            self.ahead.remove(&entity);
+        }
         let targets = list.map(|list| self.targets(list));
         if let (Some(Entity::Targets(id)), Some(targets)) = (entity, targets)
             && let Some(slot) = self.function.targets.get_mut(id.index())
@@ -129,7 +132,7 @@ impl<'t> Body<'_, 't> {
                 _ => self.new_label(name),
             };
             if !matches!(entity, Entity::Label(_)) {
-                self.ahead.push(entity);
+                self.ahead.insert(entity);
             }
             self.declare(name.start, entity);
         }
@@ -381,7 +384,7 @@ impl<'t> Body<'_, 't> {
     /// Forms that ptxas accepts and the manual does not have.
     fn doubts(&mut self, inst: &syntax::Inst, candidate: &Candidate, operands: &[Operand], name: Span) {
         let form = &candidate.form;
-        if form.reordered && self.cx.reordered.insert(report::in_order(form)) {
+        if form.reordered {
             self.cx.diagnostics.push(report::order(form, name));
         }
         self.cx.diagnostics.extend(form.idle.map(|at| report::idle(self.cx.tree, inst, form, at)));

@@ -18,8 +18,6 @@ pub(super) struct Context<'t> {
     pub(super) module: Module,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) forms: Forms<'t>,
-    /// Spellings whose order of modifiers is reported: a compiler writes one hundreds of times.
-    pub(super) reordered: Set<String>,
     /// Registers and `.local` variables that stand outside of functions.
     shared: Shared<'t>,
 }
@@ -39,7 +37,6 @@ pub(super) fn lower(tree: &Tree, options: &Options) -> (Module, Vec<Diagnostic>)
         module,
         diagnostics,
         forms: Forms::default(),
-        reordered: Set::default(),
         shared: Shared::default(),
     };
     cx.names.open();
@@ -157,7 +154,7 @@ impl<'t> Context<'t> {
         self.reserved(name);
         let (text, span) = (self.tree.source.text(name), self.tree.source.span(name));
         let id = self.declare_function(text, name, func.has_body);
-        let mut body = Body { function: self.signature(func, text, span), ahead: Vec::new(), cx: self };
+        let mut body = Body { function: self.signature(func, text, span), ahead: Set::default(), cx: self };
         body.cx.names.open();
         Self::share(&mut body);
         body.cx.names.open();

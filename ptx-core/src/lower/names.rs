@@ -7,7 +7,7 @@ use crate::span::Span;
 use std::cell::Cell;
 
 /// Meaning of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Entity {
     Reg(RegId),
     Var(VarId),

@@ -15,7 +15,7 @@ pub(super) use declaration::{
     behind_type, dwarf_in_body, initial_value, lone_semicolon, misplaced, no_parameter_name, no_register, no_space,
     no_type, not_a_register_type, register_shape, unknown_type, wrong_value,
 };
-pub(crate) use gate::gate;
+pub(crate) use gate::{gate, gone};
 pub(super) use header::{bad_version, no_header, other_chip, target_since, unknown_target, version_on_another_line};
 pub(super) use mnemonic::{misfit, torn};
 pub(super) use names::{
@@ -26,5 +26,5 @@ pub(super) use operand::{guard_name, guard_type, not_an_address, not_an_operand,
 pub(super) use refused::{Place, refused};
 pub(super) use tolerated::{
     address_without_brackets, component_behind, function_as_number, halves_as_predicate, handle_as_address, idle,
-    in_order, number_as_register, order, predicate_as_number, sum_as_number, undocumented,
+    number_as_register, order, predicate_as_number, sum_as_number, undocumented,
 };

@@ -90,8 +90,11 @@ impl Copy<'_> {
         self.source.span(first).to(self.source.span(self.at.saturating_sub(1).max(first)))
     }
 
-    /// The token that closes the bracket at `from`.
+    /// The token that closes the bracket at `from`, if there is one.
     fn closing(&self, from: TokenId, open: u8, close: u8) -> Option<TokenId> {
+        if !self.is(from, open) {
+            return None;
+        }
         let mut depth = 0usize;
         for at in from..self.end {
             if self.is(at, open) {
@@ -354,7 +357,7 @@ impl<'a> Lowerer<'a> {
 
     /// The end of a constant in braces that belongs to a modifier: behind a dot anything, behind a word the name of a constant.
     fn spliced(&self, copy: &Copy<'_>, open: TokenId) -> Option<TokenId> {
-        let close = copy.closing(open, b'{', b'}').filter(|_| copy.is(open, b'{'))?;
+        let close = copy.closing(open, b'{', b'}')?;
         if copy.is(open - 1, b'.') {
             return Some(close);
         }

@@ -4,7 +4,7 @@ use super::Span;
 use super::runs::{Candidate, Value};
 use crate::affine::Affine;
 use crate::body::Body;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// The single expression for the values of a place.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Plan {
 
 /// As many turns as can be one loop; `numbers` are those of each turn's first statement, and the one behind the last.
 pub(super) fn plan(body: &Body, spans: &[Span], arrays: bool, turns: &[&[Value]], numbers: &[usize]) -> Option<Plan> {
-    let mut reader = Reader { body, spans, arrays, turns, numbers, partners: HashMap::new() };
+    let mut reader = Reader { body, spans, arrays, turns, numbers, partners: HashMap::new(), joined: HashSet::new() };
     let count = 1 + (1..turns.len()).take_while(|turn| reader.fits(*turn)).count();
     // Two turns say little about where the registers of a third would be.
     (count >= if arrays { 3 } else { 2 }).then(|| reader.finish(count)).flatten()
@@ -48,6 +48,8 @@ struct Reader<'b> {
     numbers: &'b [usize],
     /// Which register of a turn is which of the first turn's own, and the other way round.
     partners: HashMap<(usize, usize, bool), usize>,
+    /// The registers of the columns that are to be arrays, so far.
+    joined: HashSet<(usize, usize)>,
 }
 
 impl Reader<'_> {
@@ -112,23 +114,21 @@ impl Reader<'_> {
     }
 
     /// Returns true if the register of a turn can be an element of an array behind those of the turns before it.
-    fn can_join(&self, turn: usize, at: usize, first: usize, reg: usize) -> bool {
+    fn can_join(&mut self, turn: usize, at: usize, first: usize, reg: usize) -> bool {
         let (a, b) = (&self.body.regs[first], &self.body.regs[reg]);
         let free = |r: usize| self.body.regs[r].element.is_none() && !self.body.regs[r].param;
-        let before = |n: usize| self.turns[n][at] != Value::Reg(reg);
-        a.ty == b.ty
-            && a.declared == b.declared
-            && a.owner == b.owner
-            && free(first)
-            && free(reg)
-            && (0..turn).all(before)
+        let alike = a.ty == b.ty && a.declared == b.declared && a.owner == b.owner && free(first) && free(reg);
+        if turn == 1 {
+            self.joined.insert((at, first));
+        }
+        alike && self.joined.insert((at, reg))
     }
 
     fn finish(&self, count: usize) -> Option<Plan> {
         let mut lists = Lists::default();
         let columns = (0..self.turns[0].len()).map(|at| self.column(at, count, &mut lists)).collect::<Option<_>>()?;
         let candidate = Candidate { length: 0, turns: count };
-        let mut plan = Plan { candidate, columns, arrays: lists.lists };
+        let mut plan = Plan { candidate, columns, arrays: lists.lists.into_iter().map(Vec::from).collect() };
         for column in &mut plan.columns {
             if let Column::New(array, plus) = column {
                 *plus = plus.wrapping_add(lists.moved[*array]);
@@ -170,43 +170,60 @@ impl Reader<'_> {
 /// The registers that are to become arrays.
 #[derive(Default)]
 struct Lists {
-    lists: Vec<Vec<usize>>,
+    lists: Vec<VecDeque<usize>>,
     /// By how many places the elements of each have moved since columns named them.
     moved: Vec<usize>,
+    /// The list of each register, and its place there before anything moved.
+    places: HashMap<usize, (usize, usize)>,
 }
 
 impl Lists {
     /// Which array these registers are a part of, and where it starts; what overlaps is one array: `x[i + 1] = x[i] + …`.
     fn add(&mut self, regs: &[usize]) -> Option<(usize, usize)> {
-        let Some(list) = self.lists.iter().position(|list| regs.iter().any(|reg| list.contains(reg))) else {
-            self.lists.push(regs.to_vec());
+        let list = regs.iter().filter_map(|reg| self.list_of(*reg)).min();
+        let Some(list) = list else {
+            self.lists.push(VecDeque::new());
             self.moved.push(0);
+            self.extend(self.lists.len() - 1, regs);
             return Some((self.lists.len() - 1, 0));
         };
-        let elsewhere = |reg: &usize| self.lists.iter().enumerate().any(|(at, of)| at != list && of.contains(reg));
-        if regs.iter().any(elsewhere) {
+        if regs.iter().any(|reg| self.list_of(*reg).is_some_and(|of| of != list)) {
             return None;
         }
-        let known = &mut self.lists[list];
-        let moved = self.moved[list];
-        if let Some(start) = known.iter().position(|reg| *reg == regs[0]) {
+        let (known, moved) = (&self.lists[list], self.moved[list]);
+        if let Some((_, place)) = self.places.get(&regs[0]).copied() {
+            let start = place.wrapping_add(moved);
             let common = regs.len().min(known.len() - start);
-            let fits = known[start..start + common] == regs[..common];
-            let new = &regs[common..];
-            if !fits || new.iter().any(|reg| known.contains(reg)) {
+            let fits = known.range(start..start + common).eq(&regs[..common]);
+            if !fits || regs[common..].iter().any(|reg| self.list_of(*reg).is_some()) {
                 return None;
             }
-            known.extend(new);
-            return Some((list, start.wrapping_sub(moved)));
+            self.extend(list, &regs[common..]);
+            return Some((list, place));
         }
-        let front = regs.iter().position(|reg| *reg == known[0])?;
+        let front = regs.iter().position(|reg| Some(reg) == known.front())?;
         let common = (regs.len() - front).min(known.len());
-        let fits = known[..common] == regs[front..front + common] && front + common == regs.len();
-        if !fits || regs[..front].iter().any(|reg| known.contains(reg)) {
+        let fits = known.range(..common).eq(&regs[front..front + common]) && front + common == regs.len();
+        if !fits || regs[..front].iter().any(|reg| self.list_of(*reg).is_some()) {
             return None;
         }
-        known.splice(0..0, regs[..front].iter().copied());
-        self.moved[list] += front;
-        Some((list, 0usize.wrapping_sub(moved + front)))
+        for reg in regs[..front].iter().rev() {
+            self.lists[list].push_front(*reg);
+            self.moved[list] += 1;
+            self.places.insert(*reg, (list, 0usize.wrapping_sub(self.moved[list])));
+        }
+        Some((list, 0usize.wrapping_sub(self.moved[list])))
+    }
+
+    fn list_of(&self, reg: usize) -> Option<usize> {
+        self.places.get(&reg).map(|(list, _)| *list)
+    }
+
+    fn extend(&mut self, list: usize, regs: &[usize]) {
+        for reg in regs {
+            let place = self.lists[list].len().wrapping_sub(self.moved[list]);
+            self.places.entry(*reg).or_insert((list, place));
+            self.lists[list].push_back(*reg);
+        }
     }
 }

@@ -66,6 +66,11 @@ impl Runs {
         runs
     }
 
+    /// Number of values of all statements, at least one for each.
+    pub(super) fn values(&self) -> usize {
+        self.values.len().max(self.shapes.len())
+    }
+
     /// The loops that shapes allow at a statement.
     pub(super) fn at(&mut self, at: usize) -> Vec<Candidate> {
         let longest = (self.equal.len() - 1).min((self.shapes.len() - at) / 2);

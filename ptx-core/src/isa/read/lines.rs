@@ -1,7 +1,7 @@
 //! Logical lines of a file, and the lines that are read at once: `type`, `sreg`, `directive`, `target`, `idle`.
 
 use crate::isa::gate::Gate;
-use crate::isa::{Class, DirectiveInfo, Idle, SpecialRegister, Table, TargetInfo, Type, TypeInfo};
+use crate::isa::{Class, DirectiveInfo, Idle, SpecialRegister, Table, TargetInfo, Type, TypeInfo, Version};
 
 /// The lines of a file without comments and blanks, with the number of each; `\` at the end joins the next one.
 pub(super) fn logical(text: &'static str) -> Vec<(u32, &'static str)> {
@@ -128,19 +128,27 @@ fn sreg_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
 
 fn directive_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
     let (name, place) = columns.first()?.split_once(' ').unwrap_or((columns.first()?, ""));
-    let gate = Gate::read(columns.get(2)?, columns.get(3)?)?;
+    let (gate, until) = lifetime(columns.get(2)?, columns.get(3)?)?;
     let section = table.index.section();
-    let info = DirectiveInfo { name, place: place.trim(), text: columns.get(1)?, gate, section };
+    let info = DirectiveInfo { name, place: place.trim(), text: columns.get(1)?, gate, until, section };
     table.directives.insert(name, info);
     Some(())
 }
 
 fn feature_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
     let [name, text, since, targets] = *columns else { return None };
-    let gate = Gate::read(since, targets)?;
+    let (gate, until) = lifetime(since, targets)?;
     let section = table.index.section();
-    table.features.insert(name, DirectiveInfo { name, place: "", text, gate, section });
+    table.features.insert(name, DirectiveInfo { name, place: "", text, gate, until, section });
     Some(())
+}
+
+/// `1.3` or `1.3..2.1`: the versions that have something, and the first that no longer does.
+fn lifetime(since: &str, targets: &str) -> Option<(Gate, Option<Version>)> {
+    match since.split_once("..") {
+        Some((since, until)) => Some((Gate::read(since, targets)?, Some(until.trim().parse().ok()?))),
+        None => Some((Gate::read(since, targets)?, None)),
+    }
 }
 
 fn target_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {

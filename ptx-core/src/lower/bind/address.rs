@@ -93,7 +93,11 @@ impl Binder<'_> {
     /// A variable by its name.
     pub(super) fn variable(&self, space: &SpaceOf, var: VarId) -> Fit {
         let (Some(found), spaces) = (self.variable_space(var), self.spaces(space)) else { return Ok(()) };
-        let of_entry = self.entry_params.contains(&Param::Var(var));
+        let number = |param: &Param| match param {
+            Param::Var(id) => Some(*id),
+            Param::Reg(_) => None,
+        };
+        let of_entry = self.entry_params.binary_search_by_key(&Some(var), number).is_ok();
         let fits = |name: &&str| match name.split_once("::") {
             Some(("param", "func")) => found == "param" && !of_entry,
             Some(("param", "entry")) => found == "param" && of_entry,
@@ -105,7 +109,7 @@ impl Binder<'_> {
 
     /// Returns true for a `.param` variable of the body. It holds an argument of a call, and has no address.
     pub(super) fn is_argument(&self, var: VarId) -> bool {
-        self.variable_space(var) == Some("param") && self.locals.contains(&var)
+        self.variable_space(var) == Some("param") && self.locals.binary_search(&var).is_ok()
     }
 
     /// Textures, samplers and surfaces are in global memory; ptxas takes their addresses for such.

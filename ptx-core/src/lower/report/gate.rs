@@ -16,6 +16,13 @@ pub(crate) fn gate(span: Span, what: &str, gate: &Gate, arch: Arch, version: Ver
     Diagnostic::error(&codes::P0401, span, text).help(targets_with(gate, arch, version))
 }
 
+/// A feature that later versions no longer have.
+pub(crate) fn gone(span: Span, what: &str, until: Version, version: Version) -> Diagnostic {
+    let what = if what.contains(' ') { what.to_owned() } else { format!("`{what}`") };
+    let text = format!("{what} ended with PTX {until}; this module is {version}");
+    Diagnostic::error(&codes::P0402, span, text).help(format!("leave it out, or write a `.version` before {until}"))
+}
+
 /// The help that names targets: those of the module's chip, or else of the next chip that has the feature.
 fn targets_with(gate: &Gate, arch: Arch, version: Version) -> String {
     let having = || table().targets.iter().filter_map(|t| Some((t.arch, gate.since(t.arch)?.max(t.since))));
