@@ -2,11 +2,12 @@
 
 mod argument;
 mod cuda;
+mod patience;
 mod prepared;
 mod texture;
 
 use crate::output::{Failure, Outcome};
-use crate::source::Source;
+use crate::source::{Source, read_bytes};
 use crate::{kernels, memory, render, write};
 use argument::Argument;
 use clap::ValueEnum;
@@ -43,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     cooperative: bool,
     /// One a parameter, in order: a scalar (u32:5, f32:1.5), a buffer read from a file (@in.bin), or a zeroed buffer
-    /// of that many bytes, written to a file after the run (out.bin:4096), or a texture of a file's texels: width, height and
+    /// of that many bytes, written to a file after the run (out.bin:4096), or a struct by value from a file (bytes@in.bin), or a texture of a file's texels: width, height and
     /// depth, and how it is read (tex:u8x4:64,32:linear,wrap,normalized@in.bin).
     #[arg(long = "arg", value_parser = argument::parse)]
     args: Vec<Argument>,
@@ -53,7 +54,8 @@ pub(crate) struct Arguments {
     /// Number of interleavings to try, from `--seed` on, until one has a finding.
     #[arg(long, default_value_t = 1)]
     seeds: u64,
-    /// After how many warp instructions a launch counts as endless; at first 1000000000, a minute or two.
+    /// After how many warp instructions a launch counts as endless; without it, when no block has ended for 15 seconds, or after
+    /// 1000000000.
     #[arg(long)]
     steps: Option<u64>,
     /// Look at bounds and alignment only: no races, no reads of what nothing wrote. Some three times faster.
@@ -192,6 +194,7 @@ fn launch_with(
         options: Options { seed, ..options(arguments) },
     };
     machine.trace(tracer);
+    machine.report(Some(patience::reporter(arguments)));
     match machine.launch(program, &launch) {
         Ok(stats) => {
             if keep {
@@ -348,6 +351,10 @@ fn parameters<'a>(
         if value.len() as u64 != variable.size {
             let (has, wants) = (value.len(), variable.size);
             let text = format!("the argument for `{}` has {has} bytes; the parameter has {wants}", variable.name);
+            // An address is given for what is passed by value.
+            let by_value = matches!(argument, Argument::Input(_) | Argument::Output(..));
+            let help = if by_value { "; `--arg bytes@in.bin` passes what a file holds by value" } else { "" };
+            let text = text + help;
             return Err(Failure::usage(text));
         }
         let align = usize::try_from(variable.align.max(1)).unwrap_or(1);
@@ -361,6 +368,7 @@ fn parameters<'a>(
 fn place<'a>(machine: &mut Machine, argument: &'a Argument, outputs: &mut Vec<Output<'a>>) -> Result<Vec<u8>, Failure> {
     let address = match argument {
         Argument::Scalar(_, bytes) => return Ok(bytes.clone()),
+        Argument::Struct(path) => return read_bytes(path, "an argument has at most 32764 bytes"),
         Argument::Input(path) => upload(machine, path, |_| Ok(()))?,
         Argument::Texture(texels) => {
             let address = upload(machine, &texels.path, |bytes| texels.fits(bytes).map_err(Failure::usage))?;
@@ -388,7 +396,7 @@ fn upload(machine: &mut Machine, path: &Path, wanted: impl FnOnce(u64) -> Result
     let described = file.metadata().map_err(failed)?;
     if !described.is_file() {
         // A pipe does not say how much it holds.
-        let bytes = Source::read(path)?.bytes;
+        let bytes = read_bytes(path, "a pipe may give 1 GiB; write a file")?;
         wanted(bytes.len() as u64)?;
         let address = machine.alloc(bytes.len() as u64).map_err(unusable)?;
         machine.write(address, &bytes).map_err(unusable)?;

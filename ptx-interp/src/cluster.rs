@@ -1,6 +1,7 @@
 //! State shared by the blocks of a cluster: shared memory, the cluster's barrier, and the waits for mbarriers.
 
 use super::block::Block;
+use super::contend::Contention;
 use super::kept::{Keeper, Kept, MbarrierPlace, Message};
 use super::mbarrier::Mbarrier;
 use super::space::number;
@@ -25,6 +26,8 @@ pub(super) struct Shared {
     pub tensor: Vec<Tmem>,
     /// `barrier.cluster`.
     pub gate: Gate,
+    /// Whether other clusters go first at atomics.
+    pub contention: Contention,
     /// An observer's state of the blocks.
     pub kept: Kept,
     waiters: Vec<PhaseWaiter>,

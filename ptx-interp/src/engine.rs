@@ -21,9 +21,10 @@ use super::kept::{Keeper, Message};
 use super::launch::Stats;
 use super::observe::Observer;
 use super::program::{Instruction, Program};
+use super::progress::Reporter;
 use super::trace::Tracer;
 use super::warp::{TURN, Warp, lanes};
-use endless::endless;
+use endless::{endless, given_up};
 use trace::Before;
 
 /// Number of instructions of a warp before the next warp's turn.
@@ -36,6 +37,7 @@ pub(super) struct Engine<'a> {
     pub stats: &'a mut Stats,
     pub observer: Option<&'a dyn Observer>,
     pub tracer: Option<&'a mut Tracer>,
+    pub reporter: Option<&'a mut Reporter>,
     /// On how many cores the blocks may run.
     pub cores: usize,
 }
@@ -64,7 +66,7 @@ impl<'a> Engine<'a> {
                 idle &= !self.run_warp(shared, block, warp, [before, behind])?;
                 block.wake(warps, self.keeper());
             }
-            if idle || self.stats.warp_instructions >= end {
+            if idle || shared.contention.yields || self.stats.warp_instructions >= end {
                 return Ok(());
             }
         }
@@ -109,6 +111,9 @@ impl<'a> Engine<'a> {
             return Err(endless(&self.program.listing, warp, block, limit));
         }
         let begin = self.stats.warp_instructions;
+        if self.reporter.as_mut().is_some_and(|reporter| reporter.stops(begin)) {
+            return Err(given_up(&self.program.listing, warp, block, begin));
+        }
         let end = limit.min(begin.saturating_add(quantum));
         let program = self.program;
         let mut ctx = self.ctx(shared, block, warp);

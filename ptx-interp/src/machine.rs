@@ -11,6 +11,7 @@ use super::layout::Home;
 use super::listing::Entry;
 use super::observe::Observer;
 use super::program::Program;
+use super::progress::Reporter;
 use super::space::{Where, code_address};
 use super::texture::Texture;
 use super::trace::Tracer;
@@ -37,6 +38,7 @@ pub struct Machine {
     /// State of the watcher from one launch to the next.
     past: Past,
     tracer: Option<Tracer>,
+    reporter: Option<Reporter>,
     cores: Option<usize>,
     /// By handle.
     textures: HashMap<u64, Texture>,
@@ -194,6 +196,11 @@ impl Machine {
         self.tracer = tracer;
     }
 
+    /// Has the launches from now on tell how far they are; `None` ends that.
+    pub fn report(&mut self, reporter: Option<Reporter>) {
+        self.reporter = reporter;
+    }
+
     /// On how many cores blocks run; on all that there are, if this is not called. It changes no result and no finding.
     pub fn cores(&mut self, cores: usize) {
         self.cores = Some(cores);
@@ -235,6 +242,9 @@ impl Machine {
         let mut stats = Stats::default();
         let alone = self.tracer.is_some() || launch.options.seed != 0 || program.alone;
         let watch = self.past.watch(&mut self.global, program, launch, program.listing.waits_for_launch(entry));
+        if let Some(reporter) = &mut self.reporter {
+            reporter.begin(launch.grid.iter().map(|d| u64::from(*d)).product());
+        }
         let mut engine = Engine {
             program,
             grid: &grid,
@@ -242,6 +252,7 @@ impl Machine {
             stats: &mut stats,
             observer: watch.as_ref().map(|watch| watch as &dyn Observer),
             tracer: self.tracer.as_mut(),
+            reporter: self.reporter.as_mut(),
             cores: if alone { 1 } else { self.cores.unwrap_or_else(cores) },
         };
         engine.run(entry).map_err(|fault| fault.seed(launch.options.seed))?;

@@ -131,6 +131,14 @@ pub(super) trait Observer: Keeper {
     /// Columns of a block's tensor memory are allocated.
     fn allocate_columns(&self, exec: &mut ExecState, rank: usize, column: u32, count: u32) {}
 
+    /// A warp has columns that it has allocated together with the other block of its pair.
+    fn note_pair(&self, exec: &mut ExecState, first: u32) {}
+
+    /// A warp gives such columns back.
+    fn part_pair(&self, exec: &ExecState, first: u32) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// A copy by tensor map has put up to 16 bytes at an address of shared memory.
     fn note_tile(&self, exec: &mut ExecState, at: u64, swizzle: Swizzle) {}
 

@@ -71,6 +71,8 @@ pub(super) struct Warp {
     pub turn: u64,
     /// Values that its lanes last saw of shared state.
     pub looks: Looks,
+    /// True if the warp stands in front of an atomic, and other blocks go first.
+    pub gave_way: bool,
     /// An observer's state of the lanes.
     pub kept: Kept,
     /// True if the observer is told of every instruction, see [`super::observe`].
@@ -109,6 +111,7 @@ impl Warp {
             origin: 0,
             turn: 0,
             looks: Looks::NONE,
+            gave_way: false,
             kept: Kept::default(),
             reported: false,
         }

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 pub(super) enum Argument {
     /// `f32:1.5`: its type and its bytes.
     Scalar(Type, Vec<u8>),
+    /// `bytes@in.bin`: a struct by value, with what the file holds.
+    Struct(PathBuf),
     /// `@in.bin`: a buffer with what the file holds.
     Input(PathBuf),
     /// `tex:u8x4:64,32@in.bin`: a texture of what the file holds.
@@ -21,6 +23,9 @@ pub(super) enum Argument {
 pub(super) fn parse(text: &str) -> Result<Argument, String> {
     if let Some(path) = text.strip_prefix('@') {
         return Ok(Argument::Input(path.into()));
+    }
+    if let Some(path) = text.strip_prefix("bytes@") {
+        return Ok(Argument::Struct(path.into()));
     }
     if let Some(texels) = text.strip_prefix("tex:") {
         return texture::parse(texels).map(Argument::Texture);

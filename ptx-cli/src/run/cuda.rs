@@ -3,7 +3,7 @@
 use super::argument::Argument;
 use super::{Arguments, declared, entry_of, required};
 use crate::output::{Failure, Outcome};
-use crate::source::Source;
+use crate::source::{Source, read_bytes};
 use crate::write;
 use ptx_core::check::Checked;
 use ptx_runtime::{Config, Device, ErrorKind, RuntimeKernel, RuntimeModule};
@@ -91,12 +91,13 @@ fn run(device: &Device, kernel: RuntimeKernel, config: Config, values: &mut [Val
 fn value(argument: &Argument) -> Result<Value, Failure> {
     Ok(match argument {
         Argument::Scalar(_, bytes) => Value::Plain(bytes.clone()),
+        Argument::Struct(path) => Value::Plain(read_bytes(path, "an argument has at most 32764 bytes")?),
         Argument::Texture(_) => {
             let text =
                 "`--arg tex:` is the CPU device's: on a GPU give the texture to a typed launch (`ptx_launch::Texture`)";
             return Err(Failure::usage(text.to_owned()));
         }
-        Argument::Input(path) => Value::Memory(Source::read(path)?.bytes),
+        Argument::Input(path) => Value::Memory(read_bytes(path, "a buffer from a file has at most 1 GiB")?),
         Argument::Output(path, bytes) => {
             let bytes = usize::try_from(*bytes).ok().filter(|bytes| *bytes <= 1 << 36);
             let bytes = bytes.ok_or_else(|| Failure::usage(format!("{}: more than 64 GiB", path.display())))?;

@@ -14,7 +14,7 @@
 use super::Engine;
 use super::schedule::Queue;
 use super::spin::Patience;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::global::Global;
 use crate::grid::Grid;
 use crate::kept::Keeper;
@@ -67,7 +67,9 @@ impl Engine<'_> {
         let before = self.observer.map(|_| (self.global.fork(self.keeper()), self.stats.clone(), queue.again()));
         let mut taken = 0;
         let result = self.run_parts(entry, queue, &mut taken);
-        let Some((global, stats, mut queue)) = before.filter(|_| result.is_err() && taken > 0) else { return result };
+        // An endless launch would only be one again.
+        let again = taken > 0 && result.as_ref().is_err_and(|fault| fault.kind != FaultKind::StepLimit);
+        let Some((global, stats, mut queue)) = before.filter(|_| again) else { return result };
         (*self.global, *self.stats) = (global, stats);
         self.global.settle(self.keeper());
         self.observer.into_iter().for_each(Keeper::rewind);
@@ -117,6 +119,7 @@ impl Engine<'_> {
             if let Some(part) = part {
                 *taken += 1;
                 self.take(part)?;
+                self.ended(to - from);
                 queue.next = *to;
             } else if !queue.is_done() {
                 return Ok(());
@@ -153,7 +156,16 @@ fn ahead(
     // Its blocks may wait for blocks of other parts.
     queue.patience = Patience::endless();
     let observer = observer.as_deref();
-    let mut engine = Engine { program, grid, global: &mut global, stats: &mut stats, observer, tracer: None, cores: 1 };
+    let mut engine = Engine {
+        program,
+        grid,
+        global: &mut global,
+        stats: &mut stats,
+        observer,
+        tracer: None,
+        reporter: None,
+        cores: 1,
+    };
     let result = engine.drain(entry, &mut queue, |_, queue| queue.fruitless > PATIENCE || stop.load(Ordering::Relaxed));
     let complete = (result.is_err() || queue.is_done()) && observer.is_none_or(Keeper::is_quiet);
     Ahead { global, stats, result, complete }

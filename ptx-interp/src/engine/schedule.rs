@@ -5,6 +5,7 @@ use super::deadlock::explain_deadlock;
 use super::spin::Patience;
 use crate::block::Block;
 use crate::cluster::{Cluster, Shared};
+use crate::contend::CONTENDERS;
 use crate::fault::Fault;
 use crate::listing::Entry;
 use crate::map::Map;
@@ -29,13 +30,23 @@ pub(super) struct Queue {
     room: usize,
     /// Number of slices that ended without the end of a cluster.
     pub fruitless: usize,
+    /// True if the last slice ended at an atomic, so that others go first.
+    contended: bool,
     /// When to look whether all that run wait for ever.
     pub patience: Patience,
 }
 
 impl Queue {
     pub(super) fn new(next: u64, end: u64) -> Queue {
-        Queue { next, end, resident: VecDeque::new(), room: 1, fruitless: 0, patience: Patience::new(0) }
+        Queue {
+            next,
+            end,
+            resident: VecDeque::new(),
+            room: 1,
+            fruitless: 0,
+            contended: false,
+            patience: Patience::new(0),
+        }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -73,7 +84,8 @@ impl Engine<'_> {
         let most = (RESIDENT_BYTES / self.cluster_bytes(entry)).max(1) as usize;
         queue.room = queue.room.max(self.grid.width());
         while !queue.is_done() && !enough(self, queue) {
-            while queue.next < queue.end && queue.resident.len() < most.min(queue.room) {
+            let contenders = if queue.contended { CONTENDERS } else { usize::MAX };
+            while queue.next < queue.end && queue.resident.len() < most.min(queue.room).min(contenders) {
                 let id = [(queue.next % x) as u32, (queue.next / x % y) as u32, (queue.next / x / y) as u32];
                 queue.resident.push_front(self.start(entry, id)?);
                 queue.next += 1;
@@ -83,7 +95,13 @@ impl Engine<'_> {
             }
             queue.resident.rotate_left(self.grid.turn(0, queue.resident.len(), self.stats.warp_instructions));
             let Some(mut cluster) = queue.resident.pop_front() else { continue };
-            if self.run_cluster(&mut cluster)? {
+            let others = queue.resident.len();
+            let open = self.grid.seed == 0 && others < CONTENDERS && (others > 0 || queue.next < queue.end);
+            cluster.shared.contention.begin_turn(open);
+            let ended = self.run_cluster(&mut cluster)?;
+            queue.contended = cluster.shared.contention.end_turn() && !ended;
+            if ended {
+                self.ended(1);
                 queue.patience = Patience::new(self.stats.warp_instructions);
                 queue.fruitless = 0;
                 continue;
@@ -100,6 +118,12 @@ impl Engine<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Notes the end of clusters for who waits.
+    pub(super) fn ended(&mut self, clusters: u64) {
+        let blocks: u64 = self.grid.cluster.iter().map(|d| u64::from(*d)).product();
+        self.reporter.iter_mut().for_each(|reporter| reporter.add_ended(clusters * blocks));
     }
 
     /// Objects if nobody can ever go on, because all who run wait in loops.

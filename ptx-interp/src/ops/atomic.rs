@@ -4,10 +4,11 @@
 use super::float::bits64;
 use super::moves::space;
 use super::{Op, op};
+use crate::contend::contended;
 use crate::ctx::{Flow, Step};
 use crate::exec::{Dst, Src};
 use crate::poll::looking;
-use crate::site::{Decoded, Refusal, Site};
+use crate::site::{Address, Decoded, Refusal, Site};
 use crate::soft::{self, Format, Round, mask};
 use crate::space::{Where, number, resolve};
 use crate::warp::lanes;
@@ -205,7 +206,7 @@ pub(super) fn update(site: &Site, kind: Kind) -> Decoded {
         }
         Ok(Flow::Next)
     });
-    Ok(looking(step, olds))
+    Ok(contending(looking(step, olds), address, first == 1))
 }
 
 fn elements(site: &Site, first: usize, kind: Kind, ty: Type) -> Result<Vec<Element>, Refusal> {
@@ -249,5 +250,16 @@ fn wide(site: &Site, kind: Kind, ty: Type) -> Decoded {
         }
         Ok(Flow::Next)
     });
-    Ok(looking(step, [dst.slot, dst.slot + 1].into()))
+    Ok(contending(looking(step, [dst.slot, dst.slot + 1].into()), address, true))
+}
+
+/// The step behind the turns of others, if it has a result and may touch global memory.
+fn contending(step: Step, address: Address, result: bool) -> Step {
+    if !result || !matches!(address.space, Where::Global | Where::Generic) {
+        return step;
+    }
+    contended(step, move |exec, group| {
+        let at = exec.fetch_lane(address.base, group.trailing_zeros() as usize % 32).wrapping_add(address.offset);
+        address.space == Where::Global || resolve(at).0 == Where::Global
+    })
 }

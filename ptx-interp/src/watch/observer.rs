@@ -175,6 +175,14 @@ impl Observer for Watch {
         tensor::clear(exec, rank, column, count);
     }
 
+    fn note_pair(&self, exec: &mut ExecState, first: u32) {
+        tensor::note_pair(exec, first);
+    }
+
+    fn part_pair(&self, exec: &ExecState, first: u32) -> Result<(), Fault> {
+        self.check_pair(exec, first)
+    }
+
     fn note_tile(&self, exec: &mut ExecState, at: u64, swizzle: Swizzle) {
         tiles::note(exec, at, swizzle);
     }

@@ -19,8 +19,10 @@ use crate::fault::Fault;
 use crate::listing::Listing;
 use crate::role::{Act, Actor};
 use crate::tmem::{COLUMNS, Cells, GROUP, LANES, Use};
+use crate::warp::lanes;
 use crate::written::Written;
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// Bytes that a cell takes in the shadow.
 const CELL: u64 = 4;
@@ -39,6 +41,8 @@ const PIPES: &[(&str, &str)] = &[
 pub(super) struct Tensor {
     shadow: RefCell<Shadow>,
     written: Written,
+    /// The last `tcgen05.alloc` for a pair in this block, by its first column.
+    pairs: HashMap<u32, Event>,
 }
 
 impl Cells {
@@ -150,6 +154,37 @@ impl Watch {
     }
 }
 
+/// A `tcgen05.alloc` for a pair is complete in this block.
+pub(super) fn note_pair(exec: &mut ExecState, first: u32) {
+    let Some(threads) = Threads::of(&exec.warp.kept) else { return };
+    let (number, now) = (threads.borrow().number, threads.borrow().now);
+    let event = Event::new(number, u32::MAX, now, (Actor::Thread, exec.warp.at), exec.role());
+    let rank = exec.block.rank;
+    let block = ClusterWatch::of_mut(&mut exec.cluster.kept).and_then(|cluster| cluster.blocks.get_mut(rank));
+    if let Some(block) = block {
+        block.tensor.pairs.insert(first, event);
+    }
+}
+
+impl Watch {
+    /// Objects if columns of a pair are given back before the other block is known to have them: the chip ends the launch then.
+    pub(super) fn check_pair(&self, exec: &ExecState, first: u32) -> Result<(), Fault> {
+        let rank = exec.block.rank ^ 1;
+        let pending = exec.cluster.tensor.get(rank).is_some_and(|t| t.offers.iter().any(|o| o.granted == Some(first)));
+        let block = ClusterWatch::of(&exec.cluster.kept).and_then(|cluster| cluster.blocks.get(rank));
+        let (Some(threads), Some(block)) = (Threads::of(&exec.warp.kept), block) else { return Ok(()) };
+        let event = block.tensor.pairs.get(&first).copied();
+        let threads = threads.borrow();
+        // The instruction is the whole warp's: each of its lanes speaks for all.
+        let knows =
+            |event: Event, lane| (0..32).any(|other| threads.knows(lane, event.by(1 << other), self.place(event.warp)));
+        match event {
+            Some(event) if !pending && lanes(exec.warp.live).any(|lane| knows(event, lane)) => Ok(()),
+            event => Err(findings::tensor::peer(exec, self, event.filter(|_| !pending))),
+        }
+    }
+}
+
 fn mark(exec: &mut ExecState, rank: usize, cells: Cells) {
     let block = ClusterWatch::of_mut(&mut exec.cluster.kept).and_then(|cluster| cluster.blocks.get_mut(rank));
     if let Some(block) = block {
@@ -178,7 +213,7 @@ impl Threads {
     /// `tcgen05.fence::after_thread_sync`
     pub(super) fn after_sync(&mut self, group: u32, live: u32) {
         self.fence(group, live);
-        for lane in crate::warp::lanes(group) {
+        for lane in lanes(group) {
             let issued = self.view(lane).issued.clone();
             self.behind.get_or_insert_with(|| Box::new([const { Clock::NEW }; 32]))[lane].join(&issued);
         }
@@ -188,7 +223,7 @@ impl Threads {
     fn is_behind(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
         let Some(behind) = &self.behind else { return false };
         let first = self.place_of(Actor::Tensor, index);
-        crate::warp::lanes(event.lanes).all(|other| behind[lane].tick(block, first + other) >= event.tick)
+        lanes(event.lanes).all(|other| behind[lane].tick(block, first + other) >= event.tick)
     }
 }
 

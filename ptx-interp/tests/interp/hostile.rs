@@ -1,11 +1,13 @@
 //! Kernels that nobody would write: random instructions, launched with limits. Each ends, with a result or with a fault.
 
-use crate::harness::{kernel, launch};
+use crate::harness::{kernel, launch, program};
 use arbitrary::Unstructured;
 use ptx_core::check::check;
 use ptx_core::lower;
 use ptx_core::parse::parse_text;
-use ptx_interp::{Fault, FaultKind, Machine, Options, Program};
+use ptx_interp::{Fault, FaultKind, Machine, Options, Program, Reporter};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Instructions with holes: `R`, `D`, `P` are registers, `L` a label, `N` a number.
@@ -126,6 +128,30 @@ fn a_loop_that_counts_ends_at_the_limit() {
     assert!(fault.to_string().contains("ptx run --steps"), "{fault}");
     let seconds = Options::default().step_limit.unwrap() / 10_000_000;
     assert!((10..=300).contains(&seconds), "{seconds} seconds at ten million warp instructions a second");
+}
+
+/// Who waits for a launch is told how far it is, and may end it: with one core and with several.
+#[test]
+fn whoever_waits_may_end_a_launch() {
+    let body = "mov.u64 %d1, 0; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r1, 40; @%p1 bra E; L: add.u64 %d1, %d1, 1; bra L; E: ret;";
+    let program = program(&kernel(body));
+    for (watch, cores) in [(false, 1), (true, 1), (true, 3)] {
+        let (mut machine, told) = (Machine::new(), Arc::new(Mutex::new(Vec::new())));
+        machine.cores(cores);
+        let out = machine.alloc(4).unwrap();
+        let all = told.clone();
+        machine.report(Some(Reporter::new(move |progress| {
+            all.lock().unwrap().push(progress);
+            if progress.warp_instructions < 1 << 21 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })));
+        let options = Options { watch, ..Options::default() };
+        let fault = launch(&mut machine, &program, 64, 32, &out.to_le_bytes(), options).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::StepLimit, "{fault}");
+        assert!(fault.to_string().contains("in the loop at `L`"), "{fault}");
+        let told = told.lock().unwrap();
+        assert!(told.iter().all(|progress| progress.blocks == 64));
+        assert!(told.last().is_some_and(|progress| progress.ended == 63), "{:?}", told.last());
+    }
 }
 
 #[test]

@@ -64,8 +64,10 @@ pub(super) fn alloc(site: &Site) -> Decoded {
         ctx.met(group);
         ctx.bytes_mut(to.space, 0, at, 4)?.copy_from_slice(&first.to_le_bytes());
         // Of a pair, one warp allocates for both: the other's tensor memory is not its to speak for.
-        if !pairs {
-            ctx.use_tensor(ctx.block.rank, 0, Cells::new(0, LANES, first, count), Use::Own)?;
+        match ctx.observer {
+            Some(observer) if pairs => observer.note_pair(ctx, first),
+            _ if pairs => {}
+            _ => ctx.use_tensor(ctx.block.rank, 0, Cells::new(0, LANES, first, count), Use::Own)?,
         }
         ctx.met(group);
         Ok(Flow::Next)
@@ -130,6 +132,9 @@ pub(super) fn dealloc(site: &Site) -> Decoded {
         let count = count(ctx, columns, exclusive)?;
         let at = Taddr::new(uniform(ctx, taddr, "the address in tensor memory")?);
         let rank = ctx.block.rank;
+        if let Some(observer) = ctx.observer.filter(|_| pairs) {
+            observer.part_pair(ctx, at.column)?;
+        }
         ctx.tmem(rank)?.free(Columns { first: at.column, count })?;
         ctx.use_tensor(rank, 0, Cells::new(0, LANES, at.column, count), Use::Own)?;
         ctx.cluster.columns_changed();

@@ -6,6 +6,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::role::Actor;
 use crate::tmem::Use;
 use crate::watch::Watch;
+use crate::watch::event::Event;
 use crate::watch::shadow::Clash;
 use ptx_core::diag::codes;
 
@@ -28,6 +29,20 @@ const CURES: &[(Actor, &str)] = &[
     ),
     (Actor::Thread, "let a barrier of the block stand between `tcgen05.alloc`, the uses, and `tcgen05.dealloc`"),
 ];
+
+/// Columns of a pair that go back before the other block's `tcgen05.alloc` is known to be complete.
+pub(in crate::watch) fn peer(exec: &ExecState, watch: &Watch, alloc: Option<Event>) -> Fault {
+    let name = exec.listing.name_at(exec.warp.at);
+    let relation = match alloc {
+        Some(_) => "nothing orders it behind the `tcgen05.alloc` of the other block of the pair",
+        None => "the `tcgen05.alloc` of the other block of the pair is not complete",
+    };
+    let fault = Fault::new(FaultKind::Async, format!("`{name}` gives columns of a pair back, and {relation}"));
+    let party = alloc.and_then(|event| who(exec.listing, watch, event, "executed it here"));
+    fault.code(&codes::W0408).party(party).help(
+        "let a barrier of the cluster stand between the two: `barrier.cluster.arrive` and `barrier.cluster.wait` in both blocks",
+    )
+}
 
 /// A use of cells that an earlier one may not be done with.
 pub(in crate::watch) fn race(

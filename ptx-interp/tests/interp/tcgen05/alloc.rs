@@ -69,7 +69,7 @@ fn a_pair_allocates_together() {
         LATER: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 20000; @%p2 bra LATER;
         GO: tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 128;
         tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot+4], 64;
-        ld.shared.u32 %r3, [slot]; ld.shared.u32 %r4, [slot+4];
+        ld.shared.u32 %r3, [slot]; ld.shared.u32 %r4, [slot+4]; barrier.cluster.arrive; barrier.cluster.wait;
         tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 128; tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r4, 64;
         tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;
         mad.wide.u32 %d1, %r1, 8, %out; st.global.v2.u32 [%d1], {%r3, %r4}; ret;";

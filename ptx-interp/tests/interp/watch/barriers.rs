@@ -131,6 +131,22 @@ fn a_barrier_of_the_grid_needs_a_cooperative_launch() {
     }
 }
 
+/// Each block takes tasks from a queue until there are no more, and a task changes a word.
+fn queue(task: &str) -> String {
+    format!(
+        "setp.ne.u32 %p1, %t, 0; @%p1 bra E; N: atom.global.add.u32 %r3, [%out], 1; setp.ge.u32 %p2, %r3, 16; @%p2 bra E; {task} bra N; E:"
+    )
+}
+
+#[test]
+fn blocks_contend_for_tasks_without_a_seed() {
+    let case = case("W0202", (64, 4), "", "", "");
+    let run = |task: &str| super::run(&super::written_out(&case, &queue(task)), &case, Options::default());
+    let fault = run("ld.global.u32 %r4, [%out+4]; add.u32 %r4, %r4, 1; st.global.u32 [%out+4], %r4;").unwrap_err();
+    assert_eq!(fault.finding().map(|code| code.id), Some("W0202"), "{fault}");
+    run("red.global.add.u32 [%out+4], 1;").unwrap();
+}
+
 #[test]
 fn a_cooperative_grid_must_be_resident() {
     let case = Case { blocks: 148 * 32 + 1, ..case("", (64, 1), "", "", "").cooperative() };

@@ -62,6 +62,8 @@ pub(super) const CASES: &[Case] = &[
     // Two blocks: the second one must be told, too; and not give its columns back before.
     case("W0408", (128, 2), PAIR, "@!%p5 bra READ; @%p1 {MUL2} @%p1 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [bar]; {WAIT} READ: barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned; {AFTER} {GET} {END2}",
         "@!%p5 bra READ; @%p1 {MUL2} @%p1 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [bar], %h1; READ: {WAIT} {AFTER} {GET} {END2}").clusters(2),
+    case("W0408", (128, 2), ".shared .align 4 .u32 slot; setp.lt.u32 %p2, %t, 32; @!%p2 bra ALLOCATED; tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 32; ALLOCATED: bar.sync 0; ld.shared.u32 %r3, [slot];",
+        "@!%p2 bra OUT; tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 32; OUT:", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @!%p2 bra OUT; tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 32; OUT:").clusters(2),
     case("W0408", (128, 2), PAIR, "@!%p5 bra FREED; @%p1 {MUL2} @%p1 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [bar]; {WAIT} FREED: bar.sync 0; @!%p2 bra OUT; tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 32; OUT: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
         "@!%p5 bra FREED; @%p1 {MUL2} @%p1 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [bar]; {WAIT} FREED: {END2}").clusters(2),
 ];
