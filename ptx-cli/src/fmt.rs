@@ -22,8 +22,8 @@ pub(crate) struct Arguments {
 /// Sound if every file could be laid out; with `--check`, if none would change.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let mut sound = true;
-    for path in files::expand(&arguments.paths)? {
-        let source = Source::read(&path)?;
+    for found in files::find(&arguments.paths)? {
+        let source = Source::read(&found.path)?;
         let (tree, mut errors) = source.parse();
         // `ptx check` has the warnings.
         errors.retain(Diagnostic::is_error);
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
             writeln!(out, "{}", source.name)?;
             sound = false;
         } else {
-            write::replace(&path, &formatted)?;
+            write::replace_found(&found, &formatted)?;
         }
     }
     Ok(sound)

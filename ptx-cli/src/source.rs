@@ -72,6 +72,16 @@ const MOST_BYTES: u64 = 1 << 30;
 /// A column is found by counting at most so many bytes, however long the line is.
 const PIECE: usize = 1024;
 
+/// The bytes of a file, which may be anything; `too_long` says why there is a limit.
+pub(crate) fn read_bytes(path: &Path, too_long: &str) -> Result<Vec<u8>, Failure> {
+    let named = |e: &dyn std::fmt::Display| Failure::usage(format!("{}: {e}", path.display()));
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|e| named(&e))?;
+    // A device may have no end.
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| named(&e))?;
+    if bytes.len() as u64 > MOST_BYTES { Err(named(&too_long)) } else { Ok(bytes) }
+}
+
 /// A position, both from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
@@ -81,14 +91,7 @@ pub(crate) struct Position {
 
 impl Source {
     pub(crate) fn read(path: &Path) -> Result<Source, Failure> {
-        let named = |e: &dyn std::fmt::Display| Failure::usage(format!("{}: {e}", path.display()));
-        let mut bytes = Vec::new();
-        let file = std::fs::File::open(path).map_err(|e| named(&e))?;
-        // A device may have no end.
-        file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| named(&e))?;
-        if bytes.len() as u64 > MOST_BYTES {
-            return Err(named(&"this has more than 1 GiB, which no PTX has"));
-        }
+        let bytes = read_bytes(path, "this has more than 1 GiB, which no PTX has")?;
         if let Some(what) = other(&bytes) {
             return Err(Failure::usage(format!("{}: {what}", path.display())));
         }

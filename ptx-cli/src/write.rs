@@ -1,6 +1,7 @@
 //! Output files. A file is written beside its final place and renamed, so that a full disk or a crash leaves either the old
 //! contents or the new ones, never half of them.
 
+use crate::files::Found;
 use crate::output::Failure;
 use std::fs::{File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -13,14 +14,39 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace_with(path, |out| Ok(out.write_all(bytes)?))
 }
 
-/// The same, written piece by piece.
+/// The same for a file of a folder, where no link is followed: not even one that somebody has put there since the folder was read. The
+/// new file takes the place of whatever stands there by then, and never that of what a link leads to.
+pub(crate) fn replace_found(found: &Found, bytes: &[u8]) -> Result<(), Failure> {
+    if found.named {
+        return replace(&found.path, bytes);
+    }
+    let old = std::fs::symlink_metadata(&found.path).ok();
+    if !old.as_ref().is_some_and(Metadata::is_file) {
+        return Err(Failure::usage(format!(
+            "{}: no longer the file that was read; left as it is",
+            found.path.display()
+        )));
+    }
+    put((&found.path, &found.path), old, |out| Ok(out.write_all(bytes)?))
+}
+
+/// The same as [`replace`], written piece by piece.
 pub(crate) fn replace_with(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let named = |e: io::Error| Failure::usage(format!("{}: {e}", path.display()));
-    let target = follow(path).map_err(named)?;
+    let target = follow(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
     let old = std::fs::metadata(&target).ok();
+    put((path, &target), old, write)
+}
+
+/// Replaces `target`, where `old` stands; errors name `path`.
+fn put(
+    (path, target): (&Path, &Path),
+    old: Option<Metadata>,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let named = |e: io::Error| Failure::usage(format!("{}: {e}", path.display()));
     let write = |file: File| -> Result<(), Failure> {
         let mut out = BufWriter::new(file);
         write(&mut out).map_err(|failure| match failure {
@@ -30,16 +56,16 @@ pub(crate) fn replace_with(
         out.flush().map_err(named)
     };
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return write(OpenOptions::new().write(true).open(&target).map_err(named)?);
+        return write(OpenOptions::new().write(true).open(target).map_err(named)?);
     }
     // A file that nobody may write stays as it is, even where its folder could be changed.
     if old.as_ref().is_some_and(|old| old.permissions().readonly()) {
         return Err(named(io::ErrorKind::PermissionDenied.into()));
     }
-    let (temporary, file) = beside(&target, old.as_ref()).map_err(named)?;
+    let (temporary, file) = beside(target, old.as_ref()).map_err(named)?;
     let done = write(file).and_then(|()| {
         old.as_ref().map_or(Ok(()), |old| keep_owner_and_permissions(&temporary, old)).map_err(named)?;
-        std::fs::rename(&temporary, &target).map_err(named)
+        std::fs::rename(&temporary, target).map_err(named)
     });
     if done.is_err() {
         // The first failure is the one to tell.
@@ -111,4 +137,31 @@ fn keep_owner_and_permissions(new: &Path, old: &Metadata) -> io::Result<()> {
         }
     }
     std::fs::set_permissions(new, old.permissions())
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use ptx_expand::temp_dir::TempDir;
+
+    #[test]
+    fn a_link_that_came_after_the_folder_was_read_is_not_followed() {
+        let folder = TempDir::new("ptx-write").unwrap();
+        let (inside, outside) = (folder.path().join("a.ptx"), folder.path().join("outside"));
+        std::fs::write(&outside, "old").unwrap();
+        std::os::unix::fs::symlink(&outside, &inside).unwrap();
+        let found = |named| Found { path: inside.clone(), named };
+        assert!(
+            matches!(replace_found(&found(false), b"new"), Err(Failure::Usage(text)) if text.contains("no longer"))
+        );
+        assert_eq!(std::fs::read(&outside).unwrap(), b"old");
+        // A link that the command line names is meant.
+        assert!(replace_found(&found(true), b"new").is_ok());
+        assert_eq!(std::fs::read(&outside).unwrap(), b"new");
+        std::fs::remove_file(&inside).unwrap();
+        std::fs::write(&inside, "old").unwrap();
+        assert!(replace_found(&found(false), b"newer").is_ok());
+        assert_eq!(std::fs::read(&inside).unwrap(), b"newer");
+    }
 }

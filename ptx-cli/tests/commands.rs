@@ -255,6 +255,22 @@ fn run_reads_and_writes_buffers() {
     assert_eq!(values, [0.0, 1.5, 3.0, 4.5]);
 }
 
+#[test]
+fn run_passes_a_struct_by_value() {
+    let sum = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .align 8 .b8 a[16], .param .u64 out) {\n\
+               .reg .b32 %r<3>; .reg .b64 %o; ld.param.u32 %r1, [a]; ld.param.u32 %r2, [a+12]; add.u32 %r1, %r1, %r2;\n\
+               ld.param.u64 %o, [out]; st.global.u32 [%o], %r1; ret; }\n";
+    let path = file(sum);
+    let (input, out) = (path.beside("in.bin"), path.beside("out.bin"));
+    std::fs::write(&input, [40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]).unwrap();
+    let (input, buffer) = (input.display(), format!("{}:4", out.display()));
+    let run = |first: &str| said(&["run", path.name(), "--arg", first, "--arg", &buffer]);
+    assert_eq!(run(&format!("bytes@{input}")), (0, String::new(), String::new()));
+    assert_eq!(std::fs::read(&out).unwrap(), [42, 0, 0, 0]);
+    let (code, _, err) = run(&format!("@{input}"));
+    assert!(code == 2 && err.contains("has 8 bytes; the parameter has 16; `--arg bytes@in.bin`"), "{err}");
+}
+
 /// `out[i]` = what is at `i` between the texels of the first row.
 const SAMPLE: &str = ".version 8.0
 .target sm_80
