@@ -1,6 +1,9 @@
 //! Rust source as text to the PTX of its macros, for tools: what a build would make, without a compiler.
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+mod counts;
+#[cfg(test)]
 mod helps;
 #[cfg(test)]
 mod speed;

@@ -1,11 +1,8 @@
-//! Blocks that take turns at atomics on global memory, so that those of a small grid run beside each other as they do on a chip.
+//! Blocks that take turns at atomics on global memory, so that those of a small grid run beside each other as they do on a chip. `poll` has the steps.
 //!
 //! Without a seed a block runs until it ends or waits. Then the first one takes every task of a work queue, and races between the tasks of
 //! different blocks do not show. So the schedule lets others go first at an atomic whose result is read, in front of it: a block that has
 //! arrived at a barrier of the grid goes on, and is seen to wait there.
-
-use super::ctx::{Flow, Step};
-use super::exec::ExecState;
 
 /// Clusters that take turns.
 pub(super) const CONTENDERS: usize = 4;
@@ -16,7 +13,7 @@ const MOST: u32 = 64;
 #[derive(Debug, Default)]
 pub(super) struct Contention {
     /// True if there are others, and not too many.
-    open: bool,
+    pub open: bool,
     /// True if a warp has asked for the end of this turn.
     pub yields: bool,
     given: u32,
@@ -33,23 +30,5 @@ impl Contention {
         self.given += u32::from(self.yields);
         self.open = false;
         self.yields
-    }
-}
-
-/// An atomic of which the result is read, in front of which other blocks go first; `is_global` says of the running instruction whether it is one on
-/// global memory.
-pub(super) fn contended(step: Step, is_global: impl Fn(&ExecState, u32) -> bool + Send + Sync + 'static) -> Step {
-    Box::new(move |ctx, group| match ctx.cluster.contention.open && is_global(ctx, group) && ctx.lets_others_first() {
-        true => Ok(Flow::Again),
-        false => step(ctx, group),
-    })
-}
-
-impl ExecState<'_> {
-    /// Returns true the first time that a warp comes to an atomic, and false when it is back from the turns of others.
-    fn lets_others_first(&mut self) -> bool {
-        self.warp.gave_way = !self.warp.gave_way;
-        self.cluster.contention.yields |= self.warp.gave_way;
-        self.warp.gave_way
     }
 }

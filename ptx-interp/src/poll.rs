@@ -1,7 +1,8 @@
 //! Loops that look at memory until another thread changes it: lanes that see once more what they saw let others go first.
 //!
 //! A loop of `ld.acquire`, `ld.volatile` or `atom.cas` cannot end before somebody else has run, so all turns of it but the
-//! first are for nothing. This says only who goes first; whether somebody waits for ever is found by `spin`.
+//! first are for nothing. This says only who goes first; whether somebody waits for ever is found by `spin`. At atomics other blocks go first, see
+//! `contend`.
 
 use super::ctx::{Flow, Step};
 use super::exec::ExecState;
@@ -18,7 +19,23 @@ pub(super) fn looking(step: Step, registers: Box<[u32]>) -> Step {
     })
 }
 
+/// An atomic of which the result is read, in front of which other blocks go first; `is_global` says of the running instruction whether it is one on
+/// global memory.
+pub(super) fn contended(step: Step, is_global: impl Fn(&ExecState, u32) -> bool + Send + Sync + 'static) -> Step {
+    Box::new(move |ctx, group| match ctx.cluster.contention.open && is_global(ctx, group) && ctx.lets_others_first() {
+        true => Ok(Flow::Again),
+        false => step(ctx, group),
+    })
+}
+
 impl ExecState<'_> {
+    /// Returns true the first time that a warp comes to an atomic, and false when it is back from the turns of others.
+    fn lets_others_first(&mut self) -> bool {
+        self.warp.gave_way = !self.warp.gave_way;
+        self.cluster.contention.yields |= self.warp.gave_way;
+        self.warp.gave_way
+    }
+
     /// Returns true if lanes see in registers what they saw there when they last looked, by the same instruction.
     fn sees_the_same(&mut self, group: u32, registers: &[u32]) -> bool {
         let Warp { looks, regs, origin, at, .. } = &mut *self.warp;

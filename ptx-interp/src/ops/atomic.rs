@@ -4,10 +4,9 @@
 use super::float::bits64;
 use super::moves::space;
 use super::{Op, op};
-use crate::contend::contended;
 use crate::ctx::{Flow, Step};
 use crate::exec::{Dst, Src};
-use crate::poll::looking;
+use crate::poll::{contended, looking};
 use crate::site::{Address, Decoded, Refusal, Site};
 use crate::soft::{self, Format, Round, mask};
 use crate::space::{Where, number, resolve};
