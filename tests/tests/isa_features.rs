@@ -83,9 +83,11 @@ const MODULES: &[(&str, &str)] = &[
     ("constant bank", ".extern .const[2] .u32 a[];|.entry k() { ret; }"),
     (".const[0]", ".const[0] .u32 a;|.entry k() { ret; }"),
     ("@@DWARF", ".entry k() { ret; }|@@DWARF .section .debug_info, \"\", @progbits|@@DWARF .byte 1"),
+    ("abi_param_reg", ".func f() { .pragma \"abi_param_reg 4\"; ret; }|.entry k() { ret; }"),
+    ("abi_param_reg of a module", ".pragma \"abi_param_reg all\";|.func f() { ret; }|.entry k() { ret; }"),
     (
-        "abi_param_reg",
-        ".pragma \"abi_param_reg all\";|.func f() { .pragma \"abi_param_reg 4\"; ret; }|.entry k() { ret; }",
+        "abi_param_reg twice",
+        ".pragma \"abi_param_reg 3\";|.func f() { .pragma \"abi_param_reg 4\"; ret; }|.entry k() { ret; }",
     ),
     ("abi_param_reg of an entry", ".entry k() { .pragma \"abi_param_reg 4\"; ret; }"),
     (".minnctapersm", ".entry k() .maxntid 32 .minnctapersm 1 { ret; }"),

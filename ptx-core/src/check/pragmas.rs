@@ -46,50 +46,64 @@ enum Place {
 }
 
 pub(super) fn check_pragmas(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
+    // The registers of parameters are said once for a function: by its own pragma, or by one of the module in front.
+    let mut of_module = 0;
     for id in &tree.items {
         match &tree.stmt(*id).kind {
-            StmtKind::Directive(d) => pragma(tree, d, Place::Module, out),
+            StmtKind::Directive(d) => pragma(tree, d, Place::Module, &mut of_module, out),
             StmtKind::Func(func) => {
-                func.directives.iter().for_each(|d| pragma(tree, d, Place::Header, out));
+                let mut registers = of_module.min(1);
+                func.directives.iter().for_each(|d| pragma(tree, d, Place::Header, &mut registers, out));
                 let entry = tree.source.text(func.keyword) == ".entry";
-                body(tree, *id, if entry { Place::Entry } else { Place::Func }, out);
+                body(tree, *id, if entry { Place::Entry } else { Place::Func }, &mut registers, out);
             }
             _ => {}
         }
     }
 }
 
-fn body(tree: &Tree, id: StmtId, place: Place, out: &mut Vec<Diagnostic>) {
+fn body(tree: &Tree, id: StmtId, place: Place, registers: &mut usize, out: &mut Vec<Diagnostic>) {
     for child in tree.stmt(id).children() {
         match &tree.stmt(*child).kind {
-            StmtKind::Directive(d) => pragma(tree, d, place, out),
-            StmtKind::Block => body(tree, *child, place, out),
+            StmtKind::Directive(d) => pragma(tree, d, place, registers, out),
+            StmtKind::Block => body(tree, *child, place, registers, out),
             _ => {}
         }
     }
 }
 
-fn pragma(tree: &Tree, directive: &Directive, place: Place, out: &mut Vec<Diagnostic>) {
+/// `registers` counts the pragmas about the registers of parameters.
+fn pragma(tree: &Tree, directive: &Directive, place: Place, registers: &mut usize, out: &mut Vec<Diagnostic>) {
     if tree.source.bytes(directive.name) != b".pragma" {
         return;
     }
     for id in tree.list(&directive.args) {
         let tokens = &tree.expr(*id).tokens;
         let text = tree.compact(tokens);
-        if let Some(why) = refusal(text.trim_matches('"'), place) {
+        let text = text.trim_matches('"');
+        let known = find(text);
+        *registers += usize::from(known.is_some_and(|known| matches!(known.argument, Argument::Registers)));
+        let again = place != Place::Module && *registers > 1;
+        let twice = known.filter(|known| again && matches!(known.argument, Argument::Registers));
+        let twice = twice.map(|known| format!("`{}` is said a second time for this function", known.name));
+        if let Some(why) = refusal(known, text, place).or(twice) {
             out.push(Diagnostic::error(&codes::P0616, tree.span(tokens), why).section("11.4.7"));
         }
     }
 }
 
-/// Why ptxas refuses the string here.
-fn refusal(text: &str, place: Place) -> Option<String> {
+fn find(text: &str) -> Option<&'static Pragma> {
     let known = |p: &&Pragma| match p.argument {
         // A longer word is another one.
         Argument::Registers => text.strip_prefix(p.name).is_some_and(|rest| !rest.starts_with(char::is_alphabetic)),
         _ => text.starts_with(p.name),
     };
-    let Some(pragma) = PRAGMAS.iter().find(known) else {
+    PRAGMAS.iter().find(known)
+}
+
+/// Why ptxas refuses the string here.
+fn refusal(pragma: Option<&Pragma>, text: &str, place: Place) -> Option<String> {
+    let Some(pragma) = pragma else {
         return (place == Place::Module).then(|| format!("outside of functions there is no pragma `{text}`"));
     };
     let (name, argument) = (pragma.name, text[pragma.name.len()..].trim());
@@ -108,7 +122,10 @@ fn refusal(text: &str, place: Place) -> Option<String> {
     let fits = match pragma.argument {
         Argument::Any => true,
         Argument::Number(least) => number(argument).is_some_and(|n| n >= least),
-        Argument::Registers => argument.starts_with("all") || are_registers(argument),
+        Argument::Registers => {
+            let apart = text[pragma.name.len()..].starts_with(char::is_whitespace);
+            apart && (argument.starts_with("all") || are_registers(argument))
+        }
     };
     (!fits).then(|| match (argument, pragma.argument) {
         ("", _) => format!("`{name}` wants a number behind it"),
