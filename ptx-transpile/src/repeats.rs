@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 const LEAST: usize = 4;
 /// Number of the most promising candidates that are tried at a place.
 const TRIES: usize = 32;
-/// Number of visits to each value of a block until no more loops are looked for: code of compilers takes some tens.
-const EFFORT: usize = 1024;
+/// Number of visits to each value of a block, on average, until no more loops are looked for. Compilers' code takes fewer.
+const EFFORT: usize = 4096;
 /// Maximum distance from the first loop found to the start of a better one.
 const AHEAD: usize = 24;
 
@@ -182,14 +182,9 @@ impl Finder<'_> {
             if candidate.saved() < least {
                 break;
             }
-            let numbers: Vec<usize> = place.numbers[at..=at + candidate.length * candidate.turns]
-                .iter()
-                .step_by(candidate.length)
-                .copied()
-                .collect();
-            let turns = place.runs.turns(at, candidate);
-            place.effort = place.effort.saturating_sub(turns.len() * turns[0].len().max(1));
-            let plan = columns::plan(self.body, &self.spans, self.arrays, &turns, &numbers);
+            let turns = place.runs.turns(at, candidate, &place.numbers);
+            let (plan, visited) = columns::plan(self.body, &self.spans, self.arrays, turns);
+            place.effort = place.effort.saturating_sub(1 + visited);
             let plan =
                 plan.map(|plan| Plan { candidate: Candidate { length: candidate.length, ..plan.candidate }, ..plan });
             best = plan.filter(|plan| plan.candidate.saved() >= least).or(best);

@@ -1,7 +1,7 @@
 //! Differences between the turns of a loop, place by place: a column of values, one per turn.
 
 use super::Span;
-use super::runs::{Candidate, Value};
+use super::runs::{Candidate, Turns, Value};
 use crate::affine::Affine;
 use crate::body::Body;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -32,24 +32,30 @@ pub(super) struct Plan {
     pub(super) arrays: Vec<Vec<usize>>,
 }
 
-/// As many turns as can be one loop; `numbers` are those of each turn's first statement, and the one behind the last.
-pub(super) fn plan(body: &Body, spans: &[Span], arrays: bool, turns: &[&[Value]], numbers: &[usize]) -> Option<Plan> {
-    let mut reader = Reader { body, spans, arrays, turns, numbers, partners: HashMap::new(), joined: HashSet::new() };
-    let count = 1 + (1..turns.len()).take_while(|turn| reader.fits(*turn)).count();
+/// As many turns as can be one loop, and the number of values that were looked at.
+pub(super) fn plan(body: &Body, spans: &[Span], arrays: bool, turns: Turns<'_>) -> (Option<Plan>, usize) {
+    let first = turns.values(0);
+    let (partners, joined) = (HashMap::new(), HashSet::new());
+    let mut reader = Reader { body, spans, arrays, turns, first, partners, joined, visited: 0 };
+    let count = 1 + (1..reader.turns.count()).take_while(|turn| reader.fits(*turn)).count();
     // Two turns say little about where the registers of a third would be.
-    (count >= if arrays { 3 } else { 2 }).then(|| reader.finish(count)).flatten()
+    let plan = (count >= if arrays { 3 } else { 2 }).then(|| reader.finish(count)).flatten();
+    (plan, reader.visited)
 }
 
 struct Reader<'b> {
     body: &'b Body,
     spans: &'b [Span],
     arrays: bool,
-    turns: &'b [&'b [Value]],
-    numbers: &'b [usize],
+    turns: Turns<'b>,
+    /// The values of the first turn.
+    first: &'b [Value],
     /// Which register of a turn is which of the first turn's own, and the other way round.
     partners: HashMap<(usize, usize, bool), usize>,
     /// The registers of the columns that are to be arrays, so far.
     joined: HashSet<(usize, usize)>,
+    /// Number of values that were looked at.
+    visited: usize,
 }
 
 impl Reader<'_> {
@@ -57,12 +63,19 @@ impl Reader<'_> {
     fn is_own(&self, turn: usize, reg: usize) -> bool {
         // A parameter is there before all of them.
         let (first, last) = self.spans[reg];
-        !self.body.regs[reg].param && first >= self.numbers[turn] && last < self.numbers[turn + 1]
+        !self.body.regs[reg].param && first >= self.turns.number(turn) && last < self.turns.number(turn + 1)
     }
 
     /// Returns true if a turn continues what the turns before it do.
     fn fits(&mut self, turn: usize) -> bool {
-        (0..self.turns[0].len()).all(|at| match (&self.turns[0][at], &self.turns[turn][at]) {
+        let (one, other) = (self.first, self.turns.values(turn));
+        let differs = (0..one.len()).find(|at| !self.continues(turn, *at, (&one[*at], &other[*at])));
+        self.visited += differs.map_or(one.len(), |at| at + 1);
+        differs.is_none()
+    }
+
+    fn continues(&mut self, turn: usize, at: usize, values: (&Value, &Value)) -> bool {
+        match values {
             (Value::Text, Value::Text) => true,
             (Value::Guard(a), Value::Guard(b)) => self.register(turn, *a, *b).unwrap_or(a == b),
             (Value::Count(a), Value::Count(b)) => a.terms == b.terms && (a.terms.is_empty() || self.steps(turn, at)),
@@ -70,12 +83,12 @@ impl Reader<'_> {
             (Value::Range(a, _, m), Value::Range(b, _, n)) => a == b && m == n && self.steps(turn, at),
             (Value::Reg(a), Value::Reg(b)) => match self.register(turn, *a, *b) {
                 Some(fits) => fits,
-                None if self.turns[1][at] == Value::Reg(*a) => a == b,
+                None if self.turns.values(1)[at] == Value::Reg(*a) => a == b,
                 None if self.body.regs[*a].element.is_some() => self.element(*a).is_some() && self.steps(turn, at),
                 None => self.arrays && self.can_join(turn, at, *a, *b),
             },
             _ => false,
-        })
+        }
     }
 
     /// Returns true if two registers are the same one of each turn; `None` if they are not local to a turn.
@@ -97,7 +110,7 @@ impl Reader<'_> {
 
     /// The number at a place of a turn, and the array that it is a place of.
     fn number(&self, turn: usize, at: usize) -> Option<(Option<usize>, Affine)> {
-        match &self.turns[turn][at] {
+        match &self.turns.values(turn)[at] {
             Value::Count(count) => Some((None, count.clone())),
             Value::Element(array, count) | Value::Range(array, count, _) => Some((Some(*array), count.clone())),
             Value::Reg(reg) => self.element(*reg).map(|(array, count)| (Some(array), count)),
@@ -126,7 +139,7 @@ impl Reader<'_> {
 
     fn finish(&self, count: usize) -> Option<Plan> {
         let mut lists = Lists::default();
-        let columns = (0..self.turns[0].len()).map(|at| self.column(at, count, &mut lists)).collect::<Option<_>>()?;
+        let columns = (0..self.first.len()).map(|at| self.column(at, count, &mut lists)).collect::<Option<_>>()?;
         let candidate = Candidate { length: 0, turns: count };
         let mut plan = Plan { candidate, columns, arrays: lists.lists.into_iter().map(Vec::from).collect() };
         for column in &mut plan.columns {
@@ -139,12 +152,12 @@ impl Reader<'_> {
 
     fn column(&self, at: usize, count: usize, lists: &mut Lists) -> Option<Column> {
         let own = |reg: &usize| self.is_own(0, *reg);
-        match &self.turns[0][at] {
+        match &self.first[at] {
             Value::Text | Value::Guard(_) => return Some(Column::Same),
             Value::Reg(reg) if own(reg) => return Some(Column::Same),
             Value::Reg(reg) if self.body.regs[*reg].element.is_none() => {
                 let reg_of = |turn: &[Value]| if let Value::Reg(reg) = turn[at] { Some(reg) } else { None };
-                let regs: Vec<usize> = self.turns[..count].iter().map(|turn| reg_of(turn)).collect::<Option<_>>()?;
+                let regs: Vec<usize> = (0..count).map(|turn| reg_of(self.turns.values(turn))).collect::<Option<_>>()?;
                 return match regs.iter().all(|r| r == reg) {
                     true => Some(Column::Same),
                     false => lists.add(&regs).map(|(array, plus)| Column::New(array, plus)),
@@ -156,7 +169,7 @@ impl Reader<'_> {
             (0..count).map(|turn| self.number(turn, at)).collect::<Option<_>>()?;
         let (array, first) = numbers[0].clone();
         let step = Affine::step(&numbers.iter().map(|(_, number)| number).collect::<Vec<_>>());
-        Some(match (&self.turns[0][at], array, step) {
+        Some(match (&self.first[at], array, step) {
             (_, _, Some(0)) => Column::Same,
             (Value::Range(_, _, length), Some(array), Some(step)) => Column::Range(array, first, step, *length),
             (_, Some(array), Some(step)) => Column::Element(array, first, step),

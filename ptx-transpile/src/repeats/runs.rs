@@ -93,13 +93,34 @@ impl Runs {
         (turns > 1).then_some(Candidate { length, turns })
     }
 
-    /// The values of each turn.
-    pub(super) fn turns(&self, at: usize, candidate: Candidate) -> Vec<&[Value]> {
-        let turn = |turn: usize| {
-            let from = at + turn * candidate.length;
-            &self.values[self.starts[from]..self.starts[from + candidate.length]]
-        };
-        (0..candidate.turns).map(turn).collect()
+    /// The turns of a loop; `numbers` are those of the statements.
+    pub(super) fn turns<'r>(&'r self, at: usize, candidate: Candidate, numbers: &'r [usize]) -> Turns<'r> {
+        Turns { values: &self.values, starts: &self.starts[at..], numbers: &numbers[at..], candidate }
+    }
+}
+
+/// The turns of a loop that could be made: looked at one by one, since most do not fit from the second one on.
+pub(super) struct Turns<'r> {
+    values: &'r [Value],
+    starts: &'r [usize],
+    numbers: &'r [usize],
+    candidate: Candidate,
+}
+
+impl<'r> Turns<'r> {
+    pub(super) fn count(&self) -> usize {
+        self.candidate.turns
+    }
+
+    /// The values of a turn.
+    pub(super) fn values(&self, turn: usize) -> &'r [Value] {
+        let from = turn * self.candidate.length;
+        &self.values[self.starts[from]..self.starts[from + self.candidate.length]]
+    }
+
+    /// The number of a turn's first statement; behind the last turn, of the one behind it.
+    pub(super) fn number(&self, turn: usize) -> usize {
+        self.numbers[turn * self.candidate.length]
     }
 }
 
