@@ -193,8 +193,9 @@ fn launch_with(
         params: &params,
         options: Options { seed, ..options(arguments) },
     };
+    // Who follows threads, as a debugger does, reads as long as they run.
+    machine.report(tracer.is_none().then(|| patience::reporter(arguments)));
     machine.trace(tracer);
-    machine.report(Some(patience::reporter(arguments)));
     match machine.launch(program, &launch) {
         Ok(stats) => {
             if keep {

@@ -14,10 +14,8 @@ const ENDLESS: Duration = Duration::from_secs(15);
 
 /// Tells how far a launch is, and ends it when no block ends any longer.
 pub(super) fn reporter(arguments: &Arguments) -> Reporter {
-    // Who follows threads reads as long as they run.
-    let limited = arguments.steps.is_none() && arguments.trace.is_empty();
     let start = Instant::now();
-    let mut patience = Patience { limited, ..Patience::default() };
+    let mut patience = Patience { limited: arguments.steps.is_none(), ..Patience::default() };
     Reporter::new(move |progress| {
         let (line, flow) = patience.look(start.elapsed(), progress);
         // Without standard error there is nobody to tell.
