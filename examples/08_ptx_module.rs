@@ -1,6 +1,6 @@
 //! A whole PTX module in the source: checked at compile time like any other, with a typed launch for its entry.
 //!
-//! The constant `clamp::PTX` is these bytes. The entry's parameters are what the PTX says: pointers as `u64`.
+//! The constant `clamp::PTX` is these bytes. The entry's parameters are those of the PTX: pointers as `u64`.
 
 use ptx_examples::parallel::count;
 use ptx_examples::{Report, bandwidth, elements, random, timer};

@@ -68,7 +68,7 @@ enum How<'a> {
 pub struct Case<'a> {
     /// The kernel: `gemm bf16`.
     pub kernel: &'a str,
-    /// The size, as a person says it: `4096x4096x4096`.
+    /// The size, as a person writes it: `4096x4096x4096`.
     pub size: String,
     /// Work of one launch.
     pub work: Work,

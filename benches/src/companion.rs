@@ -57,7 +57,7 @@ impl Companion {
         self.process.is_ok()
     }
 
-    /// Waits until it is ready, and tells what it says of itself.
+    /// Waits until it is ready, and returns its description of itself.
     ///
     /// # Errors
     /// Why it is not here.
@@ -103,7 +103,7 @@ impl Companion {
 
     /// Lets it forget the kernel that is open.
     pub fn close(&mut self) {
-        // If it cannot, the next request says so.
+        // If it cannot, the next request fails.
         let _ = self.ask(Some("close"), |_| Some(()));
     }
 
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use ptx_expand::temp_dir::TempDir;
 
-    /// A companion whose answers are written ahead, whatever is asked; then it says `then`: `-` is what it is asked.
+    /// A companion whose answers are written ahead, for any request; then it writes `then`, where `-` is the request.
     /// The folder holds the answers.
     fn saying(lines: &str, then: &str) -> (Companion, TempDir) {
         let folder = TempDir::new("ptx-companion").unwrap();

@@ -18,7 +18,7 @@ pub struct Machine {
     pub device: String,
     /// The driver's version.
     pub driver: String,
-    /// The day, as `date` says it.
+    /// The day, as `date` prints it.
     pub date: String,
     /// GB/s, read and written, of a copy of 2 GiB.
     pub copy: f64,

@@ -8,7 +8,7 @@
 //! turns, timed by events: medians, and the spread of the middle half. Rivals that are libraries for C run in this process
 //! (`rivals/`), those of Python and C++ in companions that are told when it is their turn (`companion`). The copy bandwidth
 //! and the matrix rate of the same run stand beside them, and what was promised (`targets`). A rival that is not here is a
-//! line that says so.
+//! line with the reason.
 //!
 //! What one kernel is compared with, at which sizes, is data of its file in `suites/`.
 #![allow(unreachable_pub, reason = "in a program, `pub` says what its other files use")]

@@ -16,7 +16,7 @@ pub struct Options {
     pub turn: Duration,
     /// Time nothing.
     pub check_only: bool,
-    /// Only what a target speaks of.
+    /// Only what a target names.
     pub promised: bool,
     /// Small sizes, timed on whatever device there is: the program is tried, not the kernels.
     pub rehearse: bool,

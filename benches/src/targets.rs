@@ -93,7 +93,7 @@ pub const TARGETS: &[Target] = &[
 ];
 
 impl Target {
-    /// Returns true if it says something about a kernel at a size.
+    /// Returns true if it is about a kernel at a size.
     pub fn has(&self, kernel: &str, size: &str) -> bool {
         self.kernels.contains(&kernel) && (self.sizes.is_empty() || self.sizes.contains(&size))
     }

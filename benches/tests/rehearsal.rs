@@ -1,4 +1,4 @@
-//! The whole program on small sizes, on whatever device is here, with a companion that only says that it computes, one that
+//! The whole program on small sizes, on whatever device is here, with a companion that only claims to compute, one that
 //! is not there, and one that dies. What the kernels compute is checked; their figures mean nothing.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

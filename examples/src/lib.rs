@@ -22,7 +22,7 @@ pub struct Report {
     pub name: &'static str,
     /// The device's name.
     pub device: String,
-    /// The problem's size, as a person says it.
+    /// The problem's size, as a person writes it.
     pub size: String,
     /// ‖out − ref‖ / ‖ref‖ against a reference in `f64`; a count of wrong values where they are integers.
     pub error: f64,
@@ -44,7 +44,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { name, size, error, limit, figure, .. } = self;
-        // A rate of the CPU device says nothing about a chip.
+        // A rate of the CPU device has no meaning for a chip.
         let figure = if self.device == Device::cpu().name() { blackwell::NO_FIGURE } else { figure.as_str() };
         let verdict = if self.passed() { "ok" } else { "WRONG" };
         let time = format!("{:.1} µs", self.time.as_secs_f64() * 1e6);

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 /// An operation whose result has elements of type `T`.
 pub(crate) trait Kernel<T> {
-    /// Launches it. `out` has as many elements as [`Op::shape`] says, without gaps.
+    /// Launches it. `out` has as many elements as [`Op::shape`] returns, without gaps.
     fn launch(&self, stream: &Stream, inputs: &[Input<'_>], out: ViewMut<'_, T>) -> ptx_launch::Result<()>;
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     lines: usize,
 }
 
-/// A file and what it says.
+/// A file and its content.
 struct Side {
     source: Source,
     tree: Tree,

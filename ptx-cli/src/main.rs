@@ -1,4 +1,4 @@
-//! The `ptx` command: arguments to calls of `ptx-core`, findings to text. One file a command; nothing here knows PTX.
+//! The `ptx` command: arguments to calls of `ptx-core`, findings to text. One file a command; nothing here depends on PTX.
 
 #![deny(unsafe_code)]
 

@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// depth, and how it is read (tex:u8x4:64,32:linear,wrap,normalized@in.bin).
     #[arg(long = "arg", value_parser = argument::parse)]
     args: Vec<Argument>,
-    /// Another interleaving of the threads; a finding says with which seed it can be repeated.
+    /// Another interleaving of the threads; a finding names the seed that repeats it.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Number of interleavings to try, from `--seed` on, until one has a finding.

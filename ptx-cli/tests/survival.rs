@@ -1,5 +1,5 @@
 //! The commands survive anything: files are replaced whole, time and memory grow with the input and no faster, and what is too
-//! large ends in an error that says so.
+//! large ends in an error.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use ptx_expand::temp_dir::TempDir;

@@ -10,7 +10,7 @@ use crate::span::Span;
 pub enum Severity {
     /// ptxas would take it, but it is surely not meant, or breaks a protocol of the machine.
     Warning,
-    /// ptxas would refuse it, or it cannot mean what it says.
+    /// ptxas would refuse it, or it cannot have its literal meaning.
     Error,
 }
 

@@ -365,7 +365,7 @@ pub enum Operand {
     Proto(ProtoId),
     /// A list of targets.
     Targets(TargetsId),
-    /// Could not be resolved; a diagnostic says why.
+    /// Could not be resolved; a diagnostic has the reason.
     Error,
 }
 

@@ -1,6 +1,6 @@
 //! The instruction table: what the `.isa` files say, as data. `isa/README.md` explains their notation.
 //!
-//! Nothing here knows an opcode. The files are read once, at first use, and live as long as the program.
+//! Nothing here names an opcode. The files are read once, at first use, and live as long as the program.
 
 pub mod find;
 pub mod gate;
@@ -235,7 +235,7 @@ pub struct Value {
     pub wider: bool,
     /// True if it may be a special register.
     pub special: bool,
-    /// True if it is an address: the names of variables, with an offset too, are for another row, which says where
+    /// True if it is an address: the names of variables, with an offset too, are for another row, which defines where
     /// they are.
     pub address: bool,
     /// Selectors that may follow it (`.b0`, `.h1`): the members of a set.

@@ -1,4 +1,4 @@
-//! Positions in the host's source. Nothing here knows what a host is.
+//! Positions in the host's source. Nothing here depends on the host.
 
 /// A half-open range in the host's source: bytes of a `.ptx` text, or tokens of a macro's input.
 ///

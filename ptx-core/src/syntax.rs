@@ -114,7 +114,7 @@ pub enum StmtKind {
     Dwarf,
     /// A lone `;`.
     Empty,
-    /// Tokens that are no statement; a diagnostic says why. Kept as they are.
+    /// Tokens that are no statement; a diagnostic has the reason. Kept as they are.
     Error,
 }
 
@@ -190,7 +190,7 @@ pub struct Func {
     pub directives: Vec<Directive>,
     /// True if it has a body (the statement's children) or ends in `;`.
     pub has_body: bool,
-    /// True if something in front of the body made no sense; what could be read is here, a diagnostic says the rest.
+    /// True if something in front of the body made no sense; what could be read is here, a diagnostic reports the rest.
     pub is_broken: bool,
 }
 
@@ -263,7 +263,7 @@ pub enum ExprKind {
     /// `generic(x)`, `0xff00(x)`, `.unified(1, 2)`; `function_name x+8` and `inlined_at 1 2 3` without parentheses:
     /// the token in front and its arguments.
     Apply(TokenId, ExprList),
-    /// Could not be parsed; a diagnostic says why.
+    /// Could not be parsed; a diagnostic has the reason.
     Error,
 }
 

@@ -25,7 +25,7 @@ pub enum Kind {
     Eof,
 }
 
-/// A piece of the source, in eight bytes: a module of 50 MB has twelve million. Where it stands says [`Source::place`].
+/// A piece of the source, in eight bytes: a module of 50 MB has twelve million. [`Source::place`] returns its position.
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
     /// Start of the text.

@@ -12,7 +12,7 @@ pub struct Argument {
     pub name: Ident,
     /// Its type, as written.
     pub ty: Type,
-    /// Bytes and alignment, where the PTX says them and not the type.
+    /// Bytes and alignment, where the PTX declares them and not the type.
     pub layout: Option<(u64, u64)>,
 }
 
@@ -58,7 +58,7 @@ impl Argument {
         INTEGERS.iter().any(|name| is(&self.ty, name))
     }
 
-    /// Its bytes, if it is one of the types that every kernel knows.
+    /// Its bytes, if it is a built-in type of kernels.
     pub fn known_size(&self) -> Option<u64> {
         BUILTIN.iter().find(|(name, _)| is(&self.ty, name)).map(|(_, size)| *size)
     }
@@ -79,7 +79,7 @@ pub fn bare(ty: &Type) -> &Type {
 /// The types of kernels that are not Rust's own.
 pub const KNOWN: [&str; 5] = ["f16", "bf16", "f16x2", "bf16x2", "e4m3"];
 
-/// The types that every kernel knows, and their bytes.
+/// The built-in types of kernels, and their bytes.
 const BUILTIN: [(&str, u64); 14] = [
     ("u8", 1),
     ("u16", 2),
@@ -97,7 +97,7 @@ const BUILTIN: [(&str, u64); 14] = [
     ("f64", 8),
 ];
 
-/// The name is a type that every kernel knows.
+/// The name is a built-in type of kernels.
 pub fn is_builtin_name(name: &Ident) -> bool {
     BUILTIN.iter().any(|(known, _)| name == known) || KNOWN.iter().any(|known| name == known)
 }

@@ -1,4 +1,4 @@
-//! The options of `#[ptx_kernel(…)]` and `#[ptx_module(…)]`: reading them; [`table`] says what each may be.
+//! The options of `#[ptx_kernel(…)]` and `#[ptx_module(…)]`: reading them; [`table`] lists them.
 
 mod table;
 mod values;
@@ -59,14 +59,14 @@ pub struct Launch {
     pub cluster: Option<syn::Expr>,
     /// `shared = 4 * n`: bytes of dynamic shared memory.
     pub shared: Option<syn::Expr>,
-    /// The type of the dynamic shared memory has a size: each kernel says its bytes.
+    /// The type of the dynamic shared memory has a size: each kernel gives its bytes.
     pub sized_shared: bool,
     /// `requires(x.len() >= n)`: the conditions that every launch checks.
     pub requires: Vec<syn::Expr>,
     /// The `unsafe` of `unsafe(requires(…))`: the author vouches that the conditions are enough; without it the launch
     /// is an `unsafe fn`.
     pub vouched: Option<Token![unsafe]>,
-    /// `cooperative`, which the kernel knows, too.
+    /// `cooperative`, which the kernel uses, too.
     pub cooperative: bool,
     /// `pdl`
     pub pdl: bool,

@@ -1,7 +1,7 @@
 //! Machine code at build time: `cubin` in the attribute, or `PTX_EMBED=always`, runs ptxas on each text of a module and
 //! puts what it makes beside the PTX. The loader takes it where it fits, and the PTX elsewhere.
 //!
-//! A build never differs silently: who asks for machine code and has no ptxas gets an error, and the variables that
+//! A build never differs silently: a build with machine code and without ptxas is an error, and the variables that
 //! decide are known to cargo, which builds again when they change.
 
 mod ptxas;
@@ -19,9 +19,9 @@ use quote::quote;
 /// Value of `PTX_EMBED`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
-    /// `never`: not even where the attribute asks.
+    /// `never`: not even where the attribute has `cubin`.
     Never,
-    /// Not set: where the attribute asks.
+    /// Not set: where the attribute has `cubin`.
     AsAsked,
     /// `always`: every kernel.
     Always,
@@ -81,7 +81,7 @@ fn assemble(reader: &mut Reader, compiled: &mut Compiled, ptxas: Option<Ptxas>, 
     }
 }
 
-/// Reports what ptxas says, on the tokens that its line of PTX comes from.
+/// Reports an error of ptxas, on the tokens that its line of PTX comes from.
 fn refused(reader: &mut Reader, text: &Text, failure: &Failure, at: &Ident) {
     let span = failure.line.and_then(|line| origin(text, line)).unwrap_or_else(|| reader.host.syntax(at));
     let message = format!("ptxas, for {}: {}", text.arch, failure.message);

@@ -1,6 +1,6 @@
 //! From Rust syntax (`syn`) to the statement tree of `ptx_language`.
 //!
-//! One method for each kind of syntax. What the language does not have is an error on its tokens that says what it has
+//! One method for each kind of syntax. What the language does not have is an error on its tokens that names what it has
 //! instead; the walk goes on, so that all errors of a kernel are found at once.
 
 mod expr;

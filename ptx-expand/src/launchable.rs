@@ -25,7 +25,7 @@ pub struct Launchable {
     pub generics: Vec<syn::GenericParam>,
     /// Its parameters.
     pub params: Vec<Argument>,
-    /// The tensor maps that `#[tma]` asks for; parameters of the kernel behind those of the signature.
+    /// The tensor maps that `#[tma]` declares; parameters of the kernel behind those of the signature.
     pub maps: Vec<Map>,
     /// The generic arguments that exist.
     pub instances: Vec<Vec<syn::Expr>>,

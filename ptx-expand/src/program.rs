@@ -175,7 +175,7 @@ pub struct Launch {
     pub cluster: Option<Expr>,
     /// `shared`: bytes of dynamic shared memory.
     pub shared: Option<Expr>,
-    /// Bytes of dynamic shared memory that the type of the variable says.
+    /// Bytes of dynamic shared memory that the type of the variable defines.
     pub dynamic: Option<u64>,
     /// True if the author vouches for the conditions: `unsafe(requires(…))`.
     pub vouched: bool,

@@ -27,7 +27,7 @@ pub fn report(host: &Host, diagnostics: &[Diagnostic], attributes: &[syn::Attrib
     }))
 }
 
-/// Items in which nothing uses these names either, so that the compiler says so by its own lints, `unused_variables` and `dead_code`,
+/// Items in which nothing uses these names either, so that the compiler reports them by its own lints, `unused_variables` and `dead_code`,
 /// on the user's tokens.
 pub fn unused(reader: &Reader, names: &[Unused]) -> TokenStream {
     let item = |unused: &Unused| {

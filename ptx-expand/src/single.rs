@@ -46,7 +46,7 @@ pub struct Single {
     pub launchable: Launchable,
     /// Its PTX.
     pub compiled: Compiled,
-    /// The option that asks for machine code.
+    /// The option for machine code.
     pub cubin: Option<Ident>,
     /// The path to `ptx-launch`, if the attribute has one.
     pub root: Option<syn::Path>,

@@ -1,6 +1,6 @@
 //! A whole PTX module as text: `ptx! { .version … }` at item level, and `ptx_file!("kernel.ptx")`.
 //!
-//! Every `.entry` becomes a launch function. A PTX parameter says how many bytes it has and not what they mean: without
+//! Every `.entry` becomes a launch function. A PTX parameter declares its bytes and not their meaning: without
 //! a signature every parameter is the number of its PTX type, a pointer its address as `u64`, an array `[T; N]`. A
 //! signature gives Rust types: `ptx_file!("add.ptx", #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32))`, and in
 //! front of a text `ptx! { pub fn add(a: &[f32], n: u32); .version … }`.

@@ -1,6 +1,6 @@
 //! The macro host: what a [`ptx_core::Span`] is here, and how a `ptx!` body becomes PTX tokens.
 //!
-//! Nothing here knows the kernel language; nothing outside turns a span back into Rust tokens.
+//! Nothing here depends on the kernel language; nothing outside turns a span back into Rust tokens.
 
 pub mod leaves;
 mod source;

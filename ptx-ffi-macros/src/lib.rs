@@ -1,5 +1,5 @@
 //! The procedural macro of `ptx-ffi`: a function becomes its description, and the symbols that other languages call. Calls and their
-//! checks stand in `ptx-ffi`; nothing here knows a kernel's body.
+//! checks stand in `ptx-ffi`; nothing here reads a kernel's body.
 
 #![forbid(unsafe_code)]
 

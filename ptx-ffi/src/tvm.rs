@@ -96,7 +96,7 @@ unsafe fn read(any: &Any) -> Result<Value<'_>, Wrong> {
     if pointer.is_null() && is_pointer(any.index) {
         return Ok(Value::Other("a null pointer"));
     }
-    // SAFETY: the tag says what the pointer is; an object's contents lie behind its header.
+    // SAFETY: the tag is the kind of the pointer; an object's contents lie behind its header.
     unsafe {
         Ok(match any.index {
             0 => Value::Missing,
@@ -187,7 +187,7 @@ fn symbol<T: Copy>(name: &str) -> Option<T> {
     found
 }
 
-/// The stream of a GPU that TVM-FFI says is current: Python sets it for each call from the framework of the tensors.
+/// The stream of a GPU that is current in TVM-FFI: Python sets it for each call from the framework of the tensors.
 fn current_stream(ordinal: usize) -> Result<*mut c_void, Raised> {
     type GetStream = unsafe extern "C" fn(i32, i32) -> *mut c_void;
     static GET: OnceLock<Option<GetStream>> = OnceLock::new();

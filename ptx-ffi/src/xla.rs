@@ -159,7 +159,7 @@ pub unsafe fn call(function: &'static Function, frame: *mut c_void, on_gpu: bool
     // SAFETY: extensions live as long as the frame.
     if let Some(extension) = unsafe { frame.extension.as_ref() }.filter(|extension| extension.kind == METADATA) {
         let extension: *const MetadataExtension = std::ptr::from_ref(extension).cast();
-        // SAFETY: the kind says that it is this extension.
+        // SAFETY: the kind is that of this extension.
         let metadata = unsafe { &mut *(*extension).metadata };
         (metadata.version.major, metadata.version.minor) = (0, 1);
         metadata.traits = if on_gpu { COMMAND_BUFFER_COMPATIBLE } else { 0 };
@@ -260,7 +260,7 @@ unsafe fn read_buffer<'a>(buffer: &XlaBuffer, place: Place) -> Result<Value<'a>,
 /// As [`call`].
 unsafe fn attribute<'a>(attributes: &'a Attributes, name: &[u8]) -> Option<Value<'a>> {
     let count = usize::try_from(attributes.count).unwrap_or(0);
-    // SAFETY: all three lists have that many; the kind says what a value is.
+    // SAFETY: all three lists have that many; the kind is the type of a value.
     unsafe {
         let is_named = |at: &usize| text(*attributes.names.add(*at)) == name;
         let at = (0..count).find(is_named)?;

@@ -25,7 +25,7 @@ fn add_one(x: Tile<f32, (N,)>, out: TileMut<f32, (N,)>) {
     }
 }
 
-/// Copies, or fails as `how` says.
+/// Copies, or fails in the way of `how`.
 #[ptx_ffi::export(shapes(x = [.., 2], out = [.., 2]), types = [f32, i32], defaults(times = 1, how = "well"))]
 fn copy<T: KernelParam>(
     stream: &Stream,

@@ -177,7 +177,7 @@ impl ExecState<'_> {
         near.then_some(Place { space, rank: self.block.rank, at })
     }
 
-    /// Resolves a generic address, checks the alignment, and tells parameters of functions (which lie on the local
+    /// Resolves a generic address, checks the alignment, and distinguishes parameters of functions (which lie on the local
     /// stack) from those of the entry.
     fn place(&self, space: Where, lane: usize, address: u64, size: u64) -> Result<Place, Fault> {
         if size.is_power_of_two() && address & (size - 1) != 0 {

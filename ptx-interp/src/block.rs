@@ -101,7 +101,7 @@ impl Block {
         std::array::from_fn(|d| self.id[d] % grid.cluster[d])
     }
 
-    /// Lanes arrive at a barrier, and wait there if `waiter` says so. `left` gives what goes to those who wait if it opens.
+    /// Lanes arrive at a barrier, and wait there if `waiter` returns true. `left` gives what goes to those who wait if it opens.
     pub(super) fn arrive(
         &mut self,
         barrier: usize,

@@ -102,7 +102,7 @@ const CLOCKS: [&str; 2] = ["%clock", "%globaltimer"];
 /// Functions that hand out memory of all blocks.
 const SERVICES: [&str; 2] = ["malloc", "free"];
 
-/// Returns true if a function's code tells in which order blocks run.
+/// Returns true if a function's code can observe the order in which blocks run.
 fn sees_order(function: &Function) -> bool {
     let shared = |inst: &Inst| inst.slots.iter().flatten().any(|m| m.text.starts_with("shared"));
     let ordered = |inst: &Inst| inst.row.is_some_and(|row| ORDERED.contains(&row.opcode()));

@@ -3,7 +3,7 @@
 //!
 //! The cores do not add one product after another. All products of an instruction and C are aligned to the largest
 //! exponent among them (of the operands as they are written: products are not normalized first), cut to a few bits below
-//! it, and added exactly; the sum is cut to `f32`, or rounded to nearest to `f16`. Nothing here knows instructions or
+//! it, and added exactly; the sum is cut to `f32`, or rounded to nearest to `f16`. Nothing here depends on instructions or
 //! fragments.
 
 use super::soft::{self, Format, Num, Round, mask};

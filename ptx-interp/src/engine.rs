@@ -144,7 +144,7 @@ fn opener<'c>(
 }
 
 impl<'a> Ctx<'a> {
-    /// Lanes arrive at a barrier of the block, and wait there if `waiter` says so.
+    /// Lanes arrive at a barrier of the block, and wait there if `waiter` returns true.
     pub(crate) fn arrive(&mut self, barrier: usize, arrival: &Arrival, waiter: Option<Waiter>) -> Result<(), Fault> {
         if let Some(observer) = self.observer {
             observer.arrive(self, barrier, arrival.lanes);

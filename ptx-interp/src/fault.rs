@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// The launch asks for what no device or this program has: entry, dimensions, parameters, shared memory.
+    /// The launch requires what no device or this program has: entry, dimensions, parameters, shared memory.
     Launch,
     /// Memory that cannot be had: an allocation, the local stack, a shared window.
     OutOfMemory,
@@ -58,7 +58,7 @@ pub struct Fault {
     pub block: Option<[u32; 3]>,
     /// The guilty address, as the instruction saw it.
     pub address: Option<u64>,
-    /// The lane of the warp, until the scheduler knows the thread.
+    /// The lane of the warp, until the scheduler fills in the thread.
     pub(super) lane: Option<u8>,
     more: Option<Box<More>>,
 }

@@ -1,7 +1,7 @@
 //! State in flight while a warpgroup's asynchronous products run (9.7.15.7): the registers of a warp that no
 //! instruction may touch, and the shared memory that its warps have read together.
 //!
-//! The engine calculates at once, when a warp issues; what stands here tells misuse from use.
+//! The engine calculates at once, when a warp issues; this module distinguishes misuse from use.
 
 use super::dot::Lines;
 use std::collections::VecDeque;

@@ -26,7 +26,7 @@
 //! opt-level = 2
 //! ```
 //!
-//! Nothing here parses, checks or prints; nothing here knows the host that launches.
+//! Nothing here parses, checks or prints; nothing here depends on the host that launches.
 
 #![forbid(unsafe_code)]
 mod access;

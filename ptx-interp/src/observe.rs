@@ -6,7 +6,7 @@
 //! [`Message`](super::kept::Message). Every report has a default that does nothing, so an observer names only those it needs.
 //!
 //! Most instructions are of no interest. `before`, `after` and `check_guard` come only for instructions that were marked when
-//! the program was decoded (`Instruction::reported`), and for all of a warp while the observer wants that (`Warp::reported`).
+//! the program was decoded (`Instruction::reported`), and for all of a warp while the observer requests that (`Warp::reported`).
 
 use super::block::Block;
 use super::cluster::{Cluster, Shared};

@@ -1,7 +1,7 @@
 //! The registry of semantics: which decoder an instruction has.
 //!
 //! Each file of `ops/` is one family: a list of [`Op`]s and the functions they name. To give an instruction semantics,
-//! add a line to a family; nothing here knows an opcode.
+//! add a line to a family; nothing here names an opcode.
 
 pub(super) mod atomic;
 pub(super) mod barrier;
@@ -102,7 +102,7 @@ fn candidates(opcode: &str) -> impl Iterator<Item = &'static Op> {
     FAMILIES.iter().copied().flatten().filter(move |op| op.name.split('.').next() == Some(opcode))
 }
 
-/// The one that asks for most modifiers; of equals the first.
+/// The one that requires most modifiers; of equals the first.
 fn best(ops: impl Iterator<Item = &'static Op>) -> Option<&'static Op> {
     ops.fold(None, |found: Option<&Op>, op| match found {
         Some(old) if old.parts().count() >= op.parts().count() => found,

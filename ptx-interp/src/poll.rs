@@ -1,7 +1,7 @@
 //! Loops that look at memory until another thread changes it: lanes that see once more what they saw let others go first.
 //!
 //! A loop of `ld.acquire`, `ld.volatile` or `atom.cas` cannot end before somebody else has run, so all turns of it but the
-//! first are for nothing. This says only who goes first; whether somebody waits for ever is found by `spin`. At atomics other blocks go first, see
+//! first are for nothing. This decides only who goes first; whether somebody waits for ever is found by `spin`. At atomics other blocks go first, see
 //! `contend`.
 
 use super::ctx::{Flow, Step};

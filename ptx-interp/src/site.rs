@@ -397,7 +397,7 @@ impl<'a> Site<'a> {
         Ok(Box::new(move |ctx, group| Ok(apply(ctx, group, dst, srcs, &f))))
     }
 
-    /// The same on integers: each source is extended to 64 bits as its type says, the result is cut.
+    /// The same on integers: each source is extended to 64 bits by its type, the result is cut.
     pub(super) fn int<const N: usize>(&self, f: impl Fn([u64; N]) -> u64 + Send + Sync + 'static) -> Decoded {
         let types = self.extensions()?;
         self.map(move |args: [u64; N]| f(extend_all(args, &types)))

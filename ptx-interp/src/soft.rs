@@ -1,7 +1,7 @@
 //! Binary floating point on integers: every format and every rounding mode, exact by construction.
 //!
 //! A number is unpacked to `±sig · 2^exp` with 128 bits of significand, calculated with a sticky low bit, and packed
-//! once. Nothing here knows instructions, `.ftz` or `.sat`. The quick paths for `f32` and `f64` are in `ops::float`.
+//! once. Nothing here depends on instructions, `.ftz` or `.sat`. The quick paths for `f32` and `f64` are in `ops::float`.
 
 #[cfg(test)]
 #[path = "soft/tests.rs"] // also where `tests/units` includes this file
@@ -162,7 +162,7 @@ pub(super) fn unpack(bits: u64, format: &Format) -> Num {
     Finite { neg, sig: u128::from(fraction | hidden), exp }
 }
 
-/// A number to bits, rounded once. Beyond the largest finite value it becomes infinity as the mode says; with
+/// A number to bits, rounded once. Beyond the largest finite value it becomes infinity as the mode defines; with
 /// `saturate`, or in a format without infinity, the largest finite value.
 pub(super) fn pack(num: Num, format: &Format, round: Round, saturate: bool) -> u64 {
     let sign = if format.signed { 1u64 << (format.bits - 1) } else { 0 };

@@ -3,7 +3,7 @@
 use super::soft::mask;
 use ptx_core::ir::Space;
 
-/// Generic windows: the number above bit 40 tells the space, what is below it is the address in that space.
+/// Generic windows: the number above bit 40 is the space, what is below it is the address in that space.
 const WINDOW: u32 = 40;
 const LOCAL: u64 = 1;
 const SHARED: u64 = 2;
@@ -22,7 +22,7 @@ pub(super) enum Where {
     Global,
     /// The block's own shared memory: `.shared`, `.shared::cta`.
     Shared,
-    /// That of any block of the cluster: `.shared::cluster`. The address says of which.
+    /// That of any block of the cluster: `.shared::cluster`. The address contains which.
     Cluster,
     Const,
     Local,
@@ -135,7 +135,7 @@ pub(super) fn function_at(address: u64) -> Option<usize> {
     if offset % 16 == 0 { (offset / 16).checked_sub(1).map(|f| f as usize) } else { None }
 }
 
-/// Place of the bytes of an access. Its space is never `Where::Cluster`: the rank says whose shared memory it is.
+/// Place of the bytes of an access. Its space is never `Where::Cluster`: the rank is that of the block with the shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub space: Where,

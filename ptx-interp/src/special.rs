@@ -1,4 +1,4 @@
-//! Special registers: what each says in a lane.
+//! Special registers: the value of each in a lane.
 
 use super::exec::ExecState;
 use ptx_core::isa::SpecialRegister;

@@ -13,7 +13,7 @@ pub(super) enum Major {
     Mn,
 }
 
-/// A matrix in shared memory, as a 64-bit descriptor says it.
+/// A matrix in shared memory, as a 64-bit descriptor describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Descriptor {
     /// Its first byte.

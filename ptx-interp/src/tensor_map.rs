@@ -1,4 +1,4 @@
-//! Tensor maps of the CPU device: what `cp.async.bulk.tensor` wants to know of a tensor (5.5), in 128 bytes.
+//! Tensor maps of the CPU device: the description of a tensor for `cp.async.bulk.tensor` (5.5), in 128 bytes.
 //!
 //! The bytes of a GPU's map are the driver's secret; these are our own, so that a map made for one device is refused by
 //! the other. What the copies do with a map is in `ops::tensor`.

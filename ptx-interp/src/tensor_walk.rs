@@ -124,7 +124,7 @@ fn start(map: &TensorMap, at: At) -> Option<u64> {
 }
 
 /// The rows of a box. The innermost dimension has no steps. Of interleaved channels one slice is moved: that of the
-/// coordinate before the last, whatever the box says.
+/// coordinate before the last, whatever the box is.
 fn tiled(map: &TensorMap, at: At, tile: [u32; RANK]) -> Vec<At> {
     let mut places = vec![at];
     let slices = (map.interleave != Interleave::None).then(|| map.rank as usize - 2);
@@ -152,7 +152,7 @@ fn moved(mut at: At, first: usize, offsets: [i64; 3]) -> At {
     at
 }
 
-/// Pixels of a bounding box: along the width first, then the height, the depth, the batch. `ends` says where the box begins
+/// Pixels of a bounding box: along the width first, then the height, the depth, the batch. `ends` has where the box begins
 /// and ends in a dimension.
 fn pixels_of(map: &TensorMap, at: At, pixels: u32, ends: impl Fn(usize) -> (i64, i64)) -> impl Iterator<Item = At> {
     let batch = map.rank as usize - 1;

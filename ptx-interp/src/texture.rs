@@ -309,7 +309,7 @@ impl Texture {
         Some(place)
     }
 
-    /// The texel of whole coordinates, which knows no modes: what lies outside is zero.
+    /// The texel of whole coordinates, which has no modes: what lies outside is zero.
     pub(super) fn indexed(&self, at: [i32; 3], dims: usize, offset: [i64; 3]) -> Place {
         let mut place = [0; 3];
         for dim in 0..dims {

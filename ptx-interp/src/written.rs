@@ -1,6 +1,6 @@
 //! Which bytes somebody has written.
 
-/// A bit for each byte, where that says more than one word.
+/// A bit for each byte, where one word is not enough.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Written {
     #[default]

@@ -149,6 +149,27 @@ fn a_list_of_parts_takes_names_in_braces() {
 }
 
 #[test]
+fn a_part_may_be_a_module_of_helpers() {
+    let text = |named: &str| {
+        format!(
+            "#[ptx_part] mod one {{ const fn twice(x: u32) -> u32 {{ 2 * x }} }}
+            #[ptx_module(arch = \"sm_80\", modules({named}))] mod kernels {{
+                mod two {{ const FOUR: u32 = one::twice(2); }}
+                #[ptx_kernel(block = 1, grid = 1, unsafe(requires(x.len() >= 1)))]
+                fn k(x: &mut [u32]) {{ let value: u32 = one::twice(two::FOUR); ptx! {{ st.global.u32 [x], value; }} }}
+            }}"
+        )
+    };
+    let ptx = |named: &str| {
+        let program = Source::text("k.rs", text(named)).compile().map_err(|error| error.to_string());
+        program.map(|program| program.modules()[0].texts[0].ptx.clone())
+    };
+    assert!(ptx("one").unwrap().contains(", 8;"), "{:?}", ptx("one"));
+    let missing = ptx("").unwrap_err();
+    assert!(missing.contains("one::twice"), "{missing}");
+}
+
+#[test]
 fn threads_compile_and_launch_at_the_same_time() {
     std::thread::scope(|scope| {
         for thread in 0..8u32 {

@@ -1,5 +1,5 @@
 //! Grouped matrix products, for a mixture of experts: the rows of A are sorted by expert, and each group of rows is multiplied with the
-//! matrix of its expert. One launch for all groups; the device alone knows their heights, and empty groups cost nothing.
+//! matrix of its expert. One launch for all groups; only the device has their heights, and empty groups cost nothing.
 //!
 //! For `sm_90a` and the CPU device. Operands are `bf16`, sums `f32`, results `bf16` or `f32`: each product is exact, each sum is that of
 //! Hopper's tensor cores, and the result is rounded once. The order of the sums is that of K. [`blackwell`] has a kernel for `sm_100a`,

@@ -6,7 +6,7 @@
 //! [`STREAMS`] streams that were used last.
 //!
 //! While another library (PyTorch, JAX) captures the stream, memory that stays to the end of the process takes the pool's place, one piece
-//! per stream: such a graph holds addresses, and nobody knows when it is gone. Graphs that were captured on one stream must not run at the
+//! per stream: such a graph holds addresses, and there is no notice when it is gone. Graphs that were captured on one stream must not run at the
 //! same time on several.
 //!
 //! Threads that submit to one stream take turns: the workspace is locked while an operation submits its kernels. A captured graph
@@ -67,7 +67,7 @@ impl Workspace {
     /// A workspace of `bytes` bytes, and [`FLAGS`] flags of 32 bits.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], or what the driver says.
+    /// [`ErrorKind::OutOfMemory`], or an error of the driver.
     pub fn new(device: &Device, bytes: usize) -> Result<Workspace> {
         Ok(Workspace { scratch: device.zeros(bytes)?, flags: device.zeros(FLAGS)?, kept: Vec::new() })
     }
@@ -139,7 +139,7 @@ pub(crate) fn available(given: Option<&Workspace>) -> usize {
 ///
 /// # Errors
 /// [`ErrorKind::Condition`] if the given workspace is smaller, [`ErrorKind::Unsupported`] if the pool would grow in a
-/// capture, those of `work`, or what the driver says.
+/// capture, those of `work`, or an error of the driver.
 pub(crate) fn with<R>(
     stream: StreamRef<'_>,
     given: Option<&mut Workspace>,

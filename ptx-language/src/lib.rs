@@ -1,7 +1,7 @@
 //! The kernel language: Rust-shaped statements that lower to PTX, one instruction for each operator.
 //!
 //! A host (the macros) gives a [`tree::Module`]; [`lower`] gives PTX tokens, each with the span of what it came from.
-//! From there on it is PTX like any other: `parse`, `lower`, `check`. Nothing here knows `syn` or a proc macro.
+//! From there on it is PTX like any other: `parse`, `lower`, `check`. Nothing here depends on `syn` or a proc macro.
 
 #![forbid(unsafe_code)]
 mod address;
@@ -40,7 +40,7 @@ pub const MOST_TURNS: u32 = 1 << 16;
 
 /// For which target to lower, and how the host reads its spans.
 pub struct Variant<'a> {
-    /// `.target`; `if arch >= sm_90` asks it.
+    /// `.target`; `if arch >= sm_90` reads it.
     pub arch: Arch,
     /// `.version`.
     pub version: Version,
@@ -123,7 +123,7 @@ pub struct StaticVariable {
     pub element: Type,
     /// The lengths of the array, outermost first; none of a single element.
     pub dims: Vec<u64>,
-    /// True if kernels write it, or the host may: it says `mut` or `pub`.
+    /// True if kernels write it, or the host may: it is `mut` or `pub`.
     pub shared: bool,
 }
 
@@ -138,7 +138,7 @@ pub struct Entry {
     pub instance: Option<usize>,
     /// Its `.param`s, in order.
     pub params: Vec<EntryParam>,
-    /// Bytes of its dynamic shared memory, where the type of the variable says them.
+    /// Bytes of its dynamic shared memory, where the type of the variable defines them.
     pub dynamic: Option<u64>,
 }
 

@@ -6,7 +6,7 @@ use ptx_core::hash::Map;
 use ptx_core::isa::{Class, Type};
 use std::sync::LazyLock;
 
-/// An operator, as the table knows it.
+/// An operator, as the table names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     /// `a + b`

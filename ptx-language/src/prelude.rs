@@ -1,7 +1,7 @@
 //! The helper library: modules in the kernel language itself, in `prelude/`. A kernel that names `warp::reduce_sum`
 //! gets the module `warp`; the host reads the file then, and never before.
 //!
-//! The files are Rust syntax, but no Rust: they are text here. Every helper says which instructions it is.
+//! The files are Rust syntax, but no Rust: they are text here. Every helper's comment names its instructions.
 
 macro_rules! files {
     ($($name:literal)*) => {

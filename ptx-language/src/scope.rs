@@ -109,7 +109,7 @@ pub(crate) struct Found<'a> {
     pub(crate) access: Access,
     /// The scope that holds it.
     pub(crate) scope: usize,
-    /// True if it lies outside the function that asks.
+    /// True if it lies outside the calling function.
     pub(crate) outside: bool,
 }
 
@@ -218,7 +218,7 @@ impl<'a> Scopes<'a> {
         known.meanings.iter().find(|meaning| meaning.scope == scope).map(|meaning| meaning.binding.clone())
     }
 
-    /// The meanings of a name here, the innermost first, each with true if it lies outside the function that asks.
+    /// The meanings of a name here, the innermost first, each with true if it lies outside the calling function.
     fn meanings(&self, name: &str) -> impl Iterator<Item = (&Meaning<'a>, bool)> {
         let known = self.numbers.get(name).and_then(|number| self.names.get(*number));
         let mut left = known.map_or(&[][..], |known| &known.meanings);

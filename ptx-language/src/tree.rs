@@ -62,9 +62,9 @@ pub struct Const {
 pub struct Static {
     /// Its name.
     pub name: Ident,
-    /// True if it says `mut`.
+    /// True if it is `mut`.
     pub mutable: bool,
-    /// True if it says `pub`: the host reads and writes it.
+    /// True if it is `pub`: the host reads and writes it.
     pub visible: bool,
     /// `#[align(16)]`.
     pub align: Option<Expr>,
@@ -184,7 +184,7 @@ pub struct Options {
     pub cluster: Vec<Expr>,
     /// `required_cluster = 2`: the same without `.explicitcluster`.
     pub required_cluster: Vec<Expr>,
-    /// `explicit_cluster`: `.explicitcluster` without a size, which the launch says.
+    /// `explicit_cluster`: `.explicitcluster` without a size, which the launch gives.
     pub explicit_cluster: bool,
     /// `max_cluster = 8`: `.maxclusterrank`.
     pub max_cluster: Option<Expr>,

@@ -1,5 +1,5 @@
 //! Names in `ptx!` that not every instruction may use: registers that may not be written, addresses of one state space. The
-//! table says what an instruction does with its operands.
+//! table defines what an instruction does with its operands.
 
 use super::types::{AddressTy, Space};
 use ptx_core::diag::{Diagnostic, codes, sort_by_span};
@@ -129,7 +129,7 @@ fn spaces(inst: &Inst, spec: &OperandSpec) -> Option<Vec<&'static str>> {
     match space {
         SpaceOf::Generic => Some(Vec::new()),
         SpaceOf::Fixed(names) if names.iter().all(|name| is_space(name)) => {
-            // A modifier says it more exactly: `mbarrier.arrive.shared::cluster`.
+            // A modifier is more exact: `mbarrier.arrive.shared::cluster`.
             let words = inst.slots.iter().flatten().map(|member| member.text);
             let exact =
                 words.into_iter().find(|text| text.split_once("::").is_some_and(|(space, _)| names.contains(&space)));

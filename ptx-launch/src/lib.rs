@@ -31,21 +31,21 @@
 //!
 //! The macros check the kernel when the program is built, and leave two things: a module `saxpy` with the PTX as a
 //! constant, and a function `saxpy` that launches it. This crate is what that function stands on, and all that an
-//! application needs besides. What a kernel may hold, [`language`] tells.
+//! application needs besides. [`language`] describes what a kernel may hold.
 //!
 //! # A launch
 //!
-//! The first argument says where: a [`Stream`], a [`Device`] (its default stream), or cudarc's `CudaStream`. The others
+//! The first argument is the place: a [`Stream`], a [`Device`] (its default stream), or cudarc's `CudaStream`. The others
 //! are the kernel's own: `&[T]` takes a reference to a [`Buffer`], a [`View`], or cudarc's `CudaSlice` or `CudaView`,
 //! `&mut [T]` a mutable one; numbers and `#[derive(KernelParam)]` structs go by value, a [`TensorMap`], a [`Texture`] and a [`Surface`] by reference.
 //! What the kernel's attribute does not say of grid and block stands in a [`Config`] behind the stream. The
-//! function checks the conditions of `requires(…)` first. It is an `unsafe fn`, and its documentation says what the caller vouches for,
+//! function checks the conditions of `requires(…)` first. It is an `unsafe fn`, and its documentation lists what the caller vouches for,
 //! unless the kernel's author vouches that the conditions are enough: `unsafe(requires(…))`. That `unsafe` counts as the author's: under
 //! `#![forbid(unsafe_code)]` it is an error.
 //!
 //! A variable that is a `&mut Buffer` already is passed on as `&mut *y`: a generic parameter does not reborrow.
 //!
-//! A launch on a CUDA device is two calls of the driver, one of which asks whether the right context is current, and no
+//! A launch on a CUDA device is two calls of the driver, one of which reads whether the right context is current, and no
 //! allocation. Arguments stay on the caller's stack, checks are comparisons with limits that were read when the kernel
 //! was loaded, and the kernel's handle is found without a lock. A [`Buffer`] remembers the streams that may still use it, and a
 //! launch waits for those that it conflicts with, never for its own. With the default stream alone no events are recorded.
@@ -67,7 +67,7 @@
 //! PTX that is known only while the program runs is a [`RuntimeModule`]: checked when it is loaded, and launched with arguments that
 //! are compared with its parameters.
 //!
-//! [`Kernel::load_with`] takes [`JitOptions`] for the driver's assembler, [`Kernel::loaded`] tells where the machine code
+//! [`Kernel::load_with`] takes [`JitOptions`] for the driver's assembler, [`Kernel::loaded`] returns where the machine code
 //! came from and what ptxas said, [`Kernel::figures`] and [`Kernel::occupancy`] what the kernel takes of the device:
 //! registers, spills, shared memory, blocks at a time.
 //!
@@ -141,8 +141,8 @@
 //!
 //! # Errors
 //!
-//! Nothing panics. An [`Error`] says what was asked, what is possible and what to do; [`Error::kind`] is for programs.
-//! After a kernel has failed on a GPU, its context is lost, and every later call says so.
+//! Nothing panics. An [`Error`] names what was requested, what is possible and what to do; [`Error::kind`] is for programs.
+//! After a kernel has failed on a GPU, its context is lost, and every later call fails.
 
 #![forbid(unsafe_code)]
 

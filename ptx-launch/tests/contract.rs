@@ -94,7 +94,7 @@ const TALKS: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
     mov.u64 %d1, format; cvta.global.u64 %d1, %d1; mov.u64 %d2, args; cvta.local.u64 %d2, %d2;\n\
     st.param.b64 [f], %d1; st.param.b64 [a], %d2; call.uni (n), vprintf, (f, a); }\nret;\n}\n";
 
-/// A process whose standard output is closed while a kernel prints: first it says that it is there, then it waits.
+/// A process whose standard output is closed while a kernel prints: first it prints that it is there, then it waits.
 #[test]
 fn printf_needs_no_reader() {
     use std::io::{BufRead, BufReader, Read, stdin};

@@ -264,7 +264,7 @@ fn hammer(device: &Device, seed: f32) {
     }
 }
 
-/// Eight threads with streams of their own, for as many seconds as `PTX_SOAK_SECONDS` says, buffers created and dropped
+/// Eight threads with streams of their own, for `PTX_SOAK_SECONDS` seconds, buffers created and dropped
 /// all along.
 fn soak() {
     let seconds = std::env::var("PTX_SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);

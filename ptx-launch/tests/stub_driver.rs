@@ -136,7 +136,7 @@ fn one_launch_is_two_driver_calls_and_no_allocation() {
     let allocated = allocations(|| saxpy(&device, 1.0, &x, &mut y, 256).unwrap());
     assert_eq!(allocated, 0);
     assert_eq!(stub.calls("cuLaunchKernel") - launches, 1);
-    // The other one asks which context is current.
+    // The other one reads which context is current.
     assert_eq!(stub.calls("") - all, 2);
 }
 
@@ -207,7 +207,7 @@ fn random(state: &mut u64, n: usize) -> usize {
     (*state >> 33) as usize % n
 }
 
-/// The stub knows what comes before what, and counts uses of memory that nothing orders.
+/// The stub records what comes before what, and counts uses of memory that nothing orders.
 #[test]
 fn whatever_streams_do_nothing_races() {
     let stub = Stub::lock();

@@ -8,17 +8,17 @@ use proc_macro::TokenStream;
 /// Of `#[ptx_kernel(…)] pub fn saxpy(alpha: f32, x: &[f32], y: &mut [f32], n: u32) { … }` remain the function `saxpy`, whose
 /// first argument is a stream and whose others are the kernel's, and the module `saxpy` with `PTX`, `VARIANTS` (the PTX for
 /// each target) and `KERNEL` (loading, figures, occupancy). What is wrong is reported on the tokens, with a code that
-/// `ptx explain` knows.
+/// `ptx explain` explains.
 ///
 /// | option | example | meaning |
 /// |---|---|---|
 /// | `arch` | `arch = "sm_90a"`, `arch("sm_80", "sm_90a")` | the targets; `if arch >= sm_90 { }` in the body is decided for each; the loader takes the best for the device |
 /// | `version` | `version = "8.7"` | the PTX version; else the lowest that target and instructions allow |
-/// | `block` | `block = 256`, `block = (32, 8)` | threads of a block; without it the call says so in its `Config` |
-/// | `max_block` | `max_block = 256` | the most threads of a block, where the call says how many, for the assembler |
-/// | `grid` | `grid = n.div_ceil(256)` | blocks, of the parameters on the host; without it the call says so in its `Config` |
+/// | `block` | `block = 256`, `block = (32, 8)` | threads of a block; without it the call gives them in its `Config` |
+/// | `max_block` | `max_block = 256` | the most threads of a block, where the call gives the number, for the assembler |
+/// | `grid` | `grid = n.div_ceil(256)` | blocks, of the parameters on the host; without it the call gives them in its `Config` |
 /// | `cluster` | `cluster = 2` | blocks of a cluster |
-/// | `max_cluster` | `max_cluster = 8` | the most blocks of a cluster, where the call says how many |
+/// | `max_cluster` | `max_cluster = 8` | the most blocks of a cluster, where the call gives the number |
 /// | `required_cluster`, `explicit_cluster` | `required_cluster = 2` | one of the two directives that `cluster` writes together, for PTX of others |
 /// | `shared` | `shared = 4 * n` | bytes of dynamic shared memory; above 48 KiB the launch opts in |
 /// | `requires` | `requires(x.len() >= n)` | conditions that every launch checks |
@@ -39,7 +39,7 @@ use proc_macro::TokenStream;
 ///
 /// A parameter may be a number, an array of them, `&[T]`, `&mut [T]`, a struct with `#[derive(KernelParam)]`, `TensorMap`, `Texture`,
 /// or `Tile<T, (M, K)>` and `TileMut<…>`, whose dimensions are bound at the launch; `#[tma(box = [64, 64], swizzle = 128)]` on one makes its tensor
-/// map there, which the kernel knows as `NAME_map`. Other options of `#[tma]`: `interleave`, `promotion`, `fill`, `element`.
+/// map there, which the kernel names `NAME_map`. Other options of `#[tma]`: `interleave`, `promotion`, `fill`, `element`.
 /// `#[align(64)]` on a parameter is its alignment; `#[generic]` and `#[bare]` on a slice say less of the pointer in the PTX.
 #[proc_macro_attribute]
 pub fn ptx_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -89,7 +89,7 @@ pub fn resume(input: TokenStream) -> TokenStream {
 
 /// Makes a test of a function that takes a device: it runs on a fresh CPU device for each of several seeds, every one
 /// another interleaving of the threads, and fails at the first finding or panic, with the seed that repeats it
-/// (`PTX_SEED=5 cargo test`). `PTX_SEEDS=1000` tries more of them. `crate = path` says where `ptx-launch` is. With `PTX_DEVICE=cuda` it then runs on the GPU too.
+/// (`PTX_SEED=5 cargo test`). `PTX_SEEDS=1000` tries more of them. `crate = path` is the path of `ptx-launch`. With `PTX_DEVICE=cuda` it then runs on the GPU too.
 #[proc_macro_attribute]
 pub fn ptx_test(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::test(options.into(), item.into()).into()
@@ -97,7 +97,7 @@ pub fn ptx_test(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// In a kernel: its instructions. At item level: a whole PTX module, which becomes a constant and a typed launch for
 /// every entry. Signatures in front of it give Rust types and options:
-/// `ptx! { #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32); .version 8.0 … }`. `crate = path;` in front of them says where
+/// `ptx! { #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32); .version 8.0 … }`. `crate = path;` in front of them names where
 /// `ptx-launch` is.
 #[proc_macro]
 pub fn ptx(body: TokenStream) -> TokenStream {
@@ -108,14 +108,14 @@ pub fn ptx(body: TokenStream) -> TokenStream {
 ///
 /// `ptx_file!("add.ptx")` takes every parameter as the number of its PTX type, a pointer as a `u64`. Signatures behind the
 /// path give Rust types and options: `ptx_file!("add.ptx", #[ptx_kernel(block = 256)] pub fn add(a: &[f32], n: u32))`; so does
-/// `crate = path`, which says where `ptx-launch` is.
+/// `crate = path`, the path of `ptx-launch`.
 #[proc_macro]
 pub fn ptx_file(input: TokenStream) -> TokenStream {
     ptx_expand::file(input.into()).into()
 }
 
 /// Lets a `#[repr(C)]` struct be passed to kernels by value, and be an element of buffers. Its fields are such values
-/// themselves, and there is no padding between them; both is checked. `#[kernel_param(crate = path)]` says where `ptx-launch` is.
+/// themselves, and there is no padding between them; both is checked. `#[kernel_param(crate = path)]` is the path of `ptx-launch`.
 #[proc_macro_derive(KernelParam, attributes(kernel_param))]
 pub fn kernel_param(item: TokenStream) -> TokenStream {
     ptx_expand::param(item.into()).into()

@@ -112,7 +112,7 @@ impl<T> Buffer<T> {
         self.view_mut().into_halves(at)
     }
 
-    /// Its address on the device, for kernels whose PTX says no more of a pointer than `.u64`. Nothing orders such a
+    /// Its address on the device, for kernels whose PTX declares a pointer as a mere `.u64`. Nothing orders such a
     /// launch after the work of other streams: use the stream that the buffer's device has, or wait.
     pub fn address(&self) -> u64 {
         self.memory.address()
@@ -162,7 +162,7 @@ impl<T: Element> Buffer<T> {
     /// The same memory, taken over from cudarc. It stays with the stream that it was allocated on, which frees it.
     ///
     /// # Errors
-    /// What the driver says; the memory is freed then.
+    /// An error of the driver; the memory is freed then.
     pub fn from_cuda(slice: CudaSlice<T>) -> Result<Buffer<T>> {
         let len = slice.len();
         Ok(Buffer { memory: Memory::from_slice(slice)?, len, element: PhantomData })
@@ -172,7 +172,7 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] on the CPU device and while a [`Graph`](crate::Graph) holds the memory, or what the driver
-    /// says; the buffer is gone then.
+    /// error; the buffer is gone then.
     pub fn into_cuda(self) -> Result<CudaSlice<T>> {
         match self.memory {
             Memory::Cuda(memory) => Arc::into_inner(memory).ok_or_else(held)?.into_slice(self.len),
@@ -191,7 +191,7 @@ impl<T: Element> Buffer<T> {
     /// Overwrites it with `data`, which may be changed or dropped as soon as this returns.
     ///
     /// # Errors
-    /// [`ErrorKind::Condition`] if the lengths differ, or what the driver says.
+    /// [`ErrorKind::Condition`] if the lengths differ, or an error of the driver.
     pub fn write(&mut self, data: &[T]) -> Result<()> {
         self.view_mut().write(data)
     }
@@ -199,7 +199,7 @@ impl<T: Element> Buffer<T> {
     /// Sets every byte to zero.
     ///
     /// # Errors
-    /// What the driver says.
+    /// An error of the driver.
     pub fn clear(&mut self) -> Result<()> {
         self.memory.clear()
     }

@@ -27,7 +27,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`ErrorKind::Condition`] if the lengths differ, [`ErrorKind::WrongDevice`] if `to` is not on this stream's device or
-    /// one of them is on the CPU device alone, or what the driver says.
+    /// one of them is on the CPU device alone, or an error of the driver.
     pub fn copy<T: Element>(&self, from: impl ReadSlice<T>, mut to: impl WriteSlice<T>) -> Result<()> {
         let (stream, bytes) = (self.as_stream_ref(), same_length(from.len(), to.len())? * size_of::<T>());
         match (from.home().map(|home| (home, home.kind)), stream.kind) {
@@ -61,7 +61,7 @@ impl Stream {
     /// the quickest, or one whose pieces of 4 bytes are all the same, like zero.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongDevice`] if it is not on this stream's device, or what the driver says.
+    /// [`ErrorKind::WrongDevice`] if it is not on this stream's device, or an error of the driver.
     pub fn fill<T: Element>(&self, mut to: impl WriteSlice<T>, value: T) -> Result<()> {
         let (stream, len) = (self.as_stream_ref(), to.len());
         let written = to.bind(stream)?;
@@ -80,7 +80,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`ErrorKind::Condition`] if the lengths differ, [`ErrorKind::WrongDevice`] if one of them is not of this stream's
-    /// device, [`ErrorKind::Unsupported`] in a capture, or what the driver says.
+    /// device, [`ErrorKind::Unsupported`] in a capture, or an error of the driver.
     pub fn upload<T: Element>(&self, from: &Pinned<T>, mut to: impl WriteSlice<T>) -> Result<()> {
         let (stream, bytes) = (self.as_stream_ref(), same_length(from.len(), to.len())? * size_of::<T>());
         let copy = Submission::on(stream);

@@ -39,8 +39,8 @@ impl Device {
     /// overrides the choice: `cpu`, `cuda`, or `cuda:N` for the GPU with ordinal N.
     ///
     /// # Errors
-    /// If `PTX_DEVICE` asks for something that is not there, or means nothing. Without the feature `cpu` also if there is no
-    /// GPU, as [`Device::cuda`] says.
+    /// If `PTX_DEVICE` names something that is not there, or means nothing. Without the feature `cpu` also if there is no
+    /// GPU, as for [`Device::cuda`].
     pub fn best() -> Result<Device> {
         match std::env::var(CHOICE) {
             Ok(choice) => Device::named(&choice),
@@ -51,11 +51,11 @@ impl Device {
         }
     }
 
-    /// The device that `PTX_DEVICE=choice` asks for: `cpu`, `cuda` or `cuda:N`.
+    /// The device that `PTX_DEVICE=choice` names: `cpu`, `cuda` or `cuda:N`.
     ///
     /// # Errors
     /// [`ErrorKind::BadOption`] for any other text, [`ErrorKind::Unsupported`] for `cpu` without the feature of that name, and
-    /// what [`Device::cuda`] says.
+    /// an error of [`Device::cuda`].
     pub fn named(choice: &str) -> Result<Device> {
         match choice.trim().to_ascii_lowercase().split_once(':') {
             #[cfg(feature = "cpu")]
@@ -71,7 +71,7 @@ impl Device {
     /// The CUDA GPU with this ordinal. While one is alive, every call for the same ordinal gives the same device.
     ///
     /// # Errors
-    /// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`], [`ErrorKind::NoDevice`], or what the driver says.
+    /// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`], [`ErrorKind::NoDevice`], or an error of the driver.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         CudaDevice::open(ordinal).map(|device| Device(Inner::Cuda(device)))
     }
@@ -79,7 +79,7 @@ impl Device {
     /// The device of a context of the user's own, with that context's default stream.
     ///
     /// # Errors
-    /// What the driver says when it is asked for the device's properties.
+    /// An error of the driver when it reads the device's properties.
     pub fn from_cuda(context: &Arc<CudaContext>) -> Result<Device> {
         CudaDevice::of_context(context).map(|device| Device(Inner::Cuda(device)))
     }
@@ -189,7 +189,7 @@ impl Device {
     /// buffers; with the default stream alone it records none.
     ///
     /// # Errors
-    /// What the driver says.
+    /// An error of the driver.
     pub fn new_stream(&self) -> Result<Stream> {
         Ok(Stream(match &self.0 {
             Inner::Cuda(device) => Queue::Cuda(device.clone(), device.new_stream()?),

@@ -1,7 +1,7 @@
 //! The driver API as a table of function pointers, found at run time: the calls that cudarc's safe layer lacks, and
 //! those that must not depend on the CUDA version that cudarc was built for. A missing symbol is an error, never a panic.
 //!
-//! Nothing here knows kernels or buffers.
+//! Nothing here depends on kernels or buffers.
 #![allow(unsafe_code, reason = "foreign functions")]
 #![allow(non_snake_case, reason = "the driver's names")]
 
@@ -190,7 +190,7 @@ impl Driver {
     /// The driver of this machine, looked for once in the life of the process.
     ///
     /// # Errors
-    /// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`], or what `cuInit` says.
+    /// [`ErrorKind::NoDriver`], [`ErrorKind::DriverTooOld`], or the error of `cuInit`.
     pub(crate) fn get() -> Result<&'static Driver> {
         static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
         DRIVER.get_or_init(Driver::open).as_ref().map_err(Error::clone)

@@ -1,6 +1,6 @@
-//! Errors at run time. Every error says what was asked, what is possible, and what to do.
+//! Errors at run time. Every error names what was requested, what is possible, and what to do.
 //!
-//! Nothing here knows how an error comes about; the modules that find one write its sentences.
+//! Nothing here depends on how an error comes about; the modules that find one write its sentences.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ struct Report {
 }
 
 impl Error {
-    /// An error of this kind; `asked` says what was asked for and did not work. For libraries of kernels, whose errors are those of
+    /// An error of this kind; `asked` names the request that did not work. For libraries of kernels, whose errors are those of
     /// a launch.
     pub fn new(kind: ErrorKind, asked: impl Into<String>) -> Self {
         Error(Box::new(Report { kind, asked: asked.into(), possible: None, help: None, code: None }))

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A graph holds addresses. The memory of the buffers that it was recorded with, its textures and its surfaces are held, too, and
 /// freed when both they and the graph are gone; each launch waits for the uses of these buffers on other streams, and they wait for it.
 /// Threads may launch a graph and use its buffers at the same time: one of them goes first. Of what
-/// reaches a kernel as a bare address the graph knows nothing, as a launch does not: a [`TensorMap`](crate::TensorMap), a
+/// reaches a kernel as a bare address the graph has no record, as a launch has none: a [`TensorMap`](crate::TensorMap), a
 /// `u64`. Nor does it know cudarc's own slices: a graph with them has [`launch_untracked`](Graph::launch_untracked).
 #[derive(Debug)]
 pub struct Graph {
@@ -75,7 +75,7 @@ fn running() -> MutexGuard<'static, Vec<Running>> {
 }
 
 impl Running {
-    /// Returns true if work that a stream gives to this capture is recorded here. A driver that tells no numbers leaves open what another
+    /// Returns true if work that a stream gives to this capture is recorded here. A driver that returns no numbers leaves open what another
     /// stream, which joined a capture by an event, belongs to: it counts for all.
     fn records(&self, stream: &CudaStream, capture: &Capture, known: bool) -> bool {
         match capture.id {
@@ -180,7 +180,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] on the CPU device and on a device's default stream, which cannot be recorded; those of
-    /// `work`; and what the driver says.
+    /// `work`; and errors of the driver.
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
         let Queue::Cuda(_, stream) = &self.0 else { return Err(no_graphs()) };
         if stream.cu_stream().is_null() {
@@ -279,7 +279,7 @@ impl Graph {
     /// Submits the whole sequence to the stream that it was recorded on, in order with all other uses of its buffers.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if it was recorded with memory of cudarc's, or what the driver says.
+    /// [`ErrorKind::Unsupported`] if it was recorded with memory of cudarc's, or an error of the driver.
     pub fn launch(&self) -> Result<()> {
         if self.memory.cudarc {
             return Err(not_held());
@@ -314,7 +314,7 @@ impl Graph {
     /// Submits the whole sequence to the stream that it was recorded on, and nothing else.
     ///
     /// # Errors
-    /// What the driver says.
+    /// An error of the driver.
     ///
     /// # Safety
     /// The memory that it was recorded with must still be alive, and until the sequence has ended nothing else may write

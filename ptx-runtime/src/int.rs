@@ -2,7 +2,7 @@
 //!
 //! In these expressions every integer of the kernel's signature is an [`Int`], whatever its Rust type, so that `usize`
 //! lengths compare with `u32` counts, and nothing wraps: a launch whose expression has no value returns an error. Nothing here
-//! knows of kernels.
+//! depends on kernels.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -66,7 +66,7 @@ impl std::fmt::Debug for Cubin {
     }
 }
 
-/// An entry of a module, with what its attribute says. The macros make a `static` of it for every kernel.
+/// An entry of a module, with the options of its attribute. The macros make a `static` of it for every kernel.
 #[derive(Debug)]
 pub struct Kernel {
     /// The entry's name in the PTX.

@@ -25,7 +25,7 @@ use crate::stream::{StreamKind, StreamRef};
 ///
 /// # Errors
 /// Those of loading, [`ErrorKind::Limits`](crate::ErrorKind::Limits) for a configuration that the device does not take,
-/// and what the driver says. On the CPU device also what the kernel did wrong.
+/// and errors of the driver. On the CPU device also what the kernel did wrong.
 ///
 /// # Safety
 /// `args` has one argument for each of the kernel's parameters, in order, of its size; what the kernel does with them is

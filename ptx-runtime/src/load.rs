@@ -181,7 +181,7 @@ impl CudaKernel {
         self.bounds.fit(config, kernel.entry, &*self.limits)
     }
 
-    /// Lets the kernel use `bytes` of dynamic shared memory; above 48 KiB the driver wants to be told, once.
+    /// Lets the kernel use `bytes` of dynamic shared memory; above 48 KiB the driver requires a call, once.
     #[inline]
     pub(crate) fn grant_shared(&self, driver: &Driver, bytes: i64) -> Result<()> {
         let total = bytes + i64::from(self.figures.shared);

@@ -51,10 +51,10 @@ enum Recorder {
 static KNOWN: Cache<(Home, Properties)> = Cache::new();
 
 impl StreamRef<'_> {
-    /// Properties of its device. The first call for a context asks the driver; the others take no lock and allocate nothing.
+    /// Properties of its device. The first call for a context reads the driver; the others take no lock and allocate nothing.
     ///
     /// # Errors
-    /// What the driver says when it is asked for the device's properties.
+    /// An error of the driver when it reads the device's properties.
     #[inline]
     pub fn properties(self) -> Result<Properties> {
         match self.kind {
@@ -66,7 +66,7 @@ impl StreamRef<'_> {
     /// Its device.
     ///
     /// # Errors
-    /// What the driver says when it is asked for the device's properties.
+    /// An error of the driver when it reads the device's properties.
     pub fn device(self) -> Result<Device> {
         match self.kind {
             StreamKind::Cuda(stream) => CudaDevice::of_context(stream.context()).map(|d| Device(Inner::Cuda(d))),

@@ -94,7 +94,7 @@ impl RuntimeModule {
     ///
     /// # Errors
     /// [`ErrorKind::Load`] with what is wrong in the text, [`ErrorKind::NoVariant`] or [`ErrorKind::DriverTooOld`] when its
-    /// target or version does not fit the device, and what the driver says.
+    /// target or version does not fit the device, and errors of the driver.
     pub fn load(device: &Device, name: &str, ptx: &str) -> Result<RuntimeModule> {
         RuntimeModule::load_compiled(device, name, &[CompiledText { ptx, source: "", lines: "" }])
     }
@@ -118,7 +118,7 @@ impl RuntimeModule {
     /// [`load`](RuntimeModule::load) of the text loads it again.
     ///
     /// # Errors
-    /// What the driver says, such as an error of a kernel that ran before. The module is gone then, too.
+    /// An error of the driver, such as one of a kernel that ran before. The module is gone then, too.
     ///
     /// # Safety
     /// Nothing uses the module any more, from the begin of this call on: no copy of it, which `load` of the same text under the same

@@ -16,7 +16,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A `static` of a `#[ptx_module]` that says `pub`: one variable on each device.
+/// A `pub static` of a `#[ptx_module]`: one variable on each device.
 ///
 /// A `static` lies in constant memory: kernels read it, and the host writes it between launches. A `static mut` lies in global memory, and
 /// kernels write it, too. Each device has the value of the source until something writes another.
@@ -80,7 +80,7 @@ impl<T> Static<T> {
     /// Orders a launch among the uses, until the result is dropped.
     ///
     /// # Errors
-    /// Those of loading the module, or what the driver says.
+    /// Those of loading the module, or an error of the driver.
     #[doc(hidden)]
     pub fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
         match stream.kind {
@@ -122,7 +122,7 @@ impl<T: KernelParam> Static<T> {
     ///
     /// # Errors
     /// Those of loading the module, the error of a kernel that failed while it ran ([`ErrorKind::Fault`]),
-    /// [`ErrorKind::Unsupported`] in a capture, or what the driver says.
+    /// [`ErrorKind::Unsupported`] in a capture, or an error of the driver.
     pub fn read(&self, stream: impl AsStream) -> Result<T> {
         let mut value = zero::<T>();
         let into = bytes_mut(std::slice::from_mut(&mut value));

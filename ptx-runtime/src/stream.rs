@@ -86,7 +86,7 @@ impl Stream {
     /// wait.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongDevice`] when they belong to different devices, or what the driver says.
+    /// [`ErrorKind::WrongDevice`] when they belong to different devices, or an error of the driver.
     pub fn join(&self, other: &Stream) -> Result<()> {
         match (&self.0, &other.0) {
             (Queue::Cuda(_, stream), Queue::Cuda(_, other)) => {

@@ -45,7 +45,7 @@ pub struct TensorMut<'a, T, const R: usize> {
 }
 
 /// A type that becomes a [`TensorRef`] of `R` dimensions: a tensor, or a [`Tile`] of memory that can be read. It is [`Into`], with a
-/// message that says which tensor is expected.
+/// message that names the expected tensor.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tensor of `{T}` with {R} dimensions",
     label = "expected memory of `{T}` with a shape of {R} dimensions",

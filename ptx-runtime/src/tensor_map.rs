@@ -1,4 +1,4 @@
-//! Tensor maps: what `cp.async.bulk.tensor` wants to know of a tensor in global memory (PTX ISA, section 5.5).
+//! Tensor maps: the description of a tensor in global memory for `cp.async.bulk.tensor` (PTX ISA, section 5.5).
 //!
 //! The rules stand in `rules`, the driver's encoder in `encode`. Nothing here launches.
 #![allow(unsafe_code, reason = "a map travels by its bytes")]
@@ -92,7 +92,7 @@ enum Mode {
 
 impl TensorMap {
     /// Starts a map of the tensor with this shape in `memory`, which lies on the device of `stream`, packed unless
-    /// [`strides`](TensorMapBuilder::strides) says otherwise.
+    /// [`strides`](TensorMapBuilder::strides) gives others.
     ///
     /// # Errors
     /// [`ErrorKind::WrongDevice`](crate::ErrorKind::WrongDevice) when memory and stream belong to different devices.
@@ -117,7 +117,7 @@ impl TensorMap {
         TensorMapBuilder { capacity, ..TensorMap::of_address(stream, T::TYPE, memory.address(), shape) }
     }
 
-    /// The same for memory that only its address names, as libraries have it that have checked and bound it. Nothing says where it ends.
+    /// The same for memory that only its address names, as libraries have it that have checked and bound it. Its end is unknown.
     pub fn of_address(stream: StreamRef<'_>, element: ElementType, address: u64, shape: &[usize]) -> TensorMapBuilder {
         TensorMapBuilder {
             element,
@@ -224,7 +224,7 @@ impl TensorMapBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::TensorMap`](crate::ErrorKind::TensorMap) with the rule that is broken,
-    /// [`ErrorKind::DriverTooOld`](crate::ErrorKind::DriverTooOld), or what the driver says.
+    /// [`ErrorKind::DriverTooOld`](crate::ErrorKind::DriverTooOld), or an error of the driver.
     pub fn build(&self) -> Result<TensorMap> {
         self.check()?;
         match &self.cpu {

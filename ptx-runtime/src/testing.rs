@@ -33,7 +33,7 @@ impl Drop for Place {
     }
 }
 
-/// Runs a test on one device, and says which one it was when it fails.
+/// Runs a test on one device, and names it when it fails.
 fn on<V: Verdict>(device: &Device, place: String, run: fn(&Device) -> V) -> V {
     let place = Place(place);
     let verdict = run(device);
@@ -57,7 +57,7 @@ mod with_cpu {
     const ONE_SEED: &str = "PTX_SEED";
     const MANY_SEEDS: &str = "PTX_SEEDS";
 
-    /// The seeds to try: those that the test asks for, as many as `PTX_SEEDS` says, or only the one of `PTX_SEED`.
+    /// The seeds to try: those of the test, as many as `PTX_SEEDS`, or only the one of `PTX_SEED`.
     #[allow(clippy::expect_used, reason = "a variable that means nothing fails the test that it should change")]
     fn seeds(asked: u64) -> std::ops::Range<u64> {
         let number = |name: &str| {

@@ -200,7 +200,7 @@ impl<'a> TextureBuilder<'a> {
     /// The texture.
     ///
     /// # Errors
-    /// [`ErrorKind::BadOption`] with what does not go together, or what the driver says.
+    /// [`ErrorKind::BadOption`] with what does not go together, or an error of the driver.
     pub fn build(&self) -> Result<Texture<'a>> {
         self.check()?;
         let home = self.memory.home();
@@ -223,7 +223,7 @@ impl<'a> TextureBuilder<'a> {
         self.format.bytes() * self.channels as usize
     }
 
-    /// The rules of the driver, which says only "invalid value".
+    /// The rules of the driver, which returns only "invalid value".
     fn check(&self) -> Result<()> {
         if let Source::Rows { shape, pitch } = &self.source {
             self.check_rows(shape, *pitch)?;

@@ -246,7 +246,7 @@ impl Swizzle {
 
 /// Interleaving of channels in global memory: NC/8HWC8 layouts, of 3 to 5 dimensions. The innermost dimension and
 /// coordinate count slices of channels (of 16 or 32 bytes, side by side), not elements; which slice it is, the
-/// dimension behind the batch says. One instruction moves one slice of channels.
+/// dimension behind the batch defines. One instruction moves one slice of channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Interleave {
     /// They are not.

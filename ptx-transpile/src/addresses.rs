@@ -1,4 +1,4 @@
-//! Pass `addresses`: what is read and written through a slice parameter gets its address by an index, `x.at(i)`, which knows its
+//! Pass `addresses`: what is read and written through a slice parameter gets its address by an index, `x.at(i)`, which has its
 //! state space and element. Addresses that are anything more stay numbers.
 
 use super::body::{Body, Expr, Inst, Node, Piece, each_block, is_memory};

@@ -73,7 +73,7 @@ pub(super) enum Node {
     Label(usize),
     /// Other text in `ptx!`: a scope, a pragma.
     Text(Vec<Piece>),
-    /// `d = value`, a register or an element of an array; the flag says whether it declares it.
+    /// `d = value`, a register or an element of an array; the flag is true if it declares it.
     Assign(Piece, Expr, bool),
     /// `let` of registers without a value.
     Declare(Vec<usize>),

@@ -1,4 +1,4 @@
-//! Debug information: `debug` of `.target`, sections, `.file` and `.loc`. It speaks of the PTX's own names and lines,
+//! Debug information: `debug` of `.target`, sections, `.file` and `.loc`. It contains the PTX's own names and lines,
 //! so raised code goes without it.
 
 use ptx_core::syntax::{StmtKind, Tree};

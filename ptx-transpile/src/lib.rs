@@ -114,7 +114,7 @@ pub struct Kernel {
     pub lines: usize,
 }
 
-/// A module in the kernel language, each kernel without the passes that are named for it (by its place). The error says
+/// A module in the kernel language, each kernel without the passes that are named for it (by its place). The error names
 /// what the language cannot declare.
 ///
 /// # Errors
@@ -146,7 +146,7 @@ fn module(tree: &Tree, name: &str, without: &[Without], only: Option<usize>) -> 
             StmtKind::Func(func) if tree.source.text(func.keyword) == ".entry" => {}
             StmtKind::Var(var) if is_unused(tree, var, &mentions) => {}
             StmtKind::Func(_) | StmtKind::Var(_) => writer.outside.push_str(&statement(tree, id)),
-            // What a debugger reads speaks of the PTX's own names.
+            // Debug information contains the PTX's own names.
             StmtKind::Empty | StmtKind::Section(_) => {}
             _ => return Err("statements that only PTX has".to_owned()),
         }

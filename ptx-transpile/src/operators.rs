@@ -2,7 +2,7 @@
 //!
 //! A register has one type in the kernel language, while PTX's `.b32` takes any. It gets the one that lets the most
 //! instructions be written as operators, with the fewest views (`signed(a)`), which say where an instruction takes it for
-//! another; the others stay in `ptx!`. An untyped register stands on one side of an operator whose other side says the
+//! another; the others stay in `ptx!`. An untyped register stands on one side of an operator whose other side has the
 //! type.
 
 use super::body::{Body, Expr, Inst, Node, Piece, Reg, each_block};
@@ -224,7 +224,7 @@ fn moved(inst: &Inst, regs: &[Reg]) -> Option<(Expr, Type)> {
     match source.as_slice() {
         [Piece::Int(value)] => Some((Expr::Leaf(literal(*value, ty)?), ty)),
         [Piece::Text(text)] => is_number(text, ty).then(|| (Expr::Leaf(Piece::Text(text.clone())), ty)),
-        // It is the source that says the type.
+        // The source has the type.
         [Piece::Reg(reg)] => {
             let from = find(&regs[*reg].ty)?;
             let value = if from == ty { Some(Expr::reg(*reg)) } else { viewed(Expr::reg(*reg), from, ty) };

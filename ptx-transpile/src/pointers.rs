@@ -1,5 +1,5 @@
 //! Uses of a kernel's address parameters: the types of the elements that it reads and writes there, and whether it
-//! writes. PTX says of most pointers only that they have 64 bits.
+//! writes. PTX declares most pointers as 64 bits only.
 //!
 //! A guess for people, taken from the code that is there: nothing of the PTX depends on it, only the types of the launch.
 
@@ -30,7 +30,7 @@ impl Pointer {
     }
 }
 
-/// The only type beside the one that says nothing.
+/// The only type beside the one without a meaning.
 fn one_of(types: &[&'static str], plain: &'static str) -> &'static str {
     let mut others = types.iter().filter(|ty| **ty != plain);
     match others.next() {

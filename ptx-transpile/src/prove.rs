@@ -20,7 +20,7 @@ pub struct Proved {
     pub taken_back: Vec<Vec<(&'static str, String)>>,
 }
 
-/// The PTX of a Rust source, or what the build says.
+/// The PTX of a Rust source, or the errors of the build.
 pub type Expand<'e> = &'e dyn Fn(&str) -> Result<String, String>;
 
 /// Raises a module as far as it can be proved.

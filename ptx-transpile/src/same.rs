@@ -17,7 +17,7 @@ use ptx_core::syntax::Tree;
 
 /// The canonical lines of a module: its header and functions, each by itself.
 ///
-/// `debug` says whether `.loc` and the like count.
+/// with `debug`, `.loc` and the like count.
 pub fn streams(tree: &Tree, debug: bool) -> Vec<Stream> {
     stream::split_streams(tree, debug, None)
 }

@@ -119,7 +119,7 @@ fn items(tokens: TokenStream) -> Vec<Item> {
 }
 
 impl Item {
-    /// The word that says what the item is: `fn` of a `const fn`.
+    /// The word for the kind of the item: `fn` of a `const fn`.
     fn keyword(&self) -> Option<&'static str> {
         const WORDS: [&str; 9] = ["mod", "fn", "impl", "struct", "static", "use", "enum", "trait", "type"];
         let place = |word: &&&str| self.position(word).filter(|at| *at < 4);

@@ -1,5 +1,5 @@
 //! Small mistakes in a whole module: tokens and lines lost, doubled, exchanged, written otherwise. Whether the result is
-//! valid, ptxas says. Mistakes in one instruction are [`crate::mutate`]'s.
+//! valid, ptxas decides. Mistakes in one instruction are [`crate::mutate`]'s.
 
 use crate::random::Random;
 use ptx_core::isa::table;

@@ -1,4 +1,4 @@
-//! The kinds of disagreement that are left knowingly: by what a report of one is told. `tests/README.md` says what ptxas does in
+//! The kinds of disagreement that are left knowingly: by what a report of one is told. `tests/README.md` describes what ptxas does in
 //! each, what we do, and why. A disagreement of no kind is a mistake of the table or of the checker.
 
 use crate::instruction::Instruction;

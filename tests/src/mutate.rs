@@ -1,4 +1,4 @@
-//! Small mistakes in an instruction: what a hand or a macro gets wrong. Whether the result is valid, ptxas says.
+//! Small mistakes in an instruction: what a hand or a macro gets wrong. ptxas decides whether the result is valid.
 
 use crate::instruction::Instruction;
 use crate::random::Random;

@@ -78,7 +78,7 @@ pub fn assemble_file(input: &Path, target: &str) -> Result<(), String> {
     }
 }
 
-/// Assembles a text for the target that it names; what ptxas says, if it refuses.
+/// Assembles a text for the target that it names; its message, if it refuses.
 ///
 /// # Errors
 /// What ptxas printed, or why it could not be run.

@@ -8,7 +8,7 @@ use std::process::Command;
 /// Gives the folder and what it printed.
 ///
 /// # Errors
-/// What could not be written, and what cargo or the binary says.
+/// What could not be written, and the message of cargo or the binary.
 pub fn run(under: &Path, name: &str, modules: &[(String, String)], main: &str) -> Result<(PathBuf, String), String> {
     let folder = under.join(name);
     let launch = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("ptx-launch");

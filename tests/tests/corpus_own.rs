@@ -1,5 +1,5 @@
-//! The files of `corpus/`: each prints back byte for byte, is checked without an error exactly when its manifest says that
-//! ptxas accepts it, and ptxas still says so.
+//! The files of `corpus/`: each prints back byte for byte, is checked without an error exactly when by its manifest
+//! ptxas accepts it, and ptxas still does.
 #![allow(clippy::panic, reason = "tests")]
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};

@@ -30,7 +30,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Each document with what `find` says is missing in it.
+/// Each document with what is missing in it by `find`.
 fn missing(find: impl Fn(&Path, &str) -> Vec<String>) -> Vec<String> {
     let of = |name: String| {
         let text = read_to_string(root().join(&name)).unwrap();

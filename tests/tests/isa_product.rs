@@ -1,7 +1,7 @@
 //! The checker against ptxas on every row with every class of register, and with literals of every kind, in every place.
 //!
 //! Ignored: long. `cargo test --release -p ptx-tests --test isa_product -- --ignored --nocapture`; `PTX_PRODUCT_FILE=convert.isa`
-//! asks about the rows of one file only. What chance finds once in a while (`isa_random`), this finds for sure.
+//! assembles the rows of one file only. What chance finds once in a while (`isa_random`), this finds for sure.
 #![allow(clippy::print_stdout, clippy::expect_used, reason = "tests")]
 
 use ptx_core::isa::{Arch, Row, Version, table};

@@ -8,7 +8,7 @@ use ptx_core::parse::parse_text;
 use ptx_interp::Program;
 use ptx_tests::instance::{Instance, instances};
 
-/// Forms without semantics: `.kind::ti16` exists on a chip of another family, and the manual says little of it.
+/// Forms without semantics: `.kind::ti16` exists on a chip of another family, and the manual has little about it.
 const WITHOUT: &str = "kind::ti16";
 
 /// Why the CPU device refuses an instruction on the first of these targets that has it; nothing if no target has it (some

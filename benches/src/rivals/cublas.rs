@@ -52,7 +52,7 @@ impl Blas {
     /// our B.
     ///
     /// # Errors
-    /// What the library says; that it does not have 8-bit operands.
+    /// An error of the library, which has no 8-bit operands.
     pub fn product(&self, number: Number, shape: [usize; 3], (a, b, c): (u64, u64, u64)) -> Result<()> {
         let ty = match number {
             Number::Bf16 => Type::CUDA_R_16BF,
@@ -95,7 +95,7 @@ impl Blas {
     /// group. Every B is K × N here.
     ///
     /// # Errors
-    /// What the library says.
+    /// An error of the library.
     pub fn grouped(&self, shape: [usize; 3], matrices: &Matrices, each: bool) -> Result<()> {
         let [m, n, k] = shape.map(|extent| extent as i32);
         let count = matrices.a.len();

@@ -185,7 +185,7 @@ impl Lt {
         let preference = lt::create_matmul_pref()?;
         let (mut count, workspace) = (0, WORKSPACE);
         let mut found = Vec::with_capacity(CANDIDATES);
-        // SAFETY: all handles are alive; the library writes at most `CANDIDATES` results and says how many.
+        // SAFETY: all handles are alive; the library writes at most `CANDIDATES` results and returns their number.
         unsafe {
             lt::set_matmul_pref_attribute(
                 preference,

@@ -30,7 +30,7 @@ const CANDIDATES: usize = 8;
 const WORKSPACE: i64 = 1 << 28;
 /// The library that cuDNN loads when its graphs are first used.
 const PART: &str = "libcudnn_graph.so.9";
-/// The oldest version that has these graphs and says what is wrong with one.
+/// The oldest version that has these graphs and explains what is wrong with one.
 const OLDEST: usize = 9_00_00;
 
 /// The library, on a stream.
@@ -181,7 +181,7 @@ impl Plan {
     /// The same on other memory.
     ///
     /// # Errors
-    /// What the library says.
+    /// An error of the library.
     pub fn on(&self, addresses: &[u64]) -> Result<Plan> {
         self.engine.clone().on(addresses)
     }
@@ -189,7 +189,7 @@ impl Plan {
     /// Submits it to the library's stream.
     ///
     /// # Errors
-    /// What the library says.
+    /// An error of the library.
     pub fn launch(&self) -> Result<()> {
         self.engine.plan.execute(self.engine.handle.0, &self.pack)
     }

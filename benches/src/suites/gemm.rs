@@ -159,7 +159,7 @@ fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
         for layout in LAYOUTS {
             let ways: Vec<_> =
                 variants::<T>().filter(|v| v.layout() == layout).map(|v| (v, Order { band: 3, run: 2 })).collect();
-            // TMA wants rows of whole 16 bytes.
+            // TMA requires rows of whole 16 bytes.
             let rows = [shape[2], if layout.a_k_major { 0 } else { shape[0] }];
             if ways.is_empty() || rows.iter().any(|row| !(row * size_of::<T>()).is_multiple_of(16)) {
                 continue;

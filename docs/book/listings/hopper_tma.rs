@@ -1,4 +1,4 @@
-//! Hopper, step 1: one thread asks TMA for a tile, an `mbarrier` tells when it has come.
+//! Hopper, step 1: one thread starts the copy of a tile by TMA, and an `mbarrier` completes when the tile has arrived.
 
 // ANCHOR: use
 use ptx_launch::prelude::*;
@@ -28,7 +28,7 @@ pub fn copy_tile(#[tma(box = [64, 64], swizzle = 128)] a: Tile<bf16, (M, K)>, ou
     // 3. All threads wait for phase 0: one arrival, and 8192 bytes.
     mbarrier::wait(bar, 0);
 
-    // 4. Thread t copies eight chunks: `swizzle::bytes128` says where TMA put each of them.
+    // 4. Thread t copies eight chunks: `swizzle::bytes128` computes where TMA put each of them.
     for i in 0..4 {
         let offset: u32 = (tid.x + 128 * i) * 16;
         let from: u32 = tile + swizzle::bytes128(offset);

@@ -11,7 +11,7 @@ pub fn main() -> ptx_launch::Result<()> {
     let x: Vec<f32> = (0..rows * columns).map(|i| (i % 17) as f32).collect();
     let (input, unused) = (device.upload(&x)?, device.zeros::<u32>(1)?);
     let mut out = device.zeros::<f32>(x.len())?;
-    // One program of Triton is one block; 16 bytes are what its kernel says it needs (`metadata.shared`).
+    // One program of Triton is one block; 16 bytes are what its kernel needs (`metadata.shared`).
     let config = Config::grid(rows as u32).shared(16);
     let (stride, width) = (columns as u32, columns as u32);
     // SAFETY: the rows lie in both buffers, and the kernel does not touch its last two parameters.

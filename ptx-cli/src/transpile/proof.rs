@@ -21,7 +21,7 @@ pub(super) struct Proof {
 }
 
 impl Proof {
-    /// Expands the Rust and compares; `debug` says whether `.loc` and the like must be there too.
+    /// Expands the Rust and compares; with `debug`, `.loc` and the like must be there too.
     pub(super) fn of(input: &[u8], rust: &str, debug: bool) -> Proof {
         let expanded = expand(rust);
         let mut proof = Proof { expanded, identical: false, difference: None, machine_code: None };

@@ -1,7 +1,7 @@
 //! Warnings: forms that ptxas takes and makes wrong machine code of.
 //!
 //! The bugs are a table. A form belongs in it once two things are seen: ptxas' machine code for the instruction does
-//! something else than the manual says, and a program can see the difference.
+//! something else than the manual defines, and a program can see the difference.
 
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Inst, Module, Operand};

@@ -38,7 +38,7 @@ fn branches(function: &Function, inst: &Inst, out: &mut Vec<Diagnostic>) {
 /// From here on ptxas fails on calls without the calling convention.
 const ABI_ALWAYS: Arch = Arch::base(90);
 
-/// A call; `at` is the operand that says what is called.
+/// A call; `at` is the operand that names the callee.
 struct Call<'a> {
     module: &'a Module,
     caller: &'a Function,

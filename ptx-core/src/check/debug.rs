@@ -1,4 +1,4 @@
-//! Debug information: `.file` numbers, where `.loc` says that code was inlined, the lines of sections.
+//! Debug information: `.file` numbers, where `.loc` marks inlined code, the lines of sections.
 
 use super::error;
 use crate::diag::{Diagnostic, codes};

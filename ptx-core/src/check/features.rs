@@ -117,7 +117,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// The first word of a pragma that ptxas knows.
+    /// The first word of a pragma that ptxas supports.
     fn pragma(&mut self, id: ExprId) {
         let tokens = &self.tree.expr(id).tokens;
         let text = self.tree.compact(tokens);

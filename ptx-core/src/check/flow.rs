@@ -24,7 +24,7 @@ pub(super) fn check_flow(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>
     }
 }
 
-/// The words in debug sections: compilers put labels where only DWARF wants them.
+/// The words in debug sections: compilers put labels where only DWARF needs them.
 fn debug_names(tree: &Tree) -> Set<&str> {
     let lines = tree.stmts.iter().filter(|s| matches!(s.kind, StmtKind::Data(_)));
     let words = lines.flat_map(|s| s.head.clone()).filter(|t| tree.source.kind(*t) == Kind::Word);

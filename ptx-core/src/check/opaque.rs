@@ -100,7 +100,7 @@ fn element(tree: &Tree, fields: &[&str], dims: &[ExprId], id: ExprId) -> Result<
     }
 }
 
-/// `[4]`: how many elements there is room for, if it says.
+/// `[4]`: the number of elements, if it is written.
 fn room_of(tree: &Tree, dimension: ExprId) -> Option<u64> {
     let ExprKind::Brackets(inside) = &tree.expr(dimension).kind else { return None };
     let size = constant::integer(tree, *tree.list(inside).first()?)?;

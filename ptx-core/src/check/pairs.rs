@@ -1,4 +1,4 @@
-//! Tensor memory belongs to one block or to a pair of blocks: a kernel says the same `.cta_group` everywhere, also in the functions
+//! Tensor memory belongs to one block or to a pair of blocks: a kernel has the same `.cta_group` everywhere, also in the functions
 //! that it may call. The interpreter checks that allocations are of the same kind.
 
 use super::access;

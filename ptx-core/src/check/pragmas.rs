@@ -1,10 +1,10 @@
-//! `.pragma`: which strings ptxas knows, and where it takes them. Inside a function it passes over those it does not know.
+//! `.pragma`: the strings that ptxas supports, and where it takes them. Inside a function it ignores all others.
 
 use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
 use crate::syntax::{Directive, StmtId, StmtKind, Tree};
 
-/// A string that ptxas knows; what follows its first word is its argument.
+/// A string that ptxas supports; what follows its first word is its argument.
 struct Pragma {
     name: &'static str,
     /// True if it may stand outside of a body.

@@ -33,7 +33,7 @@ fn distance(a: &[u8], b: &[u8]) -> usize {
     if a.len() > LONGEST || b.len() > LONGEST {
         return usize::MAX;
     }
-    // The row of the table before the last, the last, and the current one: no allocation, as bad input asks for many.
+    // The row of the table before the last, the last, and the current one: no allocation, because bad input causes many.
     let (mut older, mut last, mut row) = ([0usize; LONGEST + 1], [0; LONGEST + 1], [0; LONGEST + 1]);
     (0..=b.len()).for_each(|j| last[j] = j);
     for i in 1..=a.len() {

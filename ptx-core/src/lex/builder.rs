@@ -1,4 +1,4 @@
-//! Building a [`Source`] from pieces whose spans only the host knows.
+//! Building a [`Source`] from pieces whose spans only the host defines.
 
 use super::Lexer;
 use crate::diag::Diagnostic;

@@ -1,4 +1,4 @@
-//! Operands against a form: which written operand is which of the row's, and whether each is what the row wants.
+//! Operands against a form: which written operand is which of the row's, and whether each fits the row.
 
 mod address;
 mod vector;

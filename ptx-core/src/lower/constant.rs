@@ -72,7 +72,7 @@ fn is_single(tree: &Tree, id: ExprId) -> bool {
     matches!(expr.kind, ExprKind::Float) && matches!(float(&tree.compact(&expr.tokens)), Some(Float::Single(_)))
 }
 
-/// Signed, if it can be, and no `U` says otherwise.
+/// Signed, if it can be, and has no `U`.
 fn literal(tree: &Tree, id: ExprId, value: u64) -> Constant {
     let unsigned = tree.source.text(tree.expr(id).tokens.start).ends_with('U');
     match i64::try_from(value) {

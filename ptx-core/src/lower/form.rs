@@ -1,4 +1,4 @@
-//! Mnemonics to forms, remembered: a module says `add.f32` thousands of times.
+//! Mnemonics to forms, remembered: a module contains `add.f32` thousands of times.
 
 use super::body::Refused;
 use crate::hash::{Map, Set};

@@ -89,14 +89,14 @@ fn target(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> (Option<Arch>, Vec<
     (arch, words)
 }
 
-/// Returns true if it says what the module's `.target` says: ptxas takes that in a body, too.
+/// Returns true if it equals the module's `.target`: ptxas takes that in a body, too.
 pub(super) fn repeats_target(tree: &Tree, again: &Directive) -> bool {
     let words =
         |d: &Directive| tree.list(&d.args).iter().map(|e| tree.compact(&tree.expr(*e).tokens)).collect::<Vec<_>>();
     tree.source.text(again.name) == ".target" && directive(tree, ".target").is_some_and(|d| words(d) == words(again))
 }
 
-/// 64, if nothing else is written. The manual says 32, which ptxas no longer assembles.
+/// 64, if nothing else is written. The manual's default is 32, which ptxas no longer assembles.
 fn address_size(tree: &Tree) -> u32 {
     let arg = directive(tree, ".address_size").and_then(|d| tree.list(&d.args).first().copied());
     arg.and_then(|e| constant::integer(tree, e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(64)

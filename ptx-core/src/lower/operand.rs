@@ -1,4 +1,4 @@
-//! Operands: expressions of the tree to [`Operand`]s, with names resolved. What an instruction wants is not known yet.
+//! Operands: expressions of the tree to [`Operand`]s, with names resolved. The instruction's form is not known yet.
 
 use super::body::Body;
 use super::constant::{self, Constant, Float};

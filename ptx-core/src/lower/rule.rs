@@ -25,7 +25,7 @@ pub(crate) struct Case<'a> {
 /// Why a rule does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// The target or version is too old for what is asked; the rule's text says what it takes.
+    /// The target or version is too old; the rule's text names what it takes.
     Gate,
     /// The combination does not exist.
     Form,

@@ -16,7 +16,7 @@ struct Shape {
     points_to: Option<(Option<Space>, u64)>,
 }
 
-/// The linkage that a directive says.
+/// The linkage that a directive declares.
 pub(super) fn linkage(text: &str) -> Option<&'static str> {
     ["extern", "visible", "weak", "common"].into_iter().find(|l| text.strip_prefix('.') == Some(l))
 }

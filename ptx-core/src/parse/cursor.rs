@@ -4,7 +4,7 @@ use super::{Parsed, Parser, Stuck};
 use crate::diag::{Code, Diagnostic, codes};
 use crate::token::{Kind, TokenId};
 
-/// After this many diagnostics only one more is kept, which says so: a megabyte of noise must not cost a gigabyte.
+/// After this many diagnostics only one more is kept, which reports that: a megabyte of noise must not cost a gigabyte.
 const MAX_DIAGNOSTICS: usize = 10_000;
 
 impl Parser {

@@ -35,7 +35,7 @@ pub(super) fn start(name: &[u8]) -> Start {
     }
 }
 
-/// Returns true if a `Dot` token in a declaration says something beside the type: manual section 5.4.
+/// Returns true if a `Dot` token in a declaration is something beside the type: manual section 5.4.
 pub(super) fn is_attribute(name: &[u8]) -> bool {
     matches!(name, b".align" | b".attribute" | b".ptr" | b".v2" | b".v4" | b".v8")
 }

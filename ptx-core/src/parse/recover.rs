@@ -95,7 +95,7 @@ impl Parser {
         self.push_stmt(first..self.at, StmtKind::Error)
     }
 
-    /// Takes the next token and says what it is.
+    /// Takes the next token and returns its kind.
     fn take(&mut self) -> Kind {
         let kind = self.kind();
         self.bump();

@@ -39,7 +39,7 @@ fn names(ty: &Type) -> Vec<Ident> {
     }
 }
 
-/// A tensor map that `#[tma]` asks for.
+/// A tensor map that `#[tma]` declares.
 pub struct Map {
     /// The index of the parameter that it maps.
     pub of: usize,

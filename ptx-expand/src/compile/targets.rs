@@ -4,7 +4,7 @@ use super::echoes::named;
 use ptx_core::diag::{Code, Diagnostic, codes};
 use ptx_core::isa::Arch;
 
-/// Joins what lacks the same target: the first instruction that asks for the target which has them all speaks for the others.
+/// Joins what lacks the same target: the first instruction that requires the target which has them all is reported for all.
 /// What no one target has stays apart.
 pub fn joined(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let wanted: Vec<Option<Arch>> = diagnostics.iter().map(needed).collect();
@@ -23,7 +23,7 @@ pub fn joined(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// The target that a diagnostic asks for.
+/// The target that a diagnostic requires.
 fn needed(diagnostic: &Diagnostic) -> Option<Arch> {
     const TARGET: &Code = &codes::P0401;
     let asks = |help: &String| named(help, "write `.target ")?.parse().ok();

@@ -6,7 +6,7 @@ use crate::launchable::Launchable;
 use ptx_core::diag::codes;
 
 impl Reader {
-    /// Gives the launch the bytes of dynamic shared memory that the type of the variable says. Reports such memory without
+    /// Gives the launch the bytes of dynamic shared memory that the type of the variable defines. Reports such memory without
     /// `shared = …`, where no launch gives its bytes or no caller may choose them.
     pub fn sized_shared(&mut self, kernels: &mut [Launchable], compiled: &mut Compiled) {
         for (index, kernel) in kernels.iter_mut().enumerate() {

@@ -36,7 +36,7 @@ impl Reader {
         }
         launchable.names = names;
         if self.diagnostics.len() > errors {
-            // So that the compiler says nothing about them.
+            // So that the compiler does not report them.
             launchable.names.truncate(1);
             launchable.names.iter_mut().for_each(|name| *name = quote::format_ident!("wrong"));
             launchable.instances.truncate(1);
@@ -52,7 +52,7 @@ impl Reader {
             let message = "a kernel with a parameter of this type needs names for its instances";
             let help = "write `instances = [name = (…), …]`; the host launches each by its name";
             self.error(&codes::P0903, generic, message, help);
-            // So that the compiler says nothing about its type.
+            // So that the compiler does not report its type.
             launchable.generics.clear();
             launchable.instances.clear();
         }

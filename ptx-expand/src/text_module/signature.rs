@@ -81,7 +81,7 @@ impl Reader {
         attribute
     }
 
-    /// Compares sizes, as far as the macro knows them.
+    /// Compares sizes, as far as the macro has them.
     fn fits(&mut self, argument: &Argument, param: &Variable) {
         let size = match argument.passing() {
             Passing::Map => Some(128),

@@ -104,7 +104,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The text of leaves with blanks where PTX needs or wants them.
+/// The text of leaves with blanks where PTX requires or usually has them.
 fn spaced(leaves: &Leaves) -> String {
     let mut text = String::with_capacity(leaves.text.len() * 2);
     for at in 0..leaves.spans.len() {

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 /// Instructions a cluster runs before another may start beside it.
 const SLICE: u64 = 1 << 20;
-/// The same at most where a seed asks for another interleaving.
+/// The same at most where a seed chooses another interleaving.
 const SMALL_SLICE: u64 = 1 << 13;
 /// Maximum bytes of registers and shared memory of all resident blocks.
 const RESIDENT_BYTES: u64 = 4 << 30;
@@ -72,7 +72,7 @@ impl Engine<'_> {
         if queue.is_done() { Ok(()) } else { self.run_ahead(entry, queue) }
     }
 
-    /// Runs clusters until all have ended, or until `enough` says so. They start in order; one that runs long lets others
+    /// Runs clusters until all have ended, or until `enough` returns true. They start in order; one that runs long lets others
     /// start beside it, so that blocks may wait for each other.
     pub(super) fn drain(
         &mut self,
@@ -146,7 +146,7 @@ impl Engine<'_> {
         Map { listing: &self.program.listing, grid: self.grid, global: self.global }
     }
 
-    /// Runs a cluster for a slice; says whether it has ended.
+    /// Runs a cluster for a slice; returns true if it has ended.
     fn run_cluster(&mut self, cluster: &mut Cluster) -> Result<bool, Fault> {
         let slice =
             if self.grid.seed == 0 { SLICE } else { self.grid.quantum(SMALL_SLICE, self.stats.warp_instructions) };

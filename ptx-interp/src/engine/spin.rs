@@ -1,7 +1,7 @@
 //! Loops that wait for what nobody changes: a launch in which every warp that runs comes back to the state in which it was,
 //! and memory with it, will do so for ever.
 //!
-//! Looking for that costs, so the engine asks only when no warp has ended and no barrier has opened for long. The warps go on
+//! Looking for that costs, so the engine looks for it only when no warp has ended and no barrier has opened for long. The warps go on
 //! running while they are looked at; nothing that they do is lost.
 
 use super::Engine;

@@ -143,7 +143,7 @@ fn compare(
     })
 }
 
-/// Of two halves: `p` compares the low ones, `q` the high ones; without `q`, `p` wants both.
+/// Of two halves: `p` compares the low ones, `q` the high ones; without `q`, `p` requires both.
 fn setp_pair(site: &Site) -> Decoded {
     let test = Test::new(site, site.ty(1)?)?;
     let (p, q) = (site.dst(0)?, site.second(0)?);

@@ -316,7 +316,7 @@ impl Scales<Lanes> {
     }
 }
 
-/// One value to one value; the result is extended to its register as its type says.
+/// One value to one value; the result is extended to its register by its type.
 fn single(dst: Dst, src: Src, to: Shape, from: Shape, rules: Rules) -> crate::ctx::Step {
     let signed = matches!(to.element, Element::Int { signed: true, .. });
     let unused = 64 - to.container.max(1);

@@ -78,7 +78,7 @@ impl Fragment {
         })
     }
 
-    /// The lines; `order` says which element comes where.
+    /// The lines; `order` maps elements to places.
     pub(super) fn lines(&self, ctx: &Ctx, order: impl Fn(usize) -> usize) -> Lines {
         let widen = |bits: u64| match (self.narrow, self.element) {
             (Some(narrow), Element::Float(wide)) => soft::pack(soft::unpack(bits, narrow), wide, Round::Nearest, false),

@@ -92,7 +92,7 @@ fn relu(value: i64, on: bool) -> u64 {
     (if on { value.max(0) } else { value }) as u64
 }
 
-/// One element of a packed value, extended as its sign says.
+/// One element of a packed value, extended by its sign.
 pub(super) fn element(value: u64, at: u32, bits: u32, signed: bool) -> i64 {
     let raw = (value >> (at * bits)) & mask(bits);
     if signed { (raw << (64 - bits)) as i64 >> (64 - bits) } else { raw as i64 }

@@ -3,8 +3,8 @@
 //! Every asynchronous operation is complete when it has been issued, which the manual allows: waits and fences have nothing
 //! to wait for, and a commit arrives at once. A block has a whole chip's tensor memory for itself.
 //!
-//! There was no such chip to compare with. What the manual says in words and tables is followed to the letter; where it
-//! only has a figure, the layout is the one that CUTLASS describes, and the function that knows it says so.
+//! There was no such chip to compare with. What the manual specifies in words and tables is followed to the letter; where it
+//! only has a figure, the layout is the one that CUTLASS describes, and a comment at the function names it.
 
 mod alloc;
 mod copy;

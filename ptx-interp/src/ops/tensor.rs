@@ -1,6 +1,6 @@
 //! Copies of tensors (9.7.9.27.1): `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor` and what only prefetches.
 //!
-//! Every copy happens at once, which the manual allows. What a map says is read when the instruction runs.
+//! Every copy happens at once, which the manual allows. The map is read when the instruction runs.
 
 use super::atomic::{Kind, Update};
 use super::{Op, op};
@@ -276,7 +276,7 @@ fn round(element: ElementType, bytes: &mut [u8]) {
     }
 }
 
-/// Puts the rows into shared memory and tells the mbarrier.
+/// Puts the rows into shared memory and signals the mbarrier.
 fn deliver(
     ctx: &mut Ctx,
     lane: usize,

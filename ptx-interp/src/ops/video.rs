@@ -81,7 +81,7 @@ fn place(selector: Option<&str>) -> (u32, u32) {
     }
 }
 
-/// A part of a word, extended as a type says.
+/// A part of a word, extended by a type.
 fn extract(word: u64, (at, bits): (u32, u32), signed: bool) -> i64 {
     let part = word >> at & mask(bits);
     if signed { (part << (64 - bits)) as i64 >> (64 - bits) } else { part as i64 }

@@ -1,6 +1,6 @@
 //! Registers that a thread reads without ever having written them.
 //!
-//! What flows in a function says which registers that can happen to: often there are none, and then nothing is looked at while
+//! The data flow of a function shows which registers that can happen to: often there are none, and then nothing is looked at while
 //! it runs. For the others each lane has a bit. Moves and masks pass emptiness on, and count as empty if all their sources are;
 //! everything else objects.
 

@@ -1,6 +1,6 @@
 //! Happens-before: vector clocks of threads and of asynchronous operations.
 //!
-//! Time advances for a warp when it releases something (a barrier, an atomic, a fence). A [`Clock`] says, for each actor,
+//! Time advances for a warp when it releases something (a barrier, an atomic, a fence). A [`Clock`] has, for each actor,
 //! up to which tick of it everything is known. Clocks are shared until somebody learns something new: the threads of a
 //! block that meet at a barrier have one clock.
 
@@ -47,7 +47,7 @@ impl Clock {
         ticks
     }
 
-    /// Returns true if everything that it knows is known to the other too.
+    /// Returns true if the other's clock includes all of this one.
     fn within(&self, other: &Clock) -> bool {
         self.0.iter().all(|(block, ticks)| {
             let theirs = other.ticks(*block).map_or(&[][..], Vec::as_slice);
@@ -56,7 +56,7 @@ impl Clock {
         })
     }
 
-    /// Learns what the other knows.
+    /// Joins the other's clock.
     pub(super) fn join(&mut self, other: &Clock) {
         for (block, theirs) in &other.0 {
             match self.0.binary_search_by_key(block, |(b, _)| *b) {

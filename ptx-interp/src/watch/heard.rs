@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// Number of remembered views.
 const MOST: usize = 12;
 
-/// The last views that lanes of a warp have learned. What somebody knows never becomes less, so that nothing is forgotten.
+/// The last views that lanes of a warp have learned. Views only grow, so that nothing is forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     views: Vec<(Arc<View>, u32)>,

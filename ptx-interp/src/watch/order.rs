@@ -50,7 +50,7 @@ impl Threads {
         Home { block: self.block, cluster: watch.cluster_of(self.block) }
     }
 
-    /// Lanes that synchronize with each other: each knows what all know.
+    /// Lanes that synchronize with each other: each joins the clocks of all.
     pub(super) fn meet(&mut self, group: u32, live: u32) {
         let mut release = Release::default();
         self.release(group, &mut release);

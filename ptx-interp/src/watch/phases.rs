@@ -22,7 +22,7 @@ use std::sync::Arc;
 const COPIES: &[&str] = &["cp.async.bulk", "cp.reduce.async.bulk"];
 
 impl Watch {
-    /// The running operation completes on an mbarrier: who has waited for the phase knows its accesses.
+    /// The running operation completes on an mbarrier: its accesses happen before whatever follows a wait for the phase.
     pub(super) fn act_for(
         &self,
         exec: &mut ExecState,

@@ -67,7 +67,7 @@ pub(super) struct Clash {
     pub offset: u64,
 }
 
-/// A new access: who it is, and how it stands to earlier ones (the flag says that those wrote).
+/// A new access: who it is, and how it stands to earlier ones (the flag is true if those wrote).
 pub(super) struct Access<'a> {
     pub event: Event,
     pub relation: &'a dyn Fn(Event, bool) -> Relation,

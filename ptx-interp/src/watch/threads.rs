@@ -210,12 +210,12 @@ impl Threads {
         self.now = self.now.saturating_add(1);
     }
 
-    /// Returns true if a lane knows all of an event of a block: it happened before.
+    /// Returns true if all of an event of a block happened before this lane.
     pub(super) fn knows(&self, lane: usize, event: Event, place: (u32, u32)) -> bool {
         self.knows_by(&self.views.of(lane).seen, lane, event, place)
     }
 
-    /// Returns true if a lane knows at least that the reads of an event are over, so that a write may follow them.
+    /// Returns true if at least the reads of an event happened before this lane, so that a write may follow them.
     pub(super) fn knows_read(&self, lane: usize, event: Event, place: (u32, u32)) -> bool {
         self.knows(lane, event, place) || self.knows_by(&self.views.of(lane).reads, lane, event, place)
     }
@@ -273,7 +273,7 @@ impl Threads {
         }
     }
 
-    /// Returns true if proxy fences have made all of an event that a lane knows visible to the async proxy.
+    /// Returns true if proxy fences have made all of an event in a lane's past visible to the async proxy.
     pub(super) fn knows_fenced(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
         let clock = &self.views.of(lane).fenced;
         let first = event.actor() as usize * self.stride + 32 * index as usize;
@@ -283,7 +283,7 @@ impl Threads {
         })
     }
 
-    /// Up to which of its groups a lane knows that they are complete.
+    /// The last of its groups that is complete for a lane.
     fn known(&self, lane: usize, actor: Actor) -> u32 {
         self.agents.as_ref().map_or(0, |agents| agents[lane].known[actor as usize % KINDS])
     }

@@ -3,7 +3,7 @@
 //! `cargo test --release … approximations -- --ignored --nocapture` takes every 31st input of 32 bits (`PTX_SWEEP_STEP=1`: all).
 //! `PTX_RECORD_SWEEP=dir cargo test … approximations` writes `dir/sweep.ptx` and `dir/sweep.txt`: for each entry its threads
 //! and the bytes of a result. An entry takes the buffer, the first input and the step. Where a GPU's outputs are
-//! `dir/sweep.bin`, the same command says how far they are from ours.
+//! `dir/sweep.bin`, the same command prints how far they are from ours.
 
 use crate::harness::{one_in, program};
 use ptx_interp::{Launch, Machine, Options};

@@ -32,7 +32,7 @@ fn filled(body: &str) -> String {
 
 fn scene(name: String, element: &str, threads: u32, out: usize, body: &str) -> Scene {
     let pools = [kind(element), "bits", kind(element), "bits"];
-    // What goes to other blocks' memory wants a cluster.
+    // What goes to other blocks' memory requires a cluster.
     let alone = if name.contains("shared::cluster") { "out) .reqnctapercluster 1, 1, 1" } else { "out)" };
     Scene { name, entry: entry(out, body).replacen("out)", alone, 1), pools, threads, out, map: None, cluster: 1 }
 }

@@ -13,7 +13,7 @@ LOOP: mad.lo.u32 %r3, %r3, 1664525, 1013904223; add.u32 %r2, %r2, 1; setp.lt.u32
 
 type Outcome = (Result<Stats, String>, Vec<u32>);
 
-/// All that a fault says.
+/// All of a fault's message.
 pub(crate) fn told(fault: &Fault) -> String {
     format!("{fault}; {}; {:?}; {:?}; {:?}", fault.culprit(), fault.span, fault.parties(), fault.advice())
 }

@@ -15,7 +15,7 @@ pub(crate) type Choice = Vec<Option<&'static Member>>;
 const TARGETS: [&str; 5] = ["sm_100a", "sm_90a", "sm_120a", "sm_107a", "sm_80"];
 const MOST_CHOICES: usize = 600;
 
-/// Spelling of read-only operands: registers, unless this says otherwise.
+/// Spelling of read-only operands: registers, unless this names another.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Spelling {
     /// Which of them (counted from 0) is a literal.
@@ -155,7 +155,7 @@ impl Sample {
         }
     }
 
-    /// A register, or what the spelling says.
+    /// A register, or the spelling's operand.
     fn scalar(&mut self, value: &Value, ty: Type) -> String {
         if !value.register {
             return self.number(value);
@@ -258,7 +258,7 @@ fn forms_without_semantics() {
     for ((file, message), count) in &missing {
         println!("{file}: {count} × {message}");
     }
-    // Nothing says what ptxas makes of a `testp` without a test: the CPU device refuses it rather than guess.
+    // No document defines what ptxas makes of a `testp` without a test: the CPU device refuses it rather than guess.
     let unsaid = ["a test that `testp` does not have"];
     let known = |message: &str| unsaid.iter().any(|u| message.contains(u));
     let scalar: Vec<_> = missing.keys().filter(|(file, m)| SCALAR.contains(file) && !known(m)).collect();

@@ -186,7 +186,7 @@ fn an_access_that_leaves_its_allocation_says_how_much_is_left() {
 
 #[test]
 fn one_seed_gives_one_order_and_others_give_others() {
-    // Each block takes the next number, and says which it got.
+    // Each block takes the next number, and writes which it got.
     let body = "
   .shared .align 4 .u32 got; setp.eq.u32 %p1, %t, 0;
   @%p1 atom.global.add.u32 %r1, [%out], 1; @%p1 st.shared.u32 [got], %r1; bar.sync 0;

@@ -2,7 +2,7 @@
 //!
 //! A recording has a seed: 0 is every form with registers; another gives other inputs and other spellings (literals, negated
 //! operands, guards, selectors). `PTX_RECORD=dir PTX_RECORD_SEED=1 cargo test … recorded` writes `dir/forms0.ptx` … (a GPU
-//! wants several modules), `dir/in.bin` and `dir/outputs.txt` (how many outputs of [`THREADS`] words for each of the blocks
+//! requires several modules), `dir/in.bin` and `dir/outputs.txt` (how many outputs of [`THREADS`] words for each of the blocks
 //! each entry has). A GPU runs `k0`, `k1` … over the blocks; where its outputs, one after another, are `dir/sm_90a.bin`, the
 //! same command compares with them and makes `sm_90a.txt` of them: a line an instruction, found by its text.
 
@@ -51,7 +51,7 @@ const RECORDINGS: [Recording; 2] = [
     Recording { seed: 1, blocks: 3, text: &recordings::FORMS_IN_BLOCKS },
 ];
 
-/// Entries of a module; ptxas wants its time for each.
+/// Entries of a module; ptxas needs time for each.
 const MODULE: usize = 300;
 
 /// A form with its entry.
@@ -316,7 +316,7 @@ enum Recorded {
 impl Recorded {
     fn of(case: &Case, outputs: &[u8]) -> Recorded {
         if approximates(&case.instruction) {
-            // The first block says enough of those.
+            // The first block is enough for those.
             return Recorded::Near(words(&outputs[..case.outputs * THREADS * 8]));
         }
         let hash = |h: u64, b: &u8| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3);
@@ -415,7 +415,7 @@ fn explained(instruction: &str) -> bool {
         return true;
     }
     // ptxas folds a literal that is a NaN, changes its sign, or puts a literal in another operand's place, and the place
-    // says which of several NaNs is the result.
+    // determines which of several NaNs is the result.
     let literal = |operand: &str| operand.starts_with("0d") || literal_nan(operand);
     let moves = instruction.contains(".f64") && starts(&["fma.", "mad.", "mul.", "sub.", "add."]);
     if (moves || starts(&["neg."])) && instruction.split(", ").any(literal) {

@@ -130,7 +130,7 @@ fn small(buffer: usize, at: usize) -> f32 {
     ((at * (7 + buffer) + at / 64) % 5) as f32 - 2.0
 }
 
-/// Seconds that this process has been on cores, or the thread that asks, on Linux: what a busy machine does not change.
+/// Seconds that this process has been on cores, or the calling thread, on Linux: what a busy machine does not change.
 fn cpu_seconds(of: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{of}/stat")).unwrap_or_default();
     let behind_name = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11);

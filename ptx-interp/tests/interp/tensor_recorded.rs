@@ -42,9 +42,9 @@ fn upload(machine: &mut Machine, scenes: &[Scene], seed: u64) -> BTreeMap<&'stat
     at
 }
 
-/// A map of rows of 64 bytes, moved eight at a time, as [`Scene::map`] says.
+/// A map of rows of 64 bytes, moved eight at a time, as in [`Scene::map`].
 fn map(element: &str, address: u64, bytes: usize) -> [u8; 128] {
-    // PTX says `s32` for Rust's `i32`.
+    // PTX writes `s32` for Rust's `i32`.
     let element = element.strip_prefix('s').map_or(element.to_owned(), |bits| format!("i{bits}"));
     let element = ElementType::ALL.into_iter().find(|e| format!("{e:?}").eq_ignore_ascii_case(&element)).unwrap();
     let across = 64 / element.global_bytes();
@@ -175,7 +175,7 @@ fn record(dir: &str, scenes: &[Scene], seed: u64, was: &str, outputs: &[u8]) {
     std::fs::write(format!("{dir}/tensor_sm_90a.txt"), lines).unwrap();
 }
 
-/// Entries of a module; ptxas wants its time for each.
+/// Entries of a module; ptxas needs time for each.
 const MODULE: usize = 300;
 
 /// Recordings: a seed of the pools, and what a GPU gave.

@@ -30,7 +30,7 @@ fn one(
     };
     let address = addresses.get(map.of).copied().unwrap_or(0);
     let shape = shapes.get(map.of).copied().unwrap_or_default();
-    // A tile has at least as many elements as its shape says.
+    // A tile has at least as many elements as its shape has.
     let start = TensorMap::of_address(stream, element.ok_or_else(unknown)?, address, shape).tile(&map.tile);
     let built = map.words.iter().try_fold(start, with_word).ok_or_else(unknown)?;
     built.build()

@@ -21,7 +21,7 @@ pub(crate) struct Factors {
 impl Factors {
     /// Checks the shapes.
     pub(super) fn new(given: &Descale<'_>, problem: &Problem) -> Result<Factors> {
-        let expected = [problem.batch, problem.heads / problem.group].map(|extent| extent as usize);
+        let expected = [problem.batch, problem.heads / problem.kv_group].map(|extent| extent as usize);
         let mut factors = Factors::default();
         for (name, tensor, strides, at) in [
             ("Q", &given[0], &mut factors.q, 0),

@@ -93,7 +93,7 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The keys of sequence `number`: of a cache as many as `lengths` says, else as `attention::Sequence` has them.
+    /// The keys of sequence `number`: of a cache as many as `lengths` has, else as `attention::Sequence` has them.
     fn locate_keys(p: &Problem, cache: &Paging, starts: Global<i32>, lengths: Global<i32>) -> attention::Sequence {
         let mut keys = attention::Sequence::locate(starts, p.variable, ctaid.z, p.tokens_k, p.keys);
         if cache.cached != 0 {
@@ -171,7 +171,7 @@ pub(crate) mod kernels {
         let mask = attention::Mask::new(in_q.len, in_k.len, p.top_left, p.left, p.right);
         let (mut block, end): (u32, u32) = mask.tiles::<{ C.block_n }>(first, last);
 
-        let head_k: u32 = ctaid.y / p.group;
+        let head_k: u32 = ctaid.y / p.kv_group;
         let (q_from, k_from): (u64, u64) = (q, k);
         let (v_from, out_from): (u64, u64) = (v, out);
         let query = attention::Rows::of_head(q_from, p.q, ctaid.z, ctaid.y, &in_q, p.dim);

@@ -22,7 +22,7 @@ pub(super) fn instance<T>(
     inputs: &[TensorRef<'_, T, 4>; 3],
     problem: &Problem,
 ) -> Result<Option<Instance>> {
-    let possible = takes_operands(stream, options, inputs)? && problem.tiles(64) < MOST_PIECES;
+    let possible = takes_operands(stream, options, inputs)? && problem.tiles(64) < MAX_WORK_TILES;
     if !possible || (options.bias.is_some() && options.lengths.is_some()) {
         return Ok(None);
     }
@@ -76,11 +76,11 @@ fn has_map<T>(tensor: &TensorRef<'_, T, 4>) -> bool {
     dims.all(|(extent, stride)| extent == 1 || (extent > 1 && stride > 0 && stride < 1 << 39))
 }
 
-/// Pieces of work must be fewer, so that the kernels count them in 32 bits.
-const MOST_PIECES: u64 = 1 << 31;
+/// The limit of work tiles, which the kernels count in 32 bits.
+const MAX_WORK_TILES: u64 = 1 << 31;
 
-/// MB of keys and values of a section. More than the second-level cache holds: that blocks end at the same time is worth more.
-const SECTION: u64 = 128;
+/// MB of keys and values of a head block. More than the second-level cache holds: that blocks end at the same time is worth more.
+const HEAD_BLOCK: u64 = 128;
 
 /// Launches an instance.
 pub(super) fn run<T: TensorElement + 'static>(
@@ -96,10 +96,10 @@ where
     Types<T>: Exists,
 {
     let Some((_, config)) = INSTANCES.iter().find(|(name, _)| *name == instance) else { return Ok(()) };
-    // A section of packed sequences, or in a window, is of one sequence.
+    // A head block of packed sequences, or in a window, is of one sequence.
     let sequences = if config.masked == 1 { 1 } else { problem.batch };
     let limited = options.left.or(options.right).is_some();
-    let section = if limited { section::<T>(&problem, problem.heads * sequences) } else { 1 };
+    let head_block = if limited { head_block::<T>(&problem, problem.heads * sequences) } else { 1 };
     let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
     let [q, k, v] = &inputs;
     let (q_map, k_map, v_map) = (map(q, 64)?, map(k, config.keys)?, map(v, config.keys)?);
@@ -111,9 +111,9 @@ where
     let starts = options.lengths.as_ref();
     let (starts_q, starts_k) = (starts.map(|lengths| &lengths.starts_q), starts.map(|lengths| &lengths.starts_k));
     workspace::with(stream, None, 0, |workspace| {
-        let (_, claims) = workspace.parts();
+        let (_, tile_counter) = workspace.parts();
         // SAFETY: the maps are those of `q`, `k` and `v`, which are bound to the stream by the same launch; what the kernel writes lies
-        // in `out` and `lse`, as `Problem::covers` checks; sections of masked instances divide the heads of a sequence.
+        // in `out` and `lse`, as `Problem::covers` checks; head blocks of masked instances divide the heads of a sequence.
         unsafe {
             launch(
                 instance,
@@ -127,9 +127,9 @@ where
                 options.bias.as_ref(),
                 &mut out,
                 lse.as_mut(),
-                claims,
+                tile_counter,
                 problem,
-                section,
+                head_block,
                 blocks,
                 starts_q,
                 starts_k,
@@ -151,11 +151,11 @@ fn tensor_map<T, I: TensorElement>(
     Boxes::new(I::TYPE, tensor.address(), shape, strides, tile).swizzle(swizzle).map(stream)
 }
 
-/// Heads of Q that blocks take at a time, the longest tiles of all of them first: of those that share keys and values of at most [`SECTION`] MB, as
+/// Heads of Q that blocks take at a time, the longest tiles of all of them first: of those that share keys and values of at most [`HEAD_BLOCK`] MB, as
 /// many as divide `heads`.
-fn section<T>(problem: &Problem, heads: u32) -> u32 {
+fn head_block<T>(problem: &Problem, heads: u32) -> u32 {
     let bytes = size_of::<T>() as u64 * u64::from(problem.keys) * u64::from(problem.dim + problem.dim_v);
-    let most = (SECTION << 20) / bytes.max(1) * u64::from(problem.group);
+    let most = (HEAD_BLOCK << 20) / bytes.max(1) * u64::from(problem.kv_group);
     let most = u32::try_from(most.max(1)).unwrap_or(u32::MAX);
-    (1..=heads.min(most)).rev().find(|section| heads.is_multiple_of(*section)).unwrap_or(1)
+    (1..=heads.min(most)).rev().find(|head_block| heads.is_multiple_of(*head_block)).unwrap_or(1)
 }

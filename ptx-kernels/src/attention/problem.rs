@@ -28,7 +28,7 @@ pub struct Problem {
     pub(super) queries: u32,
     pub(super) keys: u32,
     /// Heads of Q that share one of K and V.
-    pub(super) group: u32,
+    pub(super) kv_group: u32,
     /// Elements of a row of Q and K, and of V.
     pub(super) dim: u32,
     pub(super) dim_v: u32,
@@ -148,7 +148,7 @@ impl Problem {
         for rows in [q, k, v] {
             rows.check_rows(MOST_ELEMENTS)?;
         }
-        let group = group(heads, heads_k)?;
+        let kv_group = kv_group(heads, heads_k)?;
         if tokens_q >= MOST_TOKENS || tokens_k >= MOST_TOKENS || batch > MOST_HEADS {
             let found = format!("Q has the shape {:?}, K {:?}", q.shape, k.shape);
             return Err(refuse(found, "fewer than 2^29 tokens, and at most 65535 sequences"));
@@ -165,7 +165,7 @@ impl Problem {
             tokens_k: tokens_k as u32,
             queries: tokens_q as u32,
             keys: tokens_k as u32,
-            group,
+            kv_group,
             dim: dim as u32,
             dim_v: dim_v as u32,
             top_left: u32::from(options.top_left),
@@ -380,7 +380,7 @@ impl Gradients {
 }
 
 /// Heads of Q that share one of K and V.
-pub(super) fn group(heads: usize, heads_k: usize) -> Result<u32> {
+pub(super) fn kv_group(heads: usize, heads_k: usize) -> Result<u32> {
     if heads == 0 || heads > MOST_HEADS || heads_k == 0 || !heads.is_multiple_of(heads_k) {
         let found = format!("{heads} heads of Q share {heads_k} of K and V");
         return Err(refuse(found, "1 to 65535 heads of Q, a multiple of the heads of K and V"));

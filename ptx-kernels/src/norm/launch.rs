@@ -190,8 +190,8 @@ where
     let Backward { kind, rows, x, dy, sum, weight, dw, db, workspace } = arguments;
     let Rows { rows, columns, strides: [s, t, u, v], .. } = rows;
     let (instance, config) = ring_instance(kind.center, columns, size_of::<T>());
-    let room = (stream.properties()?.multiprocessors * config.blocks()).max(config.cluster());
-    let blocks = rows.min(room / config.cluster() * config.cluster()).next_multiple_of(config.cluster());
+    let resident = (stream.properties()?.multiprocessors * config.blocks()).max(config.cluster());
+    let blocks = rows.min(resident / config.cluster() * config.cluster()).next_multiple_of(config.cluster());
     let clusters = blocks / config.cluster();
     let e = kind.epsilon;
     if dw.is_none() && db.is_none() {

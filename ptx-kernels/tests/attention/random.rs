@@ -1,4 +1,4 @@
-//! Random cases, as many as the environment says.
+//! Random cases, as many as the environment variable gives.
 
 use super::{check, check_append, check_decode, check_forward, check_latent, check_prefill, device};
 use crate::case::{Case, Random};

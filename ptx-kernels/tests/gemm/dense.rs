@@ -1,7 +1,7 @@
 //! Random products of dense operands by each of Hopper's kernels without options, in all of its layouts and in random orders of its tiles:
 //! `bf16`, `f16` and `e4m3`, against `f64`. Nothing outside of C is written.
 //!
-//! `PTX_GEMM_DENSE` says how many (5), `PTX_GEMM_SEED` which first (1).
+//! `PTX_GEMM_DENSE` is their number (5), `PTX_GEMM_SEED` which first (1).
 
 use crate::random::{Number, Random, values};
 use crate::reference::Expected;

@@ -1,9 +1,9 @@
 //! Random products, against `f64` with the documented error bound: shapes, types, layouts, offsets, options, algorithms. Nothing
 //! outside of C is written.
 //!
-//! `PTX_GEMM_PROBLEMS` says how many (40), `PTX_GEMM_SEED` which first (1), `PTX_GEMM_ALGORITHMS` a part of the name of all algorithms
+//! `PTX_GEMM_PROBLEMS` is their number (40), `PTX_GEMM_SEED` which first (1), `PTX_GEMM_ALGORITHMS` a part of the name of all algorithms
 //! that are taken. They run on the CPU device under the watcher, or where
-//! `PTX_DEVICE` says.
+//! `PTX_DEVICE` names.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod allocation;

@@ -131,7 +131,7 @@ impl Layout {
     }
 }
 
-/// Values between -1 and 1, of which a few are special. Of subnormal `f32`, `tf32` has fewer bits than the bound says.
+/// Values between -1 and 1, of which a few are special. Of subnormal `f32`, `tf32` has fewer bits than the bound allows.
 pub(crate) fn values<T: Number>(random: &mut Random, len: usize, special: bool) -> Vec<T> {
     let mut values: Vec<T> = (0..len).map(|_| T::nearest(random.unit())).collect();
     if special && len > 0 && T::ROUNDING > 0.0 {

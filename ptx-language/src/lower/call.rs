@@ -56,7 +56,7 @@ pub(super) struct Callee<'a> {
 pub(super) enum Given<'e> {
     /// As written.
     Expr(&'e Expr),
-    /// The place in front of a method's dot, which is passed by reference where the method says so.
+    /// The place in front of a method's dot, which is passed by reference where the method takes a reference.
     Receiver(&'e Expr),
     /// Evaluated: a receiver that is no place, a constant.
     Value(Value, Span),

@@ -23,7 +23,7 @@ impl Errors {
         self.over.unwrap_or(span)
     }
 
-    /// Takes back every diagnostic behind the first `count`: an attempt that failed says nothing.
+    /// Takes back every diagnostic behind the first `count`: an attempt that failed reports nothing.
     pub(super) fn take_back(&mut self, count: usize) {
         for diagnostic in self.found.drain(count.min(self.found.len())..) {
             self.told.remove(&diagnostic);

@@ -75,7 +75,7 @@ impl Lowerer<'_> {
         operators::find(Op::Unary(op), ty)?.result(ty).map(Ty::Scalar)
     }
 
-    /// The type of an operator's operands: where one is untyped the other says it, but for a shift.
+    /// The type of an operator's operands: where one is untyped the other determines it, but for a shift.
     fn operands_type(&mut self, a: &Expr, b: &Expr, shift: bool) -> Option<Type> {
         let a = self.wide(a).unwrap_or(a);
         let b = self.wide(b).unwrap_or(b);

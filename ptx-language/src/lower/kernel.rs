@@ -167,7 +167,7 @@ impl<'a> Lowerer<'a> {
         body
     }
 
-    /// Remembers the statement that the next instruction belongs to, if the kernel asks for lines.
+    /// Remembers the statement that the next instruction belongs to, if the kernel has `lineinfo`.
     pub(super) fn line_of(&mut self, span: Span) {
         if self.f.lineinfo {
             self.f.code.line = Some(self.at(span));

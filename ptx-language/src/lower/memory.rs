@@ -78,7 +78,7 @@ impl<'a> Lowerer<'a> {
         variable(symbol, space, true, stored.ty)
     }
 
-    /// `.extern .shared`: all of them start at the same address. One whose size the type says is the launch's.
+    /// `.extern .shared`: all of them start at the same address. One whose size the type defines is the launch's.
     fn dynamic(&mut self, name: &str, ty: &'a tree::Type, align: Option<u64>, span: Span) -> Value {
         let (element, sized) = match &ty.kind {
             TypeKind::Slice(element) => (self.stored_type(element), false),

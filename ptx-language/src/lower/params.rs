@@ -18,7 +18,7 @@ use std::rc::Rc;
 pub(super) enum Kind {
     /// A number.
     Scalar,
-    /// A device pointer to elements of this many bytes, and what the PTX says of it.
+    /// A device pointer to elements of this many bytes, and its attributes in the PTX.
     Pointer(u64, Pointer),
     /// 128 bytes of tensor map.
     Map,

@@ -226,7 +226,7 @@ impl<'a> Lowerer<'a> {
         if first {
             lead = first_line(&lead);
         } else if copy.is(copy.at.saturating_sub(1), b';') && !copy.is(copy.at, b'}') && !lead.contains('\n') {
-            // A line of its own, so that a finding tells it from the instruction before it.
+            // A line of its own, so that a finding distinguishes it from the instruction before it.
             lead = format!("\n    {}", lead.trim_start());
         }
         let span = copy.span().to(copy.source.span(copy.at + count - 1));

@@ -91,7 +91,7 @@ impl<'a> Lowerer<'a> {
         Some(ty)
     }
 
-    /// The type of a field. The host says `bool` for what is a `pred` here.
+    /// The type of a field. The host has `bool` for a `pred`.
     fn struct_field_type(&mut self, ty: &'a tree::Type) -> Option<Ty> {
         match &ty.kind {
             TypeKind::Path(path) if matches!(path.segments.as_slice(), [name] if name.name == "bool") => {

@@ -35,7 +35,7 @@ fn map(address: u32, block: u32) -> u32 {
     remote
 }
 
-/// The number of this thread's warp group in its block, which the compiler knows to be one for the warp: `shr` and
+/// The number of this thread's warp group in its block, which is the same in a warp for the compiler: `shr` and
 /// `shfl.sync.idx`.
 fn warp_group() -> u32 {
     let mut group: u32 = tid.x >> 7;

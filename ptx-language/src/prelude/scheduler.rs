@@ -195,7 +195,7 @@ impl Shared<ClusterId> {
     }
 }
 
-/// Matrices whose heights only the device knows: group g has rows `offsets[g]` to `offsets[g + 1]`, of at most `rows`, and `tiles_n` tiles
+/// Matrices whose heights only the device has: group g has rows `offsets[g]` to `offsets[g + 1]`, of at most `rows`, and `tiles_n` tiles
 /// side by side. Empty groups have no tiles.
 struct Groups {
     offsets: Global<u32>,

@@ -97,7 +97,7 @@ fn load_3d_shared<const BLOCKS: u32>(to: u32, map: TensorMap, at: [u32; 3], bar:
     }
 }
 
-/// Pixels and channels of a convolution's input, as an `im2col` map says: from channel `at[0]`, pixel `at[1]` of image `at[2]` on,
+/// Pixels and channels of a convolution's input, as an `im2col` map defines them: from channel `at[0]`, pixel `at[1]` of image `at[2]` on,
 /// `right` pixels from there: `cp.async.bulk.tensor.3d … .im2col`.
 fn load_3d_im2col(to: u32, map: TensorMap, at: [u32; 3], right: u16, bar: u32) {
     ptx! {

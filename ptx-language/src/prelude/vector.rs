@@ -201,7 +201,7 @@ fn pack<T, const EACH: u32>(values: [f32; EACH]) -> [b32; words::<T, EACH>()] {
     packed
 }
 
-/// Two elements of 16 bits in a register, rounded to nearest: `cvt.rn.bf16x2.f32` or `cvt.rn.f16x2.f32`, before `sm_80` as `pack` says.
+/// Two elements of 16 bits in a register, rounded to nearest: `cvt.rn.bf16x2.f32` or `cvt.rn.f16x2.f32`, before `sm_80` as in `pack`.
 fn pack_pair<T>(low: f32, high: f32) -> b32 {
     const TYPE: &str = type_name::<T>();
     let packed: b32;

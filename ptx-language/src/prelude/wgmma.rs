@@ -37,7 +37,7 @@ fn descriptor_mn<const SWIZZLE: u32, const NEXT: u32>(address: u32) -> u64 {
 
 /// The descriptor of a tile without swizzle, of core matrices: 8 rows of 16 bytes below each other, 128 bytes that lie
 /// together. `ALONG` bytes to the next one along the rows of 16 bytes (K of a K-major tile, MN of an MN-major one) and
-/// `DOWN` to the one below: `descriptor` of mode 0. The hardware wants the two the other way round for MN-major tiles, `MN` = 1.
+/// `DOWN` to the one below: `descriptor` of mode 0. The hardware takes the two the other way round for MN-major tiles, `MN` = 1.
 fn descriptor_plain<const MN: u32, const ALONG: u32, const DOWN: u32>(address: u32) -> u64 {
     if MN == 0 { descriptor::<ALONG, DOWN, 0>(address) } else { descriptor::<DOWN, ALONG, 0>(address) }
 }

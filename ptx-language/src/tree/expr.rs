@@ -29,7 +29,7 @@ pub enum ExprKind {
     Field(Box<Expr>, Ident),
     /// `acc[3]`
     Index(Box<Expr>, Box<Expr>),
-    /// `a..b`, `a..=b`: the last says whether inclusive.
+    /// `a..b`, `a..=b`: the last is true if inclusive.
     Range(Option<Box<Expr>>, Option<Box<Expr>>, bool),
     /// `-x`, `!x`
     Unary(UnaryOp, Box<Expr>),

@@ -91,7 +91,7 @@ pub enum Pattern {
     Name(Ident, bool),
     /// `(x, y)`
     Tuple(Vec<Pattern>, Span),
-    /// `Pair { first, second: y }`; the flag says that `..` leaves fields out.
+    /// `Pair { first, second: y }`; the flag is true if `..` leaves fields out.
     Struct(Path, Vec<(Ident, Pattern)>, bool, Span),
     /// `_`
     Wild(Span),

@@ -217,7 +217,7 @@ fn swizzles_with_short_rows() {
     }
 }
 
-/// For compute capability 10.0; before, the error says so.
+/// For compute capability 10.0; before, it is an error.
 fn swizzle_atoms() {
     let major = device().as_cuda().map_or(10, |cuda| cuda.compute_capability().unwrap().0);
     for mode in [Swizzle::B128Atom32, Swizzle::B128Atom32Flip8, Swizzle::B128Atom64] {

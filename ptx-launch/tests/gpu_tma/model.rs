@@ -140,7 +140,7 @@ pub fn noise(bytes: usize, seed: u32) -> Vec<u8> {
     (0..bytes).scan(seed, next).collect()
 }
 
-/// Rows of so many bytes, apart as the swizzle wants them.
+/// Rows of so many bytes, apart as the swizzle requires.
 fn swizzled(packed: &[u8], row: usize, swizzle: Swizzle) -> Vec<u8> {
     let span = match swizzle {
         Swizzle::None => row,

@@ -1,4 +1,4 @@
-//! Kernels that wait before they write, so that on a GPU work without an order shows. The stub knows them by their names.
+//! Kernels that wait before they write, so that on a GPU work without an order shows. The stub recognizes them by their names.
 
 use ptx_launch::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Random programs over the whole safe API, which compare every value with what the program says: buffers, views, halves on threads, pinned
+//! Random programs over the whole safe API, which compare every value with what the program defines: buffers, views, halves on threads, pinned
 //! memory, streams that come and go, two devices of one GPU, graphs, textures, surfaces, tensor maps, and cudarc's own calls.
 //!
 //! The stub of the driver finds every use of memory that nothing orders; on a GPU kernels are slow, so that values show it.

@@ -79,7 +79,7 @@ impl World<'_> {
             });
             launched.join().unwrap()
         });
-        // In which order they came, nobody knows.
+        // The order in which they came is unknown.
         self.follow(&steps);
         let ids = [y.id, self.memories[x].id];
         let touched = steps.iter().flat_map(|step| match *step {

@@ -286,7 +286,7 @@ fn peer_copies_run_on_the_stream_that_they_are_given() {
     });
 }
 
-/// Each of the calls that a drop makes fails once; no call that follows says so.
+/// Each of the calls that a drop makes fails once; no call that follows reports it.
 #[test]
 fn errors_of_drops_are_nobody_elses() {
     let stub = Stub::lock();

@@ -1,5 +1,5 @@
 //! A CUDA driver without a GPU: a `libcuda.so` whose device memory is host memory, which counts its calls, refuses what
-//! it is told to refuse, follows the order of work (`model`), and knows by heart what some kernels do (`kernels`). The tests load it before
+//! it is told to refuse, follows the order of work (`model`), and has the effects of some kernels built in (`kernels`). The tests load it before
 //! cudarc looks for the real one, so that everything above the driver is exercised on any machine.
 //!
 //! It is compiled by `tests/stub/mod.rs`, not by cargo.
@@ -286,7 +286,7 @@ const ANYWHERE: &[&str] = &[
     "cuCtxPopCurrent_v2",
 ];
 
-/// Counts a call, and gives the code that the test wants it to fail with, or `CUDA_ERROR_INVALID_CONTEXT` where no context is current.
+/// Counts a call, and gives the code that the test lets it fail with, or `CUDA_ERROR_INVALID_CONTEXT` where no context is current.
 fn enter(name: &'static str) -> Code {
     let stray = CURRENT.get() == 0 && !ANYWHERE.contains(&name);
     with(|state| {

@@ -1,4 +1,4 @@
-//! Compiles the driver stub and loads it, before anything in this process asks for `libcuda.so`.
+//! Compiles the driver stub and loads it, before anything in this process loads `libcuda.so`.
 #![allow(unsafe_code, unreachable_pub, reason = "the stub's own functions")]
 
 use libloading::Library;

@@ -167,7 +167,7 @@ impl Order {
         }
     }
 
-    /// Returns true if the work before an event has ended: if it has, as it happens every other time, the host knows.
+    /// Returns true if the work before an event has ended: if it has, as it happens every other time, the host has seen it.
     pub fn has_ended(&mut self, event: u64) -> bool {
         self.asked += 1;
         let clock = self.events.get(&event).cloned().unwrap_or_default();

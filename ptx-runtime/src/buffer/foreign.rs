@@ -1,4 +1,4 @@
-//! Memory that somebody else owns: an address, and the stream that tells its device. Nothing here orders its uses or frees it.
+//! Memory that somebody else owns: an address, and the stream that has its device. Nothing here orders its uses or frees it.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
 use super::Bound;

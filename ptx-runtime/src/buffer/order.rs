@@ -91,7 +91,7 @@ impl Order {
         &self.home
     }
 
-    /// Lets `on` wait for the uses that an access of this kind must come after. `is_alone` says whether no graph holds the memory.
+    /// Lets `on` wait for the uses that an access of this kind must come after. `is_alone` is true if no graph holds the memory.
     #[inline]
     pub(super) fn begin<'s>(
         &'s self,

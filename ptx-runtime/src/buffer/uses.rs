@@ -23,7 +23,7 @@ pub(crate) enum Access {
     Write,
 }
 
-/// The borrow that a use holds, which says which other uses may be submitted at the same time.
+/// The borrow that a use holds, which determines which other uses may be submitted at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Borrow {
     /// A buffer or a part of it, as in Rust: other threads may submit reads beside a read, and nothing beside a write.

@@ -32,7 +32,7 @@ pub struct ViewMut<'a, T> {
 /// The memory of a view, for its own elements.
 #[derive(Clone, Copy)]
 enum Seen<'a> {
-    /// A buffer's. The borrow tells if others may write other elements.
+    /// A buffer's. The borrow determines if others may write other elements.
     Buffer(&'a Memory, Borrow),
     /// At a raw address.
     Foreign(Foreign<'a>),
@@ -344,7 +344,7 @@ impl<T: Element> ViewMut<'_, T> {
     /// Overwrites it with `data`, which may be changed or dropped as soon as this returns.
     ///
     /// # Errors
-    /// [`ErrorKind::Condition`] if the lengths differ, or what the driver says.
+    /// [`ErrorKind::Condition`] if the lengths differ, or an error of the driver.
     pub fn write(&mut self, data: &[T]) -> Result<()> {
         if data.len() != self.len {
             return Err(other_length(data.len(), self.len));

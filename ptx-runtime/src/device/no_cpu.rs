@@ -83,7 +83,7 @@ impl CpuMemory {
     }
 }
 
-/// The error when a program asks for it.
+/// The error when a program requests it.
 #[cold]
 pub(super) fn absent() -> Error {
     Error::new(ErrorKind::Unsupported, "the CPU device is not part of this program")

@@ -56,7 +56,7 @@ unsafe fn submit(
     config: &Config,
     args: &[Arg<'_>],
 ) -> Result<Code> {
-    // An `Arg` is a pointer to an argument, so that its slice is the array that the driver wants. It only reads it.
+    // An `Arg` is a pointer to an argument, so that its slice is the array that the driver takes. It only reads it.
     let args: *mut *mut c_void = args.as_ptr().cast_mut().cast();
     if attributes::needed(config) {
         // SAFETY: passed on.

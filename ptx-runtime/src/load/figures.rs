@@ -28,7 +28,7 @@ pub struct Figures {
     /// Local memory of a thread, in bytes: arrays on the stack, and spilled registers.
     pub local: u32,
     /// Bytes of a thread's registers that are spilled to local memory: what the spilling instructions store. `None` where
-    /// nobody says: there is local memory, but the driver had the machine code in a cache of its own, which has no logs, and
+    /// unknown: there is local memory, but the driver had the machine code in a cache of its own, which has no logs, and
     /// there is no cache of ours (`PTX_CACHE`), which keeps them.
     pub spill_stores: Option<u32>,
     /// Bytes that the spilling instructions load.

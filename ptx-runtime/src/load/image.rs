@@ -51,7 +51,7 @@ fn table(image: &[u8], at: usize, size: usize, count: usize, expected: usize) ->
     (count == 0 || size == expected).then(|| bytes.chunks_exact(expected))
 }
 
-/// A header, which says its own size and that of what follows.
+/// A header, which contains its own size and that of what follows.
 fn fat_binary(image: &[u8]) -> Option<()> {
     let (header, rest) = (number(image, 6..8)?, number(image, 8..16)?);
     part(image, header, rest).map(drop)

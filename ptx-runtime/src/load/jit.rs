@@ -123,7 +123,7 @@ impl Jit<'_> {
             return Err(endless(self.module));
         }
         let (mut request, mut handle) = (Request::new(options), std::ptr::null_mut());
-        // SAFETY: as many options as values, of the types that the manual gives; the image ends where it says, as was
+        // SAFETY: as many options as values, of the types that the manual gives; the image ends at the size in its header, as was
         // checked; it and the logs, which are as long as is said, live past the call.
         let code = unsafe {
             (self.driver.cuModuleLoadDataEx)(

@@ -26,7 +26,7 @@ pub(super) fn spills(log: &str, entry: &str) -> Option<[u32; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
-/// Returns true if it says what a kernel takes: the driver's does not where it had the machine code in a cache of its
+/// Returns true if it has what a kernel takes: the driver's does not where it had the machine code in a cache of its
 /// own.
 pub(super) fn has_figures(log: &str) -> bool {
     log.contains("Function properties for ")

@@ -30,7 +30,7 @@ impl Kernel {
     /// with it. On the CPU device there is nothing to do.
     ///
     /// # Errors
-    /// [`ErrorKind::NoVariant`], [`ErrorKind::DriverTooOld`], or [`ErrorKind::Load`] with what the assembler says.
+    /// [`ErrorKind::NoVariant`], [`ErrorKind::DriverTooOld`], or [`ErrorKind::Load`] with the assembler's message.
     pub fn load(&self, device: &Device) -> Result<()> {
         match &device.0 {
             Inner::Cuda(_) => self.on(device).map(drop),

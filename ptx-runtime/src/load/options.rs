@@ -72,7 +72,7 @@ impl JitOptions {
         JitOptions { min_blocks: Some(blocks), ..self }
     }
 
-    /// The three numbers above go over what the PTX says with `.maxnreg`, `.reqntid`, `.maxntid` and `.minnctapersm`
+    /// The three numbers above override the PTX's `.maxnreg`, `.reqntid`, `.maxntid` and `.minnctapersm`
     /// (driver 12.4).
     pub fn over_directives(self, on: bool) -> JitOptions {
         JitOptions { over_directives: on, ..self }

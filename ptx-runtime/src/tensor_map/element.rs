@@ -9,7 +9,7 @@ use ptx_target::tensor::ElementType;
     note = "8 to 64-bit integers, `f16`, `bf16`, `f32` and `f64` are possible; others through `.element(…)`"
 )]
 pub trait TensorElement: Element {
-    /// As the map knows it.
+    /// Its code in the map.
     const TYPE: ElementType;
 }
 

@@ -46,7 +46,7 @@ impl TensorMapBuilder {
     /// The driver's verdict alone, for tests that compare it with the rules.
     ///
     /// # Errors
-    /// [`ErrorKind::DriverTooOld`](crate::ErrorKind::DriverTooOld), or what the driver says.
+    /// [`ErrorKind::DriverTooOld`](crate::ErrorKind::DriverTooOld), or an error of the driver.
     #[doc(hidden)]
     pub fn encode(&self) -> Result<TensorMap> {
         let driver = Driver::get()?;
@@ -87,7 +87,7 @@ impl TensorMapBuilder {
             .help("use whole bytes, swizzles `None`, `B32`, `B64` or `B128`, and `.im2col(…)`")
     }
 
-    /// Returns true if it asks for what came with compute capability 10.0.
+    /// Returns true if it requires what came with compute capability 10.0.
     fn is_newer(&self) -> bool {
         let wide = matches!(self.mode, Mode::Im2colWide { .. });
         wide || self.element.is_packed() || self.swizzle as u32 > Swizzle::B128 as u32

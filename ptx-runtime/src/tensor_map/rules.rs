@@ -1,4 +1,4 @@
-//! The driver's rules for tensor maps, each with its explanation: the driver itself says only "invalid value".
+//! The driver's rules for tensor maps, each with its explanation: the driver itself returns only "invalid value".
 
 use super::{ElementType, Fill, Interleave, Mode, Swizzle, TensorMapBuilder as Map};
 use crate::error::{Error, ErrorKind, Result};

@@ -54,7 +54,7 @@ impl<T: Texel> TexelArray<T> {
     /// An array whose bytes are all zero.
     ///
     /// # Errors
-    /// [`ErrorKind::BadOption`] for an extent that no array has, [`ErrorKind::OutOfMemory`], or what the driver says.
+    /// [`ErrorKind::BadOption`] for an extent that no array has, [`ErrorKind::OutOfMemory`], or an error of the driver.
     pub fn zeros(device: &Device, extent: &Extent) -> Result<TexelArray<T>> {
         extent.check()?;
         let bytes = extent.texels().checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
@@ -86,7 +86,7 @@ impl<T: Texel> TexelArray<T> {
     /// Overwrites all texels; waits until it is done.
     ///
     /// # Errors
-    /// [`ErrorKind::Condition`] if there are not so many, or what the driver says.
+    /// [`ErrorKind::Condition`] if there are not so many, or an error of the driver.
     pub fn write(&mut self, texels: &[T]) -> Result<()> {
         if texels.len() != self.extent.texels() {
             let asked = format!("{} texels are written to an array of {}", texels.len(), self.extent.texels());
@@ -124,7 +124,7 @@ impl<T: Texel> TexelArray<T> {
     /// A surface, through which kernels read and write it.
     ///
     /// # Errors
-    /// What the driver says.
+    /// An error of the driver.
     pub fn surface(&mut self) -> Result<Surface<'_>> {
         let object = match (self.memory.home().kind, &self.array) {
             (StreamKind::Cuda(stream), Some(array)) => Object::surface(stream.context(), array)?,

@@ -271,7 +271,7 @@ impl CudaArray {
         let submit = driver.cuMemcpy3DAsync_v2()?;
         let failed = |e| cudarc_error("a copy of an array failed", e);
         bound(self.stream.context())?;
-        // SAFETY: the description is laid out as the driver's; as many bytes as it says are borrowed from the host until the
+        // SAFETY: the description is laid out as the driver's; as many bytes as it has are borrowed from the host until the
         // stream was waited for.
         driver.check(unsafe { submit((&raw const copy).cast(), self.stream.cu_stream()) }, "a copy of an array")?;
         context::synchronize(&self.stream).map_err(failed)

@@ -77,7 +77,7 @@ impl Extent {
         matches!(self.kind, Kind::Layers(_) | Kind::Cubes(_))
     }
 
-    /// The rules of the driver, which says only "invalid value".
+    /// The rules of the driver, which returns only "invalid value".
     pub(super) fn check(&self) -> Result<()> {
         let (layers, most) = (self.layer_count(), if self.kind == Kind::Once { 3 } else { 2 });
         let mut sizes = self.shape.iter().chain(&layers);

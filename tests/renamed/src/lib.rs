@@ -1,4 +1,4 @@
-//! Kernels in a package that knows `ptx-launch` as `gpu`: the macros find that name in the manifest, or are told a path.
+//! Kernels in a package in which `ptx-launch` is called `gpu`: the macros find that name in the manifest, or are told a path.
 
 /// As a library does that passes the runtime on.
 pub mod facade {

@@ -75,7 +75,7 @@ impl Tally {
 }
 
 /// Asks both sides about the instructions that `make` gives for random targets and versions, as many as the environment
-/// says or else `size`, and prints what differs.
+/// gives, or else `size`, and prints what differs.
 ///
 /// # Errors
 /// If there is no ptxas, or it cannot be run.

@@ -6,6 +6,7 @@ mod limits;
 mod newer;
 mod opcodes;
 mod source;
+mod words;
 
 use graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
@@ -222,6 +223,19 @@ fn device_functions_are_short() {
         }
     }
     assert!(wrong.is_empty(), "{} device functions are too large:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Comments describe code as code.
+#[test]
+fn code_does_not_speak() {
+    let (found, most) = (words::spoken(), words::LEFT);
+    let help = "write: returns, reads, computes, checks, requires";
+    assert!(
+        found.len() <= most,
+        "{} comments, of at most {most}, have code that speaks; {help}:\n{}",
+        found.len(),
+        found.join("\n")
+    );
 }
 
 /// The table for `ARCHITECTURE.md` and reviews.

@@ -67,7 +67,7 @@ pub(crate) fn names(text: &str) -> String {
     blank(text, true)
 }
 
-/// The text with blanks in place of comments, and of strings if `strings` says so. Lines and offsets stay.
+/// The text with blanks in place of comments, and of strings if `strings` is true. Lines and offsets stay.
 fn blank(text: &str, strings: bool) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();

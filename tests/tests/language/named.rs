@@ -51,7 +51,7 @@ pub mod tiles {
         C.block_m * 1000 + C.each() + if C.marked { 1 } else { 0 }
     }
 
-    /// Fills the tile of each block with `value`; the last word says which configuration that was.
+    /// Fills the tile of each block with `value`; the last word is the number of the configuration.
     #[ptx_kernel(
         block = 32,
         grid = n.div_ceil(C.area()),

@@ -17,7 +17,7 @@ fn main() -> ptx_launch::Result<()> {
     run_saxpy(&device)?;
     run_softmax(&device)?;
     // Its epilogue stores to shared memory and starts a bulk copy from there without a proxy fence: the CPU device, when it
-    // watches, tells so, and stops.
+    // watches, reports that, and stops.
     run_gemm(&device.watch(false))
 }
 

@@ -48,7 +48,7 @@ impl Attention {
         1.0 / (self.width as f32).sqrt()
     }
 
-    /// Two products with a softmax between them. The library knows them by what training needs: the logarithm of each row's
+    /// Two products with a softmax between them. The library recognizes them by what training needs: the logarithm of each row's
     /// sum is among them, though nobody keeps it.
     fn steps(&self) -> Result<Graph> {
         use Pointwise as P;

@@ -113,7 +113,7 @@ impl Descriptor {
         Ok(given.into_iter().take(found).map(complete).collect())
     }
 
-    /// Reads at most `most` values, and says how many there are.
+    /// Reads at most `most` values, and returns how many there are.
     fn read(&self, name: Name, ty: Type, most: usize, to: *mut c_void) -> Result<usize> {
         let mut count = 0;
         // SAFETY: there is place for `most` values of this type.
@@ -130,7 +130,7 @@ impl Descriptor {
     }
 }
 
-/// Success, or what was asked for, the status, and what the library says of it.
+/// Success, or what was asked for, the status, and the library's message.
 pub fn checked(status: sys::cudnnStatus_t, what: impl FnOnce() -> String) -> Result<()> {
     let mut words: [c_char; 1024] = [0; 1024];
     status.result().map_err(|error| {

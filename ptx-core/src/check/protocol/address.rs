@@ -20,7 +20,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("mad.lo", Kind::Moved),
     ("mad.wide", Kind::Moved),
 ];
-/// Instructions with operands outside of brackets that a rule asks for.
+/// Instructions with operands outside of brackets that a rule reads.
 const ASKED: &[&str] = &["bar", "barrier", "shfl", "redux"];
 /// Passes over the function before giving up.
 const MOST_PASSES: usize = 16;

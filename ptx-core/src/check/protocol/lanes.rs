@@ -165,7 +165,7 @@ impl Values {
 struct Group {
     /// log2 of their number.
     log: u32,
-    /// The rows of threads of a block, as far as the function says how long they are.
+    /// The rows of threads of a block, as far as the function declares their length.
     rows: Threads,
 }
 
@@ -427,7 +427,7 @@ fn against(value: Value, bound: Value, order: Option<bool>, log: u32) -> Value {
     }
 }
 
-/// Parameters of an entry are the same for all; from global memory comes what the address says.
+/// Parameters of an entry are the same for all; a value of global memory varies as its address does.
 fn loaded(inst: &Inst, sources: &[Value], _: u32) -> Value {
     let of_param = inst.slots.iter().flatten().any(|m| m.text.starts_with("param"));
     let differs = matches!(sources.first(), Some(Lanes { .. } | Based | Varies));

@@ -1,5 +1,5 @@
-//! Names and labels: not declared, declared twice or in two ways, in a place of their own. Of what a declaration says otherwise,
-//! `declaration` tells.
+//! Names and labels: not declared, declared twice or in two ways, in a place of their own. Other errors of a declaration are in
+//! `declaration`.
 
 use crate::diag::{Diagnostic, codes};
 use crate::span::Span;

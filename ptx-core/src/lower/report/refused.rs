@@ -31,7 +31,7 @@ pub(in crate::lower) fn refused(
     arch: Arch,
     version: Version,
 ) -> Diagnostic {
-    // A wrong register or number says more than "this is no …", and so does a vector of another length.
+    // A wrong register or number explains more than "this is no …", and so does a vector of another length.
     let is_vector = |m: &Mismatch| matches!(place.written.get(m.operand), Some(Operand::Vector(_)));
     let says = |m: &Mismatch| match m.why {
         Why::Shape(_) if !is_vector(m) => 0,

@@ -54,7 +54,7 @@ pub(in crate::lower) fn sum_as_number(row: &Row, name: Span) -> Diagnostic {
     Diagnostic::warning(&codes::P0207, name, text).help("write an `add`, or `mov` for an address").section("6.4.1")
 }
 
-/// `0f3F800000` where the manual wants a register.
+/// `0f3F800000` where the manual requires a register.
 pub(in crate::lower) fn number_as_register(row: &Row, name: Span) -> Diagnostic {
     let text = format!("ptxas takes this literal for a register of `{}`, but the manual does not", row.name);
     Diagnostic::warning(&codes::P0207, name, text).help("write a `mov` before").section(row.section)

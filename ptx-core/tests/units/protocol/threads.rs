@@ -205,7 +205,7 @@ fn lanes_that_leave_take_no_part_in_an_exchange() {
         "setp.lt.u32 p, r1, r2; mov.u32 r3, 0; @p ld.shared.u32 r3, [tile]; shfl.sync.bfly.b32 r3, r3, 8, 31, -1;",
         "setp.ge.u32 p, r1, r2; @p ret; bar.warp.sync -1;",
         "setp.ge.u32 p, r1, r2; @p ret; redux.sync.add.s32 r3, r1, -1; st.shared.u32 [tile], r3;",
-        // Another branch asks for a whole tile.
+        // Another branch requests a whole tile.
         "setp.ge.u32 p, r1, r2; @p ret; setp.lt.u32 q, r2, 256; @q bra END; shfl.sync.bfly.b32 r3, r1, 8, 31, -1; END: st.shared.u32 [tile], r0;",
     ] {
         is_right(&format!("{INDEX} {right}"));

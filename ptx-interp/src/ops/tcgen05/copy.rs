@@ -40,7 +40,7 @@ type Unpack = fn(u128) -> u128;
 
 const FORMATS: [(&str, Unpack); 2] = [("b4x16_p64", |piece| widen(piece, 4)), ("b6x16_p32", |piece| widen(piece, 6))];
 
-/// Sixteen elements of `bits` bits to bytes: those of 4 bits stand at bit 2, as `tcgen05.mma` wants them.
+/// Sixteen elements of `bits` bits to bytes: those of 4 bits stand at bit 2, as `tcgen05.mma` reads them.
 fn widen(piece: u128, bits: u32) -> u128 {
     let up = if bits == 4 { 2 } else { 0 };
     (0..16).fold(0, |bytes, i| bytes | (piece >> (i * bits) & ((1 << bits) - 1)) << (8 * i + up))

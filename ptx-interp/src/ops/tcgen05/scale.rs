@@ -15,11 +15,11 @@ use crate::tmem::{Taddr, Tmem};
 pub(super) struct Scales {
     a: At,
     b: At,
-    /// Factors in a row of 256 bits of k, as `.scale_vec` or `.block` says.
+    /// Factors in a row of 256 bits of k, as `.scale_vec` or `.block` gives them.
     count: usize,
 }
 
-/// Factors in a row, by what says so; without a word, 32 elements have one.
+/// Factors in a row, by the modifier; without one, 32 elements have one.
 const COUNTS: [(&str, usize); 4] = [("scale_vec::1X", 1), ("scale_vec::2X", 2), ("scale_vec::4X", 4), ("block16", 4)];
 
 impl Scales {

@@ -1,4 +1,4 @@
-//! Misuse: each ends in a fault that says what is wrong.
+//! Misuse: each ends in a fault with what is wrong.
 
 use super::run::{Start, run, run_all};
 use crate::harness::run_words;

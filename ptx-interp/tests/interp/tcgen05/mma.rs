@@ -97,7 +97,7 @@ struct Case {
     accumulate: bool,
     shrink: u32,
     saturate: bool,
-    /// Factors of a row, IDs, whether they are ue4m3, and how the instruction says the count.
+    /// Factors of a row, IDs, whether they are ue4m3, and how the instruction gives the count.
     scales: Option<(usize, [u32; 2], bool, &'static str)>,
     selector: u32,
     /// The first lane of layouts C and F.

@@ -199,9 +199,9 @@ pub(crate) mod kernels {
         key.copy::<{ C.owned() }, { C.head }, THREADS>(k_tile, first);
         value.copy::<{ C.owned() }, { C.head_v }, THREADS>(v_tile, first);
         let mut stage: u32 = stages;
-        let mut now = Walk { head: ctaid.y * p.group, tile: begin, begin, end };
-        let mut next = Walk { head: ctaid.y * p.group, tile: begin, begin, end };
-        let mut left: u32 = (end.max(begin) - begin) * p.group;
+        let mut now = Walk { head: ctaid.y * p.kv_group, tile: begin, begin, end };
+        let mut next = Walk { head: ctaid.y * p.kv_group, tile: begin, begin, end };
+        let mut left: u32 = (end.max(begin) - begin) * p.kv_group;
         queries.copy::<T, C>(stage, &next);
 
         let warp_row: u32 = tid.x / 32 * 16;

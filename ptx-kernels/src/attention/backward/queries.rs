@@ -168,7 +168,7 @@ pub(crate) mod kernels {
         let mask = attention::Mask::new(in_q.len, in_k.len, p.top_left, p.left, p.right);
         let (mut block, end): (u32, u32) = mask.tiles::<{ C.block }>(first, last);
 
-        let (head, head_k): (u32, u32) = (ctaid.y, ctaid.y / p.group);
+        let (head, head_k): (u32, u32) = (ctaid.y, ctaid.y / p.kv_group);
         let (q_from, k_from, v_from): (u64, u64, u64) = (q, k, v);
         let (out_from, out_grad_from, q_grad_from): (u64, u64, u64) = (out, out_grad, q_grad);
         let query = attention::Rows::of_head(q_from, p.q, ctaid.z, head, &in_q, p.dim);

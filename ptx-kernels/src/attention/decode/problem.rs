@@ -2,7 +2,7 @@
 
 use crate::attention::Attention;
 use crate::attention::places::Places;
-use crate::attention::problem::{MOST_HEADS, Rows, group, reach, refuse};
+use crate::attention::problem::{MOST_HEADS, Rows, kv_group, reach, refuse};
 use ptx_launch::expansion::Int;
 use ptx_launch::{KernelParam, Result};
 
@@ -26,7 +26,7 @@ pub struct DecodeProblem {
     pub(super) batch: u32,
     pub(super) tokens: u32,
     pub(super) heads_k: u32,
-    pub(super) group: u32,
+    pub(super) kv_group: u32,
     /// Elements of a row of Q and K, and of V.
     pub(super) dim: u32,
     pub(super) dim_v: u32,
@@ -100,7 +100,7 @@ impl DecodeProblem {
             rows.check_rows(most)?;
         }
         let capacity = places.check(batch, k.shape)?;
-        let group = group(heads, heads_k)?;
+        let kv_group = kv_group(heads, heads_k)?;
         if tokens > MOST_QUERIES || tokens == 0 || batch > MOST_HEADS {
             let found = format!("{tokens} queries of {batch} sequences");
             return Err(refuse(found, "1 to 16 queries of each of at most 65535 sequences"));
@@ -120,7 +120,7 @@ impl DecodeProblem {
             batch: batch as u32,
             tokens: tokens as u32,
             heads_k: heads_k as u32,
-            group,
+            kv_group,
             dim: dim as u32,
             dim_v: dim_v as u32,
             capacity,
@@ -147,7 +147,7 @@ impl DecodeProblem {
     /// sequences. A block leaves at most two parts.
     pub(super) fn divide(&mut self, multiprocessors: u32, flags: usize, grain: Grain) -> Result<()> {
         let Grain { rows, keys, part, blocks } = grain;
-        self.row_tiles = (self.tokens * self.group).div_ceil(rows);
+        self.row_tiles = (self.tokens * self.kv_group).div_ceil(rows);
         let heads = self.heads_k * self.row_tiles;
         let rounds = u64::from(self.batch) * u64::from(self.capacity.div_ceil(keys).max(1));
         let most = blocks * multiprocessors.max(LEAST_MULTIPROCESSORS);
@@ -163,7 +163,7 @@ impl DecodeProblem {
 
     /// Adds logarithms of shape (batch, heads, queries).
     pub(super) fn set_lse(&mut self, shape: [usize; 3], strides: [usize; 3]) -> Result<()> {
-        let expected = [self.batch, self.heads_k * self.group, self.tokens].map(|extent| extent as usize);
+        let expected = [self.batch, self.heads_k * self.kv_group, self.tokens].map(|extent| extent as usize);
         if shape != expected {
             return Err(refuse(
                 format!("the logarithms of the sums have the shape {shape:?}"),

@@ -39,8 +39,8 @@ pub(crate) mod walk {
             let packed = kv_cache::Packed {
                 sequence: self.place.sequence,
                 first: self.number * ROWS,
-                count: p.tokens * p.group,
-                group: p.group,
+                count: p.tokens * p.kv_group,
+                group: p.kv_group,
                 head: 0 * self.number,
             };
             let (at, end): (u32, u32) = (extent.begin + self.round - self.place.first, extent.begin + until);

@@ -1,4 +1,4 @@
-//! Parts of warp-specialized attention kernels: pieces of work, rings of tiles of K and V. `scores` has the softmax of a warp group.
+//! Parts of warp-specialized attention kernels: work tiles, rings of tiles of K and V. `scores` has the softmax of a warp group.
 //!
 //! One warp group copies tiles by TMA; each of the others owns 64 queries. For `sm_90` and later.
 
@@ -124,8 +124,8 @@ pub(crate) mod flash {
             }
         }
 
-        /// Begins to copy the queries of each group for piece number `turn`, `COLUMNS` elements for each part, when it has read those before.
-        fn load<const COLUMNS: u32>(&self, map: TensorMap, work: &Work, turn: u32) {
+        /// Begins to copy the queries of each group for work tile number `turn`, `COLUMNS` elements for each part, when it has read those before.
+        fn load<const COLUMNS: u32>(&self, map: TensorMap, work: &WorkTile, turn: u32) {
             for group in 0..GROUPS {
                 let bar: u32 = self.full + 8 * group;
                 mbarrier::wait(self.empty + 8 * group, turn & 1 ^ 1);
@@ -150,24 +150,24 @@ pub(crate) mod flash {
         }
     }
 
-    /// A piece of work: queries from `first` on of a head of a sequence, and the number of tiles of keys that they see. Without a tile there is
+    /// A work tile: queries from `first` on of a head of a sequence, and the number of tiles of keys that they see. Without a tile there is
     /// no more work.
     #[align(16)]
-    struct Work {
+    struct WorkTile {
         first: u32,
         head: u32,
         batch: u32,
         blocks: u32,
     }
 
-    impl Work {
+    impl WorkTile {
         /// No work.
-        fn none() -> Work {
-            Work { first: 0, head: 0, batch: 0, blocks: 0 }
+        fn none() -> WorkTile {
+            WorkTile { first: 0, head: 0, batch: 0, blocks: 0 }
         }
     }
 
-    /// The keys of a piece of work where they are not all that a tensor has: the number of the first tile, the row of the tensor in which the
+    /// The keys of a work tile, if they are not all of a tensor: the number of the first tile, the row of the tensor in which the
     /// sequence's queries begin, and the numbers of its queries and keys.
     struct Bounds {
         begin: u32,
@@ -183,21 +183,21 @@ pub(crate) mod flash {
         }
     }
 
-    /// Two slots for pieces of work on their way from the thread that claims them to the warp groups, and their barriers. With `BOUNDED` = 1
+    /// Two slots for work tiles on their way from the thread that claims them to the warp groups, and their barriers. With `BOUNDED` = 1
     /// bounds go with them.
     struct Slots<const BOUNDED: u32> {
-        work: Shared<[Work; 2 + 2 * BOUNDED]>,
+        work: Shared<[WorkTile; 2 + 2 * BOUNDED]>,
         full: u32,
         empty: u32,
     }
 
     impl<const BOUNDED: u32> Slots<BOUNDED> {
         /// The slots, with four barriers of 8 bytes from `barriers` on.
-        fn new(work: Shared<[Work; 2 + 2 * BOUNDED]>, barriers: u32) -> Slots<BOUNDED> {
+        fn new(work: Shared<[WorkTile; 2 + 2 * BOUNDED]>, barriers: u32) -> Slots<BOUNDED> {
             Slots { work, full: barriers, empty: barriers + 16 }
         }
 
-        /// Initializes the barriers, in one thread: each of `READERS` warps receives each piece. `mbarrier.init`.
+        /// Initializes the barriers, in one thread: each of `READERS` warps receives each work tile. `mbarrier.init`.
         fn init<const READERS: u32>(&self) {
             for i in 0..2 {
                 mbarrier::init(self.full + 8 * i, 1);
@@ -205,8 +205,8 @@ pub(crate) mod flash {
             }
         }
 
-        /// Sends piece number `turn`, when its slot is empty: `mbarrier.try_wait.parity` in a loop, `st.shared.v4`, `mbarrier.arrive`.
-        fn send(&self, work: &Work, bounds: &Bounds, turn: u32) {
+        /// Sends work tile number `turn`, when its slot is empty: `mbarrier.try_wait.parity` in a loop, `st.shared.v4`, `mbarrier.arrive`.
+        fn send(&self, work: &WorkTile, bounds: &Bounds, turn: u32) {
             let slot: u32 = turn & 1;
             mbarrier::wait(self.empty + 8 * slot, (turn >> 1) & 1 ^ 1);
             let to = self.work.at(slot);
@@ -217,8 +217,8 @@ pub(crate) mod flash {
             mbarrier::arrive(self.full + 8 * slot);
         }
 
-        /// Waits for piece number `turn`: `mbarrier.try_wait.parity` in a loop, `ld.shared.v4`, `bar.warp.sync`, `mbarrier.arrive`.
-        fn receive(&self, work: &mut Work, bounds: &mut Bounds, turn: u32) {
+        /// Waits for work tile number `turn`: `mbarrier.try_wait.parity` in a loop, `ld.shared.v4`, `bar.warp.sync`, `mbarrier.arrive`.
+        fn receive(&self, work: &mut WorkTile, bounds: &mut Bounds, turn: u32) {
             let slot: u32 = turn & 1;
             mbarrier::wait(self.full + 8 * slot, (turn >> 1) & 1);
             let from = self.work.at(slot);
@@ -233,19 +233,19 @@ pub(crate) mod flash {
         }
     }
 
-    /// The order in which blocks claim pieces of work: `section` heads at a time, whose keys and values fit the second-level cache, and of
+    /// The order in which blocks claim work tiles: `head_block` heads at a time, whose keys and values fit the second-level cache, and of
     /// these one tile of queries after the other.
     struct Order {
         tiles: u32,
-        section: u32,
+        head_block: u32,
     }
 
     impl Order {
-        /// The tile and the head of piece `index`, heads of all sequences counted: two `div`, two `rem`.
+        /// The tile and the head of work tile `index`, heads of all sequences counted: two `div`, two `rem`.
         fn locate(&self, index: u32) -> (u32, u32) {
             let (number, inside): (u32, u32) =
-                (index / (self.section * self.tiles), index % (self.section * self.tiles));
-            (inside / self.section, number * self.section + inside % self.section)
+                (index / (self.head_block * self.tiles), index % (self.head_block * self.tiles));
+            (inside / self.head_block, number * self.head_block + inside % self.head_block)
         }
     }
 
@@ -262,7 +262,7 @@ pub(crate) mod flash {
         if CAUSAL == 1 { offset + 1 } else { 0 }
     }
 
-    /// Pieces of work of `count` sequences of one length, with tiles of `ROWS` queries and `KEYS` keys. If `CAUSAL` = 1, query `i` sees the keys before
+    /// Work tiles of `count` sequences of one length, with tiles of `ROWS` queries and `KEYS` keys. If `CAUSAL` = 1, query `i` sees the keys before
     /// `i` plus `high`.
     struct Dense<const ROWS: u32, const KEYS: u32, const CAUSAL: u32> {
         count: u32,
@@ -270,13 +270,13 @@ pub(crate) mod flash {
         queries: u32,
         keys: u32,
         high: i32,
-        section: u32,
+        head_block: u32,
     }
 
     impl<const ROWS: u32, const KEYS: u32, const CAUSAL: u32> Dense<ROWS, KEYS, CAUSAL> {
-        /// Piece `index`: if causal, the queries that see the most keys first, so that all blocks end at about the same time.
-        fn piece(&self, index: u32) -> Work {
-            let order = Order { tiles: (self.queries + (ROWS - 1)) / ROWS, section: self.section };
+        /// Work tile `index`: if causal, the queries that see the most keys first, so that all blocks end at about the same time.
+        fn work_tile(&self, index: u32) -> WorkTile {
+            let order = Order { tiles: (self.queries + (ROWS - 1)) / ROWS, head_block: self.head_block };
             let (row, column): (u32, u32) = order.locate(index);
             let tile: u32 = if CAUSAL == 1 { order.tiles - 1 - row } else { row };
             let first: u32 = tile * ROWS;
@@ -288,14 +288,14 @@ pub(crate) mod flash {
             let mut blocks: u32 = unsigned(seen.max(1) + (KEYS - 1) as i32) / KEYS;
             let batch: u32 = column / self.heads;
             blocks = (batch < self.count).select(blocks, 0);
-            Work { first, head: column % self.heads, batch, blocks }
+            WorkTile { first, head: column % self.heads, batch, blocks }
         }
 
-        /// Claims the number of a piece behind those that the blocks begin with; the last claim brings the counter back to 0. `atom.inc`.
-        fn claim(&self, claims: u64) -> u32 {
+        /// Claims the number of a work tile behind those that the blocks begin with; the last claim brings the counter back to 0. `atom.inc`.
+        fn claim(&self, tile_counter: u64) -> u32 {
             let last: u32 = (self.queries + (ROWS - 1)) / ROWS * self.heads * self.count - 1;
             let claimed: u32;
-            ptx! { atom.relaxed.gpu.global.inc.u32 claimed, [claims], last; }
+            ptx! { atom.relaxed.gpu.global.inc.u32 claimed, [tile_counter], last; }
             nctaid.x + claimed
         }
     }
@@ -310,7 +310,7 @@ pub(crate) mod flash {
         longest: [u32; 2],
     }
 
-    /// Pieces of work of `heads` heads and tiles of `ROWS` queries and `KEYS` keys, one sequence after the other. `before` are those of earlier
+    /// Work tiles of `heads` heads and tiles of `ROWS` queries and `KEYS` keys, one sequence after the other. `before` are those of earlier
     /// sequences than the current one, which has `tiles` of queries.
     struct Sequences<const ROWS: u32, const KEYS: u32> {
         batch: Batch,
@@ -352,7 +352,7 @@ pub(crate) mod flash {
             self.tiles = (self.q.len + (ROWS - 1)) / ROWS;
         }
 
-        /// Moves on to the sequence of piece `index`; behind the last piece it has no tiles.
+        /// Moves on to the sequence of work tile `index`; behind the last work tile it has no tiles.
         fn seek(&mut self, index: u32) {
             let mut end: u32 = self.before + self.tiles * self.heads;
             while index >= end {
@@ -367,10 +367,10 @@ pub(crate) mod flash {
             }
         }
 
-        /// Piece `index`, which is one of this sequence, late queries first, `section` heads at a time. Without a key that they see there is one tile,
+        /// Work tile `index`, which is one of this sequence, late queries first, `head_block` heads at a time. Without a key that they see there is one tile,
         /// all of it hidden.
-        fn piece(&self, index: u32, section: u32, top_left: u32, left: i32, right: i32) -> (Work, Bounds) {
-            let order = Order { tiles: self.tiles.max(1), section };
+        fn work_tile(&self, index: u32, head_block: u32, top_left: u32, left: i32, right: i32) -> (WorkTile, Bounds) {
+            let order = Order { tiles: self.tiles.max(1), head_block };
             let (row, head): (u32, u32) = order.locate(index - self.before);
             let first: u32 = (order.tiles - 1 - row) * ROWS;
             let mask = attention::Mask::new(self.q.len, self.k.len, top_left, left, right);
@@ -382,17 +382,17 @@ pub(crate) mod flash {
             // Packed sequences are one for the tensor maps.
             let batch: u32 = (self.batch.variable != 0).select(0, self.number);
             let bounds = Bounds { begin, start: self.q.start, queries: self.q.len, keys: self.k.len };
-            (Work { first, head, batch, blocks }, bounds)
+            (WorkTile { first, head, batch, blocks }, bounds)
         }
     }
 
-    /// By one thread of each block, when it claims no more: the last block brings the two words of `claims` back to 0. `atom.inc`, and under a
+    /// Called by one thread of each block after its last claim: the last block resets the two words of `tile_counter` to 0. `atom.inc`, and under a
     /// predicate `st`.
-    fn claimed(claims: u64) {
+    fn reset_counter(tile_counter: u64) {
         let (last, mut ended): (u32, u32) = (nctaid.x - 1, 0);
-        ptx! { atom.acq_rel.gpu.global.inc.u32 ended, [claims + 4], last; }
+        ptx! { atom.acq_rel.gpu.global.inc.u32 ended, [tile_counter + 4], last; }
         if ended == last {
-            ptx! { st.relaxed.gpu.global.u32 [claims], 0; }
+            ptx! { st.relaxed.gpu.global.u32 [tile_counter], 0; }
         }
     }
 }

@@ -12,17 +12,18 @@ pub(crate) mod scores {
     /// most `SLACK` in the exponent. Exponentials are scaled by `2^(LIFT - HEADROOM)`: with headroom, scores may grow by as much more before exponentials do
     /// not fit 16 bits.
     struct Softmax<const SLACK: u32, const LIFT: u32, const HEADROOM: u32> {
-        most: [f32; 2],
-        sum: [f32; 2],
-        shrink: [f32; 2],
+        row_max: [f32; 2],
+        row_sum: [f32; 2],
+        scores_scale: [f32; 2],
     }
 
-    /// The headroom of exponentials of type `T`: `bf16` has the exponents of `f32`, `f16` has none to spare.
+    /// The headroom of exponentials of type `T`: `bf16` has the exponents of `f32`, `f16` has no headroom.
     const fn headroom<T>() -> u32 {
         if type_name::<T>() == "bf16" { 32 } else { 0 }
     }
 
-    /// Parts of a row's sum of exponentials above which a tile is looked at, and a key is large. Earlier tiles count less if many follow.
+    /// Limits relative to a row's sum of exponentials: of the sum of a tile, above which its keys are checked, and of a large key. Earlier tiles count less if many
+    /// follow.
     struct Large {
         tile: f32,
         key: f32,
@@ -47,37 +48,37 @@ pub(crate) mod scores {
     impl<const SLACK: u32, const LIFT: u32, const HEADROOM: u32> Softmax<SLACK, LIFT, HEADROOM> {
         /// No keys.
         fn new() -> Softmax<SLACK, LIFT, HEADROOM> {
-            Softmax { most: [-1e30, -1e30], sum: [0.0, 0.0], shrink: [1.0, 1.0] }
+            Softmax { row_max: [-1e30, -1e30], row_sum: [0.0, 0.0], scores_scale: [1.0, 1.0] }
         }
 
-        /// No keys again.
+        /// Resets a row to no keys.
         fn clear<const HALF: u32>(&mut self) {
-            self.most[HALF] = -1e30;
-            self.sum[HALF] = 0.0;
+            self.row_max[HALF] = -1e30;
+            self.row_sum[HALF] = 0.0;
         }
 
-        /// Scores become exponentials; the sums, and the factors by which earlier sums shrink. Returns true if any row of this
-        /// warp has such a factor: seldom, because of the slack.
+        /// Online softmax: scores become exponentials relative to the running maximum, with their sums and the scale of earlier sums. Returns true if any row
+        /// of this warp has a scale other than 1, which the slack makes rare.
         fn update<const N: u32>(&mut self, s: &mut [f32; N], exponent: f32) -> pred {
             let mut grown: pred = false;
             for half in 0..2 {
-                let (mut x, mut y): (f32, f32) = (self.most[half], self.most[half]);
+                let (mut x, mut y): (f32, f32) = (self.row_max[half], self.row_max[half]);
                 for j in 0..N / 4 {
                     x = x.max(s[4 * j + 2 * half]);
                     y = y.max(s[4 * j + 2 * half + 1]);
                 }
                 x = fragment::quad_max(x.max(y));
-                self.shrink[half] = (self.most[half] - x) * exponent;
-                let far: pred = self.shrink[half] < -(SLACK as f32);
+                self.scores_scale[half] = (self.row_max[half] - x) * exponent;
+                let far: pred = self.scores_scale[half] < -(SLACK as f32);
                 ptx! {
-                    selp.f32 self.shrink[half], self.shrink[half], 0f00000000, far;
-                    selp.f32 x, x, self.most[half], far;
+                    selp.f32 self.scores_scale[half], self.scores_scale[half], 0f00000000, far;
+                    selp.f32 x, x, self.row_max[half], far;
                     or.pred grown, grown, far;
-                    ex2.approx.ftz.f32 self.shrink[half], self.shrink[half];
+                    ex2.approx.ftz.f32 self.scores_scale[half], self.scores_scale[half];
                 }
-                self.most[half] = x;
-                let earlier: f32 = self.sum[half] * self.shrink[half];
-                self.sum[half] = self.exponentials::<half, 0, { N / 4 }, N>(s, exponent, earlier);
+                self.row_max[half] = x;
+                let earlier: f32 = self.row_sum[half] * self.scores_scale[half];
+                self.row_sum[half] = self.exponentials::<half, 0, { N / 4 }, N>(s, exponent, earlier);
             }
             warp::any(grown)
         }
@@ -90,7 +91,7 @@ pub(crate) mod scores {
             exponent: f32,
             sum: f32,
         ) -> f32 {
-            let x: f32 = self.most[HALF];
+            let x: f32 = self.row_max[HALF];
             const SCALE: f32 = LIFT as f32 - HEADROOM as f32;
             let base: f32 = if LIFT == HEADROOM { -x * exponent } else { (-x).fma(exponent, SCALE) };
             let (mut a, mut b): (f32, f32) = (sum, 0.0);
@@ -110,7 +111,7 @@ pub(crate) mod scores {
 
         /// The same without a new largest score, for the groups of 8 columns from `FROM` to before `TO` of both rows: adds the exponentials to
         /// `sums` of the tile. Returns true if any such sum of this warp exceeds its limit.
-        fn guess<const FROM: u32, const TO: u32, const N: u32>(
+        fn speculate<const FROM: u32, const TO: u32, const N: u32>(
             &self,
             s: &mut [f32; N],
             exponent: f32,
@@ -127,7 +128,7 @@ pub(crate) mod scores {
 
         /// Limits of this thread's sums of a tile. Without a large key, a sum seldom exceeds them. `mul` and `min` for each row.
         fn limits(&self, large: &Large) -> [f32; 2] {
-            [(self.sum[0] * large.tile).min(16384.0), (self.sum[1] * large.tile).min(16384.0)]
+            [(self.row_sum[0] * large.tile).min(16384.0), (self.row_sum[1] * large.tile).min(16384.0)]
         }
 
         /// Returns true if a sum of this warp exceeds 2^14. Then the largest score has grown so much that exponentials do not fit 16 bits, or are
@@ -136,11 +137,11 @@ pub(crate) mod scores {
             warp::any(sums[0].max(sums[1]) > 16384.0)
         }
 
-        /// Keeps the sums of a tile with a large key, and makes later exponentials relative to the largest one: its own exponential becomes a power
-        /// of 2, which rounding does not change, and the sums shrink. Returns true if any row of this warp has such a key.
-        fn settle<const N: u32>(&mut self, s: &mut [f32; N], exponent: f32, large: &Large) -> pred {
+        /// Corrects the reference after a tile with a large key: exponentials become relative to the largest one, whose own exponential becomes a power
+        /// of 2, which rounding does not change, and the sums are rescaled. Returns true if any row of this warp has such a key.
+        fn correct<const N: u32>(&mut self, s: &mut [f32; N], exponent: f32, large: &Large) -> pred {
             const SCALE: f32 = LIFT as f32 - HEADROOM as f32;
-            let mut settled: pred = false;
+            let mut corrected: pred = false;
             for half in 0..2 {
                 let (mut x, mut y): (f32, f32) = (0.0, 0.0);
                 for j in 0..N / 4 {
@@ -148,38 +149,38 @@ pub(crate) mod scores {
                     y = y.max(s[4 * j + 2 * half + 1]);
                 }
                 x = fragment::quad_max(x.max(y));
-                let found: pred = x > fragment::quad_sum(self.sum[half]) * large.key;
+                let found: pred = x > fragment::quad_sum(self.row_sum[half]) * large.key;
                 let grown: f32 = attention::log2(x) - SCALE;
-                self.most[half] += found.select(grown * attention::inverse(exponent), 0.0);
-                self.shrink[half] = attention::power(found.select(grown, 0.0), -1.0, 0.0);
-                self.sum[half] *= self.shrink[half];
-                settled = settled | found;
+                self.row_max[half] += found.select(grown * attention::inverse(exponent), 0.0);
+                self.scores_scale[half] = attention::power(found.select(grown, 0.0), -1.0, 0.0);
+                self.row_sum[half] *= self.scores_scale[half];
+                corrected = corrected | found;
             }
-            settled = warp::any(settled);
-            if settled {
-                self.shrink(s);
+            corrected = warp::any(corrected);
+            if corrected {
+                self.rescale(s);
             }
-            settled
+            corrected
         }
 
-        /// Adds the sums of a tile whose guess was right: `add`.
-        fn keep(&mut self, sums: &[f32; 2]) {
+        /// Adds the sums of a tile whose speculation was right: `add`.
+        fn add_sums(&mut self, sums: &[f32; 2]) {
             for half in 0..2 {
-                self.sum[half] += sums[half];
+                self.row_sum[half] += sums[half];
             }
         }
 
-        /// Sums of this thread's rows shrink by the factors of the last tile: `mul`.
-        fn shrink<const N: u32>(&self, sums: &mut [f32; N]) {
+        /// Rescales sums of this thread's rows by the scale of the last tile: `mul`.
+        fn rescale<const N: u32>(&self, sums: &mut [f32; N]) {
             for i in 0..N {
-                sums[i] *= self.shrink[i / 2 % 2];
+                sums[i] *= self.scores_scale[i / 2 % 2];
             }
         }
 
         /// The inverse of a row's sum of exponentials, 0 without a key, and its logarithm of base 2 (see `logarithm`): `fragment::quad_sum`,
         /// `rcp.approx`, `lg2.approx`.
         fn finish<const HALF: u32>(&self) -> (f32, f32) {
-            let total: f32 = fragment::quad_sum(self.sum[HALF]);
+            let total: f32 = fragment::quad_sum(self.row_sum[HALF]);
             let (mut inverse, log): (f32, f32);
             ptx! {
                 rcp.approx.ftz.f32 inverse, total;
@@ -192,14 +193,14 @@ pub(crate) mod scores {
 
         /// The natural logarithm of a row's sum of exponentials, whose `log` is relative to the largest score: `fma`, `mul`.
         fn logarithm<const HALF: u32>(&self, log: f32, exponent: f32) -> f32 {
-            self.most[HALF].fma(exponent, log) * 0.6931471805599453
+            self.row_max[HALF].fma(exponent, log) * 0.6931471805599453
         }
     }
 
     /// The scores of this warp's 16 rows once more, by `mma.sync`: `q` is the tile that has the rows, from number `row` on, and `k` the tile of
     /// the columns. Both have rows of 128 swizzled bytes, in parts of 64 columns that are `Q_PART` and `K_PART` bytes apart. For each 16 of
     /// `HEAD` columns, in a loop, `ldmatrix.x4` and `mma.sync`; then `bar.warp.sync`.
-    fn multiply<T, const HEAD: u32, const Q_PART: u32, const K_PART: u32, const N: u32>(
+    fn recompute<T, const HEAD: u32, const Q_PART: u32, const K_PART: u32, const N: u32>(
         s: &mut [f32; N],
         q: u32,
         row: u32,

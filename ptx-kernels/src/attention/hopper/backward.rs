@@ -9,7 +9,7 @@ pub(in crate::attention) mod passes;
 mod shared;
 pub(in crate::attention) mod wide;
 
-use super::{MOST_PIECES, takes_operands, tensor_map};
+use super::{MAX_WORK_TILES, takes_operands, tensor_map};
 use crate::attention::options::Attention;
 use crate::attention::problem::{Gradients, Problem};
 use crate::attention::{Grads, Saved};
@@ -18,7 +18,7 @@ use passes::kernels::{finish, prepare};
 use ptx_launch::{Buffer, Result, StreamRef, TensorElement};
 use wide::kernels::wide_backward;
 
-/// Most bytes of sums of dQ that pieces of work at about the same time add to in a fixed order.
+/// Most bytes of sums of dQ that work tiles at about the same time add to in a fixed order.
 const MOST_SUMS: u64 = 16 << 20;
 
 /// The instances for a call, and the extents of their tiles.
@@ -80,10 +80,10 @@ pub(in crate::attention) fn plan<T>(
     saved: &Saved<'_, T>,
     problem: &Problem,
 ) -> Result<Option<Plan>> {
-    // Without a query nothing would clear the claims.
-    let pieces = u64::from(problem.keys.div_ceil(64)) * u64::from(problem.heads) * u64::from(problem.batch);
+    // Without a query nothing would clear the tile counter.
+    let work_tiles = u64::from(problem.keys.div_ceil(64)) * u64::from(problem.heads) * u64::from(problem.batch);
     let patches = u64::from(problem.queries.div_ceil(64)) * u64::from(problem.heads) * u64::from(problem.batch) * 4;
-    let possible = problem.queries > 0 && pieces < MOST_PIECES && patches < MOST_PIECES;
+    let possible = problem.queries > 0 && work_tiles < MAX_WORK_TILES && patches < MAX_WORK_TILES;
     if !possible || !takes_operands(stream, options, &[saved.q, saved.k, saved.v, saved.out_grad])? {
         return Ok(None);
     }
@@ -105,27 +105,31 @@ impl Plan {
         let (tokens, batch, tile) = (u64::from(problem.tokens_q), u64::from(problem.batch), u64::from(self.queries));
         // Packed sequences begin at whole tiles.
         let tiles = if problem.variable == 1 { tokens / tile + batch } else { tokens.div_ceil(tile) * batch };
-        let ended = 4 * u64::from(problem.heads / problem.group) * u64::from(problem.batch);
+        let ended = 4 * u64::from(problem.heads / problem.kv_group) * u64::from(problem.batch);
         tiles * u64::from(problem.heads) * (tile * (8 + 4 * u64::from(self.head)) + 8) + 16 + ended
     }
 
     /// The shares of the launches, of all heads of Q. A kernel without masks, lengths and order clears those sums that its blocks do not add to in their first
-    /// four pieces, and rounds those that are complete when its blocks begin with their last ones.
-    fn shares(&self, ordered: bool, [blocks, section]: [u32; 2], p: &Problem) -> Shares {
+    /// four work tiles, and rounds those that are complete when its blocks begin with their last ones.
+    fn shares(&self, ordered: bool, [blocks, head_block]: [u32; 2], p: &Problem) -> Shares {
         let all = p.heads * p.batch;
         let dense = matches!(self.kernel, Kernel::Narrow(backward::Instance::d64 | backward::Instance::d128));
         if ordered || !dense {
             return Shares { cleared: all, rounded: 0 };
         }
-        let heads =
-            |pieces: u32| pieces.div_ceil(p.keys.div_ceil(self.keys).max(1)).next_multiple_of(section) * p.group;
-        Shares { cleared: heads(4 * blocks).min(all), rounded: all.saturating_sub(heads(blocks) + section * p.group) }
+        let heads = |work_tiles: u32| {
+            work_tiles.div_ceil(p.keys.div_ceil(self.keys).max(1)).next_multiple_of(head_block) * p.kv_group
+        };
+        Shares {
+            cleared: heads(4 * blocks).min(all),
+            rounded: all.saturating_sub(heads(blocks) + head_block * p.kv_group),
+        }
     }
 
-    /// Heads of K and V whose pieces of work take turns. If causal, those keys that few queries see come last then, and all multiprocessors end at about
+    /// Heads of K and V whose work tiles take turns. If causal, those keys that few queries see come last then, and all multiprocessors end at about
     /// the same time. In a fixed order, additions wait for those before them, which take longer if the sums have left the second-level cache.
-    fn section(&self, p: &Problem, g: &Gradients, ordered: bool) -> u32 {
-        let sums = |heads: u32| u64::from(heads * p.group) * u64::from(p.queries) * u64::from(4 * self.head);
+    fn head_block(&self, p: &Problem, g: &Gradients, ordered: bool) -> u32 {
+        let sums = |heads: u32| u64::from(heads * p.kv_group) * u64::from(p.queries) * u64::from(4 * self.head);
         let fits = |heads: u32| if ordered { sums(heads) <= MOST_SUMS } else { p.right == 0 };
         [4, 2].into_iter().find(|&heads| g.heads_k.is_multiple_of(heads) && fits(heads)).unwrap_or(1)
     }
@@ -150,13 +154,13 @@ impl Plan {
         let map = |tensor, rows| tensor_map(stream, options, tensor, [rows, 64]);
         let (q_map, k_map, v_map) = (map(q, self.queries)?, map(k, self.keys)?, map(v, 64)?);
         let grad_map = map(out_grad, self.queries)?;
-        let section = self.section(&p, &g, options.deterministic);
+        let head_block = self.head_block(&p, &g, options.deterministic);
         let starts = options.lengths.as_ref();
         let (starts_q, starts_k) = (starts.map(|lengths| &lengths.starts_q), starts.map(|lengths| &lengths.starts_k));
         let ordered = u32::from(options.deterministic);
-        let pieces = p.keys.div_ceil(self.keys) * g.heads_k * p.batch;
-        let blocks = pieces.min(stream.properties()?.multiprocessors).max(1);
-        let Shares { cleared, rounded } = self.shares(options.deterministic, [blocks, section], &p);
+        let work_tiles = p.keys.div_ceil(self.keys) * g.heads_k * p.batch;
+        let blocks = work_tiles.min(stream.properties()?.multiprocessors).max(1);
+        let Shares { cleared, rounded } = self.shares(options.deterministic, [blocks, head_block], &p);
         // Both kernels have these parameters.
         macro_rules! keys {
             ($kernel:ident, $instance:expr, $blocks:expr $(, $own:expr)*) => {
@@ -177,7 +181,7 @@ impl Plan {
                     &mut grads.v,
                     p,
                     g,
-                    section,
+                    head_block,
                     ordered,
                     $blocks,
                     starts_q,
@@ -191,9 +195,9 @@ impl Plan {
         unsafe {
             prepare::launch(self.prepare, stream, out, lse, out_grad, &mut *scratch, p, g, starts_q, cleared)?;
             match self.kernel {
-                _ if pieces == 0 => {}
+                _ if work_tiles == 0 => {}
                 Kernel::Narrow(instance) => keys!(backward, instance, blocks, &mut grads.q, cleared, rounded),
-                Kernel::Wide(instance) => keys!(wide_backward, instance, pieces),
+                Kernel::Wide(instance) => keys!(wide_backward, instance, work_tiles),
             }
             finish::launch(self.finish, stream, &mut grads.q, &*scratch, p, g, starts_q, rounded)
         }

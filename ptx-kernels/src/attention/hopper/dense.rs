@@ -1,4 +1,4 @@
-//! Parts that the forward kernels share where every query sees all keys or those before its own: their pieces of work, and the keys that rows do not see.
+//! The scheduler and the mask of forward kernels whose queries see all keys, or those before their own.
 
 use ptx_launch::prelude::*;
 
@@ -9,14 +9,17 @@ pub(crate) mod dense {
         flash::diagonal::<{ C.causal }>(p.top_left, p.tokens_q, p.tokens_k)
     }
 
-    /// The pieces of work.
-    fn pieces<const C: Config>(p: &Problem, section: u32) -> flash::Dense<{ C.rows() }, { C.keys }, { C.causal }> {
+    /// The scheduler of work tiles.
+    fn scheduler<const C: Config>(
+        p: &Problem,
+        head_block: u32,
+    ) -> flash::Dense<{ C.rows() }, { C.keys }, { C.causal }> {
         let (count, heads, queries, keys): (u32, u32, u32, u32) = (p.batch, p.heads, p.queries, p.tokens_k);
-        flash::Dense { count, heads, queries, keys, high: high::<C>(p), section }
+        flash::Dense { count, heads, queries, keys, high: high::<C>(p), head_block }
     }
 
     impl<T, const C: Config> Consumer<T, C> {
-        /// Keys that a row does not see: those behind the last one and, if causal, behind the row's own. Most tiles have none.
+        /// Hides keys after the last one and, if causal, after the row's own. Most tiles have none.
         fn mask_dense(&mut self, block: u32, keys: u32) {
             let mut least: i32 = signed(keys);
             if C.causal == 1 {
@@ -33,11 +36,11 @@ pub(crate) mod dense {
             }
         }
 
-        /// Gives a tile of keys back, and behind the last one the queries.
+        /// Releases a tile of keys, and after the last one the queries.
         fn release(&self, memory: &Memory<C>, stage: u32, block: u32) {
             memory.k.release(stage);
             if block == 0 {
-                memory.q.release(self.group);
+                memory.q.release(self.warp_group);
             }
         }
     }

@@ -4,8 +4,8 @@ mod flash8;
 pub(in crate::attention) mod kernel;
 
 use super::{
-    Attention, MOST_PIECES, Problem, Result, StreamRef, TensorElement, TensorMut, TensorRef, dense, has_kernels,
-    section, tensor_map,
+    Attention, MAX_WORK_TILES, Problem, Result, StreamRef, TensorElement, TensorMut, TensorRef, dense, has_kernels,
+    head_block, tensor_map,
 };
 use crate::attention::factors::Factors;
 use crate::workspace;
@@ -19,7 +19,7 @@ pub(in crate::attention) fn instance<T, I>(
     problem: &Problem,
 ) -> Result<Option<Instance>> {
     let Some(causal) = dense(options) else { return Ok(None) };
-    if !has_kernels(stream, options, inputs)? || problem.tiles(64) >= MOST_PIECES {
+    if !has_kernels(stream, options, inputs)? || problem.tiles(64) >= MAX_WORK_TILES {
         return Ok(None);
     }
     Ok(match (problem.dims(), causal) {
@@ -55,10 +55,10 @@ where
     }
     let blocks = tiles.min(stream.properties()?.multiprocessors.into()).max(1) as u32;
     let heads = problem.heads * problem.batch;
-    let section = if options.right.is_some() { section::<u8>(&problem, heads) } else { 1 };
+    let head_block = if options.right.is_some() { head_block::<u8>(&problem, heads) } else { 1 };
     let [q_factors, k_factors, v_factors] = &options.descale;
     workspace::with(stream, None, 0, |workspace| {
-        let (_, claims) = workspace.parts();
+        let (_, tile_counter) = workspace.parts();
         // SAFETY: the maps are those of `q`, `k` and `v`, which are bound to the stream by the same launch; what the kernel writes lies
         // in `out` and `lse`, as `Problem::covers` checks.
         unsafe {
@@ -76,10 +76,10 @@ where
                 v_factors.as_ref(),
                 &mut out,
                 lse.as_mut(),
-                claims,
+                tile_counter,
                 problem,
                 factors,
-                section,
+                head_block,
                 blocks,
             )
         }

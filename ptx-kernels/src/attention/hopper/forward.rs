@@ -1,18 +1,30 @@
 //! Forward on Hopper: TMA, `wgmma`, warp specialization, persistent blocks.
 //!
-//! One warp group brings tiles of K and V by TMA into two rings; each of the others owns 64 queries. A group's next scores are on
-//! the tensor cores together with its last product with V, and it computes the exponentials of the scores while that product is
-//! computed (FlashAttention-3, Shah et al., 2024).
+//! One warp group copies tiles of K and V by TMA into two rings; each of the others owns 64 queries. The order is that of FlashAttention-3 (Shah et
+//! al., 2024): the product S = Q · Kᵀ of the next tile and O += P · V of this one are on the tensor cores together, and the exponentials of the
+//! next tile are computed while O += P · V runs.
 //!
-//! Exponentials are relative to the largest score of the first tile of a row, and not of all tiles so far: what is relative to it cancels
-//! when O is divided by the sums. So nobody looks for the largest score of a later tile, which costs as much as the exponentials
-//! themselves. Only if an exponential would not fit 16 bits, which the sums show, a warp computes its scores of the tile once more, and
-//! takes their largest one. And where one key has a large part of a row's sum, the row's exponentials become relative to its score, as a running
-//! maximum does it: its weight is a power of 2, so that rounding does not change it. Rows of V of more than 128 elements have the usual running
-//! maximum: their tiles have few keys, and the loader needs the tiles of K back before the exponentials.
+//! ```text
+//!                prologue │ main loop, tile j                                │ tile j - 1            │ after the loop
+//! tensor cores   S(n)     │ S(j) ──────┬ P·V(j+1) ──────────────┐            │ S(j-1) ─┬ P·V(j) ──┐  │ P·V(0)
+//! warp group         P(n) │ wait for S │ mask, P(j) in two parts │ P(j) → 16b │      P(j-1)        │  │        epilogue:
+//!                         │            └ first part              └ second     │                       │        O / row_sum
+//! producer       K, V of later tiles, and Q, K, V of the next work tile, as stages and queries are released
+//! ```
 //!
-//! A block computes one tile of queries after the other, and claims the next one by a counter in memory. The results of a tile leave while
-//! the first scores of the next one are on the tensor cores.
+//! The exponentials of a tile take one of three ways; `softmax` has all of them:
+//!
+//! | way | when | reference of the exponentials | cost |
+//! |---|---|---|---|
+//! | `softmax_online` | rows of V of more than 128 elements | the running maximum, as in FlashAttention-3: O is rescaled when it grows | a maximum of each tile |
+//! | `softmax_speculative` | otherwise | the largest score of the first tile, which cancels when O is divided by the sums | none while the sums stay below a limit |
+//! | `softmax_correct`, `softmax_recompute` | a sum exceeds its limit | the large key's score; or, where exponentials do not fit 16 bits, the maximum of the scores, which are computed again | rare |
+//!
+//! A key with a large part of a row's sum becomes the reference, as with a running maximum: its weight is then a power of 2, so that rounding does not
+//! change it. Rows of V of more than 128 elements have few keys in a tile, and the producer needs the stages of K before the exponentials are done.
+//!
+//! Blocks are persistent: a block claims the next work tile by a counter in memory. The epilogue of a work tile runs while the first scores of the next
+//! one are on the tensor cores.
 
 mod epilogue;
 mod loads;
@@ -27,7 +39,7 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch = "sm_90a",
     params(Problem),
-    parts(super::dense::dense, loads::producer, mainloop::consumer, softmax::weights, mask::masks, epilogue::results),
+    parts(super::dense::dense, loads::producer, mainloop::consumer, softmax::exponentials, mask::masks, epilogue::results),
     modules(crate::attention::device::{attention, flash, scores})
 )]
 pub(crate) mod kernels {
@@ -45,7 +57,7 @@ pub(crate) mod kernels {
         pub keys: u32,
         /// 1 if a query sees no key behind its own, else 0.
         pub causal: u32,
-        /// 1 for packed sequences, windows, a soft cap, a bias and any number of elements, as the call says; then `causal` is 0.
+        /// 1 for packed sequences, windows, a soft cap, a bias and any number of elements, by the call's options; then `causal` is 0.
         pub masked: u32,
         /// Tiles of K, and of V, in shared memory.
         pub stages: u32,
@@ -89,12 +101,12 @@ pub(crate) mod kernels {
         }
 
         /// Registers of a thread that multiplies.
-        const fn many(&self) -> u32 {
+        const fn setmaxnreg_inc(&self) -> u32 {
             if self.groups == 2 { 240 } else { 160 }
         }
 
         /// Registers of a thread that copies.
-        const fn few(&self) -> u32 {
+        const fn setmaxnreg_dec(&self) -> u32 {
             if self.groups == 2 { 24 } else { 32 }
         }
     }
@@ -109,7 +121,7 @@ pub(crate) mod kernels {
 
     impl<const C: Config> Memory<C> {
         /// Q, the tiles of K, those of V; and behind Q's barrier those of the rings.
-        fn new(tiles: u32, barriers: u32, work: Shared<[flash::Work; 2 + 2 * C.masked]>) -> Memory<C> {
+        fn new(tiles: u32, barriers: u32, work: Shared<[flash::WorkTile; 2 + 2 * C.masked]>) -> Memory<C> {
             let k_tiles: u32 = tiles + C.parts() * C.q_part();
             let k_full: u32 = barriers + 16 * C.groups + 32;
             Memory {
@@ -131,8 +143,8 @@ pub(crate) mod kernels {
     }
 
     /// O = softmax(Q · Kᵀ · scale) · V, and the logarithm of each row's sum of exponentials, by `blocks` blocks, not more than there are
-    /// pieces of work. The maps are those of `q`, `k` and `v`: (batch, tokens, heads, elements) in boxes of 64 or `keys` tokens and 64
-    /// elements; with cumulative lengths the batch is 1, and there is no bias. The first words of `claims` are 0, and are 0 again at the end.
+    /// work tiles. The maps are those of `q`, `k` and `v`: (batch, tokens, heads, elements) in boxes of 64 or `keys` tokens and 64
+    /// elements; with cumulative lengths the batch is 1, and there is no bias. The first words of `tile_counter` are 0, and are 0 again at the end.
     #[ptx_kernel(
         block = 128 * (C.groups + 1),
         grid = blocks,
@@ -163,7 +175,7 @@ pub(crate) mod kernels {
         requires(
             p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), bias.len()]),
             p.separates(starts_q.len(), starts_k.len()),
-            section > 0 && p.heads * p.batch % section == 0 && blocks > 0 && claims.len() > 1
+            head_block > 0 && p.heads * p.batch % head_block == 0 && blocks > 0 && tile_counter.len() > 1
         )
     )]
     pub fn forward<T, const C: Config>(
@@ -176,9 +188,9 @@ pub(crate) mod kernels {
         bias: &[T],
         out: &mut [T],
         lse: &mut [f32],
-        claims: &mut [u32],
+        tile_counter: &mut [u32],
         p: Problem,
-        section: u32,
+        head_block: u32,
         blocks: u32,
         starts_q: &[i32],
         starts_k: &[i32],
@@ -188,7 +200,7 @@ pub(crate) mod kernels {
         #[shared]
         let barriers: [u64; 4 + 2 * C.groups + 4 * C.stages];
         #[shared(align = 16)]
-        let slots: [flash::Work; 2 + 2 * C.masked];
+        let slots: [flash::WorkTile; 2 + 2 * C.masked];
         let (tiles_at, barriers_at): (u32, u32) = (tiles, barriers);
         let memory = Memory::<C>::new(tiles_at, barriers_at, slots);
         if tid.x == 0 {
@@ -196,17 +208,17 @@ pub(crate) mod kernels {
         }
         block::sync();
         if tid.x < 128 {
-            wgmma::fewer_registers::<{ C.few() }>();
+            wgmma::fewer_registers::<{ C.setmaxnreg_dec() }>();
             if tid.x == 0 {
-                let (maps, counter): (flash::Maps, u64) = (flash::Maps { q: q_map, k: k_map, v: v_map }, claims);
+                let (maps, counter): (flash::Maps, u64) = (flash::Maps { q: q_map, k: k_map, v: v_map }, tile_counter);
                 if C.masked == 1 {
-                    load_masked::<C>(&memory, &maps, &p, [starts_q, starts_k], section, counter);
+                    load_masked::<C>(&memory, &maps, &p, [starts_q, starts_k], head_block, counter);
                 } else {
-                    load::<C>(&memory, &maps, &p, section, counter);
+                    load::<C>(&memory, &maps, &p, head_block, counter);
                 }
             }
         } else {
-            wgmma::more_registers::<{ C.many() }>();
+            wgmma::more_registers::<{ C.setmaxnreg_inc() }>();
             let bias_from: u64 = bias;
             let mut consumer = Consumer::<T, C>::new(&memory, &p, bias_from);
             let (to, lse_to): (u64, u64) = (out, lse);

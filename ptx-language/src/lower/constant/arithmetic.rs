@@ -175,7 +175,7 @@ impl Lowerer<'_> {
             (Const::Bool(a), Const::Bool(b)) => booleans(op, a, b).map(Const::Bool).ok_or(Fail::Reported),
             (Const::Str(a), Const::Str(b)) => compare(op, &a, &b).map(Const::Bool).ok_or(Fail::Reported),
             (Const::Arch(a), Const::Arch(b)) => {
-                // `arch >= sm_90a` asks whether the target has what sm_90a has.
+                // `arch >= sm_90a` tests whether the target has what sm_90a has.
                 let has = match op {
                     BinaryOp::Ge => a.provides(b),
                     BinaryOp::Lt => !a.provides(b),

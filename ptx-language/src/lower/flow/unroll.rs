@@ -25,7 +25,7 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) -> Value {
         let Some(items) = self.items_of(items) else {
-            // What the body says is still worth reading; its variable stays silent.
+            // Other errors of the body are still worth reading; its variable stays silent.
             self.turn(pattern, Value::Error, body);
             return Value::Error;
         };

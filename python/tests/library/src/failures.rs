@@ -2,7 +2,7 @@
 
 use ptx_ffi::prelude::*;
 
-/// Fails as `how` says: "panic", "condition", "memory", "unsupported", "other", or not at all.
+/// Fails in the way of `how`: "panic", "condition", "memory", "unsupported", "other", or not at all.
 #[ptx_ffi::export(shapes(x = [n], out = [n]))]
 fn fail(_stream: &Stream, x: TensorRef<'_, f32, 1>, out: TensorMut<'_, f32, 1>, how: &str) -> Result<()> {
     let _ = (x, out);

@@ -144,7 +144,7 @@ pub(crate) mod weights {
             let first: pred = laneid % 4 == 0;
             for half in 0..2 {
                 let to: u32 = memory.shrink + (warp * 16 + laneid / 4 + 8 * half) * 4;
-                ptx! { @first st.shared.f32 [to], self.softmax.shrink[half]; }
+                ptx! { @first st.shared.f32 [to], self.softmax.scores_scale[half]; }
             }
             tma::fence();
             memory.signal(memory.weights_full);
@@ -153,7 +153,14 @@ pub(crate) mod weights {
 
         /// The weights of a tile whose scores are there; meanwhile the product with V of the tile before, in stage `before`, ends, unless this is the
         /// `FIRST` one.
-        fn weigh<const FIRST: u32>(&mut self, memory: &Memory<C>, seen: &Seen, tile: u32, end: u32, p: &DecodeProblem) {
+        fn exponentiate<const FIRST: u32>(
+            &mut self,
+            memory: &Memory<C>,
+            seen: &Seen,
+            tile: u32,
+            end: u32,
+            p: &DecodeProblem,
+        ) {
             memory.release(self.at.stage, 0);
             self.change(seen, tile, p);
             let grown: pred = self.softmax.update(&mut self.s, self.exponent);
@@ -161,7 +168,7 @@ pub(crate) mod weights {
             if tile < end {
                 wgmma::wait::<0>();
                 if grown {
-                    self.softmax.shrink(&mut self.o);
+                    self.softmax.rescale(&mut self.o);
                 }
             } else {
                 wgmma::wait::<0>();
@@ -182,7 +189,7 @@ pub(crate) mod weights {
             self.multiply_keys(memory);
             wgmma::wait::<0>();
             let mut tile: u32 = work.at;
-            self.weigh::<1>(memory, &seen, tile, work.end, p);
+            self.exponentiate::<1>(memory, &seen, tile, work.end, p);
             tile += 1;
             while tile < work.end {
                 let stage: u32 = self.at.stage;
@@ -190,7 +197,7 @@ pub(crate) mod weights {
                 self.multiply_keys(memory);
                 self.multiply_values(stage);
                 wgmma::wait::<1>();
-                self.weigh::<0>(memory, &seen, tile, work.end, p);
+                self.exponentiate::<0>(memory, &seen, tile, work.end, p);
                 tile += 1;
             }
             let stage: u32 = self.at.stage;
@@ -209,11 +216,11 @@ pub(crate) mod weights {
                 mbarrier::wait(memory.weights_full, self.turn & 1);
                 memory.wait(&self.at, 1);
                 ptx! {
-                    ld.shared.f32 self.softmax.shrink[0], [own];
-                    ld.shared.f32 self.softmax.shrink[1], [own + 32];
+                    ld.shared.f32 self.softmax.scores_scale[0], [own];
+                    ld.shared.f32 self.softmax.scores_scale[1], [own + 32];
                 }
-                if warp::any(self.softmax.shrink[0].min(self.softmax.shrink[1]) < 1.0) {
-                    self.softmax.shrink(&mut self.o);
+                if warp::any(self.softmax.scores_scale[0].min(self.softmax.scores_scale[1]) < 1.0) {
+                    self.softmax.rescale(&mut self.o);
                 }
                 let stage: u32 = self.at.stage;
                 self.multiply_shared_values(stage);
@@ -233,7 +240,7 @@ pub(crate) mod weights {
             for half in 0..2 {
                 if group == 0 {
                     let (inverse, log): (f32, f32) = self.softmax.finish::<half>();
-                    let total: f32 = self.softmax.most[half].fma(self.exponent, log);
+                    let total: f32 = self.softmax.row_max[half].fma(self.exponent, log);
                     let (mark, first): (u32, pred) = (memory.marks + ((row + 8 * half) << 3), laneid % 4 == 0);
                     ptx! { @first st.shared.v2.f32 [mark], {inverse, total}; }
                 }

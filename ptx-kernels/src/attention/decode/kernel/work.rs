@@ -35,9 +35,9 @@ pub(crate) mod work {
             let packed = kv_cache::Packed {
                 sequence: place.sequence,
                 first: (number - head_k * p.row_tiles) * ROWS,
-                count: p.tokens * p.group,
-                group: p.group,
-                head: head_k * p.group,
+                count: p.tokens * p.kv_group,
+                group: p.kv_group,
+                head: head_k * p.kv_group,
             };
             Work { extent, from, until, head_k, packed }
         }

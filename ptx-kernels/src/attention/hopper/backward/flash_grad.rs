@@ -89,8 +89,8 @@ pub(crate) mod flash_grad {
             (rows, wide(slots) * rows)
         }
 
-        /// The number of pieces of work that blocks have claimed: a word behind all other numbers.
-        fn claims<const QUERIES: u32, const HEAD: u32>(&self) -> u64 {
+        /// The number of work tiles that blocks have claimed: a word behind all other numbers.
+        fn counters<const QUERIES: u32, const HEAD: u32>(&self) -> u64 {
             let (_, all): (u32, u64) = self.extents::<QUERIES>();
             self.memory + all * (8 + 4 * HEAD) as u64 + all / QUERIES as u64 * 8
         }
@@ -288,7 +288,7 @@ pub(crate) mod flash_grad {
     }
 
     /// Scores number `FROM` to `TO` become weights: `mul` and `ex2.approx`.
-    fn weigh<const N: u32, const FROM: u32, const TO: u32>(s: &mut [f32; N], exponent: f32) {
+    fn exponentiate<const N: u32, const FROM: u32, const TO: u32>(s: &mut [f32; N], exponent: f32) {
         for i in FROM..TO {
             s[i] *= exponent;
             ptx! { ex2.approx.ftz.f32 s[i], s[i]; }
@@ -337,7 +337,7 @@ pub(crate) mod flash_grad {
     }
 
     /// The weight and the derivative of a capped score, whose tanh is `t`, minus infinity for a hidden one; `log` is what `begin_sums` adds to others.
-    fn weigh_capped(t: f32, log: f32, exponent: f32) -> (f32, f32) {
+    fn exponentiate_capped(t: f32, log: f32, exponent: f32) -> (f32, f32) {
         let mut weight: f32 = (t + log) * exponent;
         ptx! { ex2.approx.ftz.f32 weight, weight; }
         let seen: f32 = t.max(-1.0);

@@ -1,20 +1,31 @@
 //! dK and dV, and sums of dQ, on Hopper: TMA, `wgmma`, warp specialization.
 //!
-//! A piece of work is 128 keys of a head. A block computes one piece after the other, and claims the next one by a counter in memory. It
-//! walks over the tiles of queries that see the keys, for each head of Q that shares them. One warp brings Q, dO and their numbers by TMA. Two
-//! warp groups own 64 keys each: they compute Sᵀ = K · Qᵀ and dPᵀ = V · dOᵀ, so that P is a left operand of dV += Pᵀ · dO without leaving its registers. dS goes to shared memory, for dK += dSᵀ · Q and for the other group:
-//! each computes a half of the tile's dQ = dS · K, over all 128 keys, and adds it to the sums in global memory (`red.v4`), in no fixed order
-//! unless the call asks for one. The products are those of FlashAttention-3 (Shah et al., 2024).
+//! A work tile is 128 keys of a head. A block is persistent: it computes one work tile after the other, and claims the next one by a counter in memory. It
+//! iterates over the tiles of queries that see the keys, for each head of Q that shares them. One warp copies Q, dO and their row values by TMA. Two
+//! warp groups own 64 keys each: they compute Sᵀ = K · Qᵀ and dPᵀ = V · dOᵀ, so that P stays in registers as the left operand of dV += Pᵀ · dO. dS goes
+//! to shared memory, for dK += dSᵀ · Q and for the other warp group: each computes a half of the tile's dQ = dS · K, over all 128 keys, and adds it to the
+//! sums in global memory (`red.v4`), in no fixed order unless the call requires one. The products are those of FlashAttention-3 (Shah et al., 2024).
 //!
-//! Their order is not. A warp group that issues `wgmma` waits until the tensor cores have taken nearly all of it, so a group that multiplies
-//! does nothing else, and two groups that are in step leave the tensor cores idle while both compute exponentials. So the second group
-//! starts later, and no barrier brings them into step: dQ is computed two tiles after its dS, which the other group has written by then.
-//! The tiles of one piece follow those of the piece before without a gap, unless one of them is too short.
-//! Sums begin at -log Σ exp S / scale and at -delta instead of 0, which saves two operations for each score and the registers of the numbers.
+//! Their order is a software pipeline of three query tiles, one warp group half a step behind the other:
+//!
+//! ```text
+//!                       step j                                                                 step j + 1
+//! warp group 0 issues   S(j)  dQ(j-2)  dV(j-1)  dK(j-1) ▸ P(j), add dQ(j-2) ▸ dP(j) ▸ dS(j)  │ S(j+1) …
+//! warp group 1 issues   … P(j-1), add dQ(j-3) ▸ dP(j-1) ▸ dS(j-1) │ S(j)  dQ(j-2)  dV(j-1)  dK(j-1) ▸ P(j) …
+//!                       └──────── exponentials, while the other warp group's products are on the tensor cores
+//! ```
+//!
+//! A warp group that issues `wgmma` waits until the tensor cores have taken nearly all of it, so a group that multiplies does nothing else, and two groups
+//! in step leave the tensor cores idle while both compute exponentials. So the second group starts later, and no barrier brings them into step: dQ is computed
+//! two tiles after its dS, when the other group has written its half.
+//!
+//! `prologue` fills the pipeline, `mainloop_step` is one step, `drain` computes the last dQ, dV and dK, `epilogue` writes dK and dV. The tiles of one work
+//! tile follow those of the one before without a gap (`prologue_overlapped`), unless one of them has too few.
+//! Sums begin at -log Σ exp S / scale and at -delta instead of 0, which saves two operations for each score and the registers of these values.
 
+mod idle_warps;
 mod mainloop;
 mod products;
-mod spare;
 mod work;
 
 use super::shared;
@@ -25,7 +36,7 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch = "sm_90a",
     params(Problem, Gradients),
-    parts(shared::scratch, shared::pieces, work::work, spare::spare, mainloop::consumer, products::products),
+    parts(shared::scratch, shared::scheduler, work::work, idle_warps::idle_warps, mainloop::consumer, products::products),
     modules(
         crate::attention::device::{attention, flash, scores},
         super::flash_grad::flash_grad,
@@ -42,7 +53,7 @@ pub(crate) mod kernels {
         pub head: u32,
         /// Queries of a tile.
         pub queries: u32,
-        /// 1 for packed sequences, a soft cap and shorter rows, as the call says.
+        /// 1 for packed sequences, a soft cap and shorter rows, by the call's options.
         pub masked: u32,
     }
 
@@ -53,19 +64,19 @@ pub(crate) mod kernels {
     const Q_STAGES: u32 = 3;
     const STAGES: u32 = 2;
 
-    /// Tiles of K: the next one comes while the last dQ of a piece of work are computed.
+    /// Tiles of K: the next one comes while the last dQ of a work tile are computed.
     const K_STAGES: u32 = 2;
 
     /// Values of a warp group each.
     const V_STAGES: u32 = 2;
 
     /// Named barriers: of both groups; from each of the others on, one for each group: it has written its part of dS, may add its part of dQ, and
-    /// has added it; and one for each slot of pieces, when all of a piece's dQ has been added.
+    /// has added it; and one for each slot of work tiles, when all of a work tile's dQ has been added.
     const CONSUMERS: u32 = 1;
     const DS_WRITTEN: u32 = 2;
     const MAY_ADD: u32 = 4;
     const ADDED: u32 = 6;
-    const PIECE_ENDED: u32 = 8;
+    const WORK_TILE_ENDED: u32 = 8;
 
     impl Config {
         /// Parts of 64 columns of a tile, whose rows are 128 bytes.
@@ -110,8 +121,8 @@ pub(crate) mod kernels {
         ds_bars: pipeline::Barriers<STAGES>,
         k_bars: pipeline::Barriers<K_STAGES>,
         v_bars: pipeline::Barriers<V_STAGES>,
-        pieces: [Piece; 2],
-        piece_bars: pipeline::Barriers<2>,
+        work_tiles: [WorkTile; 2],
+        work_bars: pipeline::Barriers<2>,
         partial: mbarrier::Barrier,
     }
 
@@ -137,7 +148,7 @@ pub(crate) mod kernels {
             p.covers_inputs([q.len(), k.len(), v.len(), bias.len()]),
             g.covers_keys([out_grad.len(), k_grad.len(), v_grad.len(), scratch.len()]),
             p.separates(starts_q.len(), starts_k.len()),
-            section > 0 && g.heads_k % section == 0 && blocks > 0,
+            head_block > 0 && g.heads_k % head_block == 0 && blocks > 0,
             g.covers_q(q_grad.len(), scratch.len()),
             cleared <= p.heads * p.batch && rounded <= p.heads * p.batch
         )
@@ -157,7 +168,7 @@ pub(crate) mod kernels {
         v_grad: &mut [T],
         p: Problem,
         g: Gradients,
-        section: u32,
+        head_block: u32,
         ordered: u32,
         blocks: u32,
         starts_q: &[i32],
@@ -179,8 +190,8 @@ pub(crate) mod kernels {
             memory.k_bars.init::<1, 8>();
             memory.v_bars.init::<1, 4>();
             for slot in 0..2 {
-                memory.piece_bars.full.at(slot).init(1);
-                memory.piece_bars.empty.at(slot).init((ordered != 0).select(10, if C.masked == 1 { 8 } else { 9 }));
+                memory.work_bars.full.at(slot).init(1);
+                memory.work_bars.empty.at(slot).init((ordered != 0).select(10, if C.masked == 1 { 8 } else { 9 }));
             }
             memory.partial.init(1);
             mbarrier::fence_init();
@@ -193,16 +204,16 @@ pub(crate) mod kernels {
             if tid.x < (if C.masked == 1 { 32 } else { 1 }) {
                 let maps = flash_grad_loads::Maps { q: q_map, k: k_map, v: v_map, grad: grad_map };
                 let starts: [Global<i32>; 2] = [starts_q, starts_k];
-                let pieces = Pieces::<{ C.masked }> { starts, heads_k: g.heads_k, section, ordered };
-                pieces.load_all::<C>(memory, &maps, &p, &parts, cleared);
+                let scheduler = Scheduler::<{ C.masked }> { starts, heads_k: g.heads_k, head_block, ordered };
+                scheduler.load_all::<C>(memory, &maps, &p, &parts, cleared);
             }
             if C.masked == 0 {
-                let spare = Spare::<C>::new(&parts, cleared, rounded);
+                let idle = IdleWarps::<C>::new(&parts, cleared, rounded);
                 if (ordered == 0) & (warp == 1) {
-                    spare.count_ended(&mut received, &p, g.heads_k);
+                    idle.count_ended(&mut received, &p, g.heads_k);
                 } else if (ordered == 0) & (warp > 1) {
-                    spare.clear();
-                    spare.round::<T>(&p, &g, q_grad);
+                    idle.clear();
+                    idle.round::<T>(&p, &g, q_grad);
                 }
             }
             if (ordered != 0) & (warp != 0) & (warp < 3) {
@@ -211,10 +222,10 @@ pub(crate) mod kernels {
                     if some == 0 {
                         break;
                     }
-                    // Those who multiply get the piece behind the next one before they have added the last parts of this one.
+                    // Those who multiply get the work tile behind the next one before they have added the last parts of this one.
                     received.advance();
                     received.release();
-                    let walk = flash_grad::Walk::new::<KEYS, { C.queries }>(&keys, p.group);
+                    let walk = flash_grad::Walk::new::<KEYS, { C.queries }>(&keys, p.kv_group);
                     let mut sums =
                         flash_grad::QuerySums::<KEYS, { C.queries }, { C.head }, 2>::new(&parts, &keys, &walk, 1);
                     sums.keep_order(warp - 1, MAY_ADD + warp - 1, ADDED + warp - 1);

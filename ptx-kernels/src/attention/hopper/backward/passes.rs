@@ -83,7 +83,7 @@ pub(crate) mod kernels {
         let first: u32 = ctaid.x * C.queries;
         let parts: flash_grad::Scratch = scratch_of::<1>(memory, &p);
         if (ctaid.x | tid.x) == 0 {
-            let counters: u64 = parts.claims::<{ C.queries }, { C.head }>();
+            let counters: u64 = parts.counters::<{ C.queries }, { C.head }>();
             if (ctaid.y | ctaid.z) == 0 {
                 for i in 0..4 {
                     ptx! { st.global.u32 [counters + 4 * i], 0; }

@@ -1,4 +1,4 @@
-//! Parts that the backward kernels share: scratch memory, pieces of work, tiles of queries.
+//! The scratch memory, the scheduler and the shared tiles of both backward kernels.
 
 use ptx_launch::prelude::*;
 
@@ -10,8 +10,8 @@ pub(crate) mod scratch {
         flash_grad::Scratch { memory, variable, tokens: p.tokens_q, count: p.batch, heads: p.heads }
     }
 
-    /// Counters behind the pieces of work that blocks have claimed, in bytes: tiles of sums that warps have claimed to clear, and have cleared; patches
-    /// of sums that they have claimed to round; for each head of K and V, its pieces that have ended.
+    /// Counters behind the work tiles that blocks have claimed, in bytes: tiles of sums that warps have claimed to clear, and have cleared; patches
+    /// of sums that they have claimed to round; for each head of K and V, its work tiles that have ended.
     const CLEARING: u32 = 4;
     const CLEARED: u32 = 8;
     const ROUNDING: u32 = 12;
@@ -19,20 +19,20 @@ pub(crate) mod scratch {
 }
 
 #[ptx_part]
-pub(crate) mod pieces {
-    /// All pieces of work, tiles of keys: of `section` heads of K and V at a time one tile after the other. If `ordered`, a piece waits for those with later
+pub(crate) mod scheduler {
+    /// All work tiles, tiles of keys: of `head_block` heads of K and V at a time one tile after the other. If `ordered`, a work tile waits for those with later
     /// keys, and these come first. With `MASKED` = 0 sequences are not packed.
-    struct Pieces<const MASKED: u32> {
+    struct Scheduler<const MASKED: u32> {
         starts: [Global<i32>; 2],
         heads_k: u32,
-        section: u32,
+        head_block: u32,
         ordered: u32,
     }
 
-    impl<const MASKED: u32> Pieces<MASKED> {
-        /// The keys of piece `index`. Of a packed sequence there may be none, and behind the last piece the number of the sequence is not below that of all.
+    impl<const MASKED: u32> Scheduler<MASKED> {
+        /// The keys of work tile `index`. Of a packed sequence there may be none, and behind the last work tile the number of the sequence is not below that of all.
         fn keys(&self, p: &Problem, index: u32) -> flash_grad::Keys {
-            let order = flash::Order { tiles: (p.keys + (KEYS - 1)) / KEYS, section: self.section };
+            let order = flash::Order { tiles: (p.keys + (KEYS - 1)) / KEYS, head_block: self.head_block };
             let (mut tile, column): (u32, u32) = order.locate(index);
             if self.ordered != 0 {
                 tile = order.tiles - 1 - tile;

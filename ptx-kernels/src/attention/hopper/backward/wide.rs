@@ -3,7 +3,7 @@
 //! A block owns 64 keys of a head and walks over the tiles of 64 queries that see them. Sums of dK and dV fill the registers of a warp group
 //! each. So the first group computes Sᵀ = K · Qᵀ and dV += Pᵀ · dO, the second one dPᵀ = V · dOᵀ and dK += dSᵀ · Q, with P and dS as left operands in
 //! registers, and products as wide as the rows. P goes from the first to the second group through shared memory, dS from there to the third one, which
-//! computes dQ = dS · K and adds it to the sums in global memory, in no fixed order unless the call asks for one. No group waits for its
+//! computes dQ = dS · K and adds it to the sums in global memory, in no fixed order unless the call requires one. No group waits for its
 //! successor, so that one computes exponentials while the others multiply.
 
 use super::shared;
@@ -14,7 +14,7 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch = "sm_90a",
     params(Problem, Gradients),
-    parts(shared::scratch, shared::pieces),
+    parts(shared::scratch, shared::scheduler),
     modules(
         crate::attention::device::{attention, flash, scores},
         super::flash_grad::flash_grad,
@@ -97,7 +97,7 @@ pub(crate) mod kernels {
             p.covers_inputs([q.len(), k.len(), v.len(), bias.len()]),
             g.covers_keys([out_grad.len(), k_grad.len(), v_grad.len(), scratch.len()]),
             p.separates(starts_q.len(), starts_k.len()),
-            section > 0 && g.heads_k % section == 0 && blocks > 0
+            head_block > 0 && g.heads_k % head_block == 0 && blocks > 0
         )
     )]
     pub fn wide_backward<T, const C: Config>(
@@ -115,7 +115,7 @@ pub(crate) mod kernels {
         v_grad: &mut [T],
         p: Problem,
         g: Gradients,
-        section: u32,
+        head_block: u32,
         ordered: u32,
         blocks: u32,
         starts_q: &[i32],
@@ -124,12 +124,12 @@ pub(crate) mod kernels {
         #[shared(dynamic)]
         let memory: Memory<C>;
         let starts: [Global<i32>; 2] = [starts_q, starts_k];
-        let pieces = Pieces::<1> { starts, heads_k: g.heads_k, section, ordered };
-        let keys: flash_grad::Keys = pieces.keys(&p, ctaid.x);
+        let scheduler = Scheduler::<1> { starts, heads_k: g.heads_k, head_block, ordered };
+        let keys: flash_grad::Keys = scheduler.keys(&p, ctaid.x);
         if keys.first >= keys.k.len {
             return;
         }
-        let mut walk = flash_grad::Walk::new::<KEYS, QUERIES>(&keys, p.group);
+        let mut walk = flash_grad::Walk::new::<KEYS, QUERIES>(&keys, p.kv_group);
         let memory_at: u64 = scratch;
         let parts: flash_grad::Scratch = scratch_of::<1>(memory_at, &p);
         let mut sums = flash_grad::QuerySums::<KEYS, QUERIES, SUMS, 1>::new(&parts, &keys, &walk, ordered);
@@ -232,7 +232,7 @@ pub(crate) mod kernels {
                 wgmma::fence();
                 self.multiply_scores();
                 wgmma::wait::<0>();
-                self.weigh(walk, p);
+                self.exponentiate(walk, p);
                 scores::pack::<T, { QUERIES / 2 }>(&mut self.p, &self.s);
                 while walk.left > 1 {
                     walk.advance();
@@ -242,7 +242,7 @@ pub(crate) mod kernels {
                     self.multiply_scores();
                     self.multiply_dv();
                     wgmma::wait::<1>();
-                    self.weigh(walk, p);
+                    self.exponentiate(walk, p);
                     wgmma::wait::<0>();
                     flash_grad::release(self.grad.empty());
                     self.grad.advance();
@@ -282,7 +282,7 @@ pub(crate) mod kernels {
         }
 
         /// Scores become weights; the second group gets them, or with a cap their products with the derivative.
-        fn weigh(&mut self, walk: &flash_grad::Walk, p: &Problem) {
+        fn exponentiate(&mut self, walk: &flash_grad::Walk, p: &Problem) {
             let query: u32 = walk.tile * QUERIES;
             let (extents, factors): ([u32; 2], [f32; 2]) = ([self.mask.columns, self.keys], [p.scale, p.soft_cap]);
             let changes = attention::ScoreMod::of_head(self.bias, p.bias, self.number, walk.head, extents, factors);
@@ -306,7 +306,7 @@ pub(crate) mod kernels {
                     }
                     for e in 0..4 {
                         (self.s[4 * i + e], slopes[e]) =
-                            flash_grad::weigh_capped(self.s[4 * i + e], added[e], self.exponent);
+                            flash_grad::exponentiate_capped(self.s[4 * i + e], added[e], self.exponent);
                     }
                     ptx! { st.shared.v4.f32 [to + 2048 * i], {slopes[..]}; }
                 }
@@ -320,7 +320,7 @@ pub(crate) mod kernels {
                     }
                 }
                 flash_grad::hide::<QUERIES>(&mut self.s, &self.mask, self.keys, self.key, query);
-                flash_grad::weigh::<{ QUERIES / 2 }, 0, { QUERIES / 2 }>(&mut self.s, self.exponent);
+                flash_grad::exponentiate::<{ QUERIES / 2 }, 0, { QUERIES / 2 }>(&mut self.s, self.exponent);
                 self.weights.wait_empty();
                 for i in 0..QUERIES / 8 {
                     ptx! { st.shared.v4.f32 [to + 2048 * i], {self.s[4 * i..4 * i + 4]}; }

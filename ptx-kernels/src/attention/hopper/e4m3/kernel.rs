@@ -74,7 +74,7 @@ pub(crate) mod kernels {
         }
 
         /// Registers of a thread that multiplies, as an average, and of one that copies.
-        const fn many(&self) -> u32 {
+        const fn setmaxnreg_inc(&self) -> u32 {
             if self.groups == 3 { 160 } else { 232 + self.head / 256 * 8 }
         }
 
@@ -82,8 +82,8 @@ pub(crate) mod kernels {
             65536 / (128 * (self.groups + 1)) / 8 * 8
         }
 
-        const fn few(&self) -> u32 {
-            self.average() * (self.groups + 1) - self.many() * self.groups
+        const fn setmaxnreg_dec(&self) -> u32 {
+            self.average() * (self.groups + 1) - self.setmaxnreg_inc() * self.groups
         }
     }
 
@@ -99,7 +99,7 @@ pub(crate) mod kernels {
 
     impl<const C: Config> Memory<C> {
         /// Q, the tiles of K, of V, and of V by columns; and behind Q's barriers those of the rings.
-        fn new(tiles: u32, barriers: u32, work: Shared<[flash::Work; 2]>) -> Memory<C> {
+        fn new(tiles: u32, barriers: u32, work: Shared<[flash::WorkTile; 2]>) -> Memory<C> {
             let k_tiles: u32 = tiles + C.rows() * C.head;
             let k_full: u32 = barriers + 16 * C.groups + 32;
             Memory {
@@ -123,8 +123,8 @@ pub(crate) mod kernels {
     }
 
     /// O = softmax(Q · Kᵀ · scale) · V times the factors of the heads, and the logarithm of each row's sum of exponentials, by `blocks`
-    /// blocks, not more than there are pieces of work. The maps are those of `q`, `k` and `v`: (batch, tokens, heads, elements) in boxes of
-    /// 64 or `keys` tokens and `width` elements. The first word of `claims` is 0, and is 0 again at the end.
+    /// blocks, not more than there are work tiles. The maps are those of `q`, `k` and `v`: (batch, tokens, heads, elements) in boxes of
+    /// 64 or `keys` tokens and `width` elements. The first word of `tile_counter` is 0, and is 0 again at the end.
     #[ptx_kernel(
         block = 128 * (C.groups + 1),
         grid = blocks,
@@ -147,7 +147,7 @@ pub(crate) mod kernels {
         requires(
             p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), 0]),
             f.covers([q_factors.len(), k_factors.len(), v_factors.len()]),
-            section > 0 && p.heads * p.batch % section == 0 && blocks > 0 && claims.len() > 0
+            head_block > 0 && p.heads * p.batch % head_block == 0 && blocks > 0 && tile_counter.len() > 0
         )
     )]
     pub fn forward<T, const C: Config>(
@@ -162,10 +162,10 @@ pub(crate) mod kernels {
         v_factors: &[f32],
         out: &mut [T],
         lse: &mut [f32],
-        claims: &mut [u32],
+        tile_counter: &mut [u32],
         p: Problem,
         f: Factors,
-        section: u32,
+        head_block: u32,
         blocks: u32,
     ) {
         #[shared(dynamic, align = 1024)]
@@ -173,7 +173,7 @@ pub(crate) mod kernels {
         #[shared]
         let barriers: [u64; 4 + 2 * C.groups + 6 * STAGES];
         #[shared(align = 16)]
-        let slots: [flash::Work; 2];
+        let slots: [flash::WorkTile; 2];
         let (tiles_at, barriers_at): (u32, u32) = (tiles, barriers);
         let memory = Memory::<C>::new(tiles_at, barriers_at, slots);
         if tid.x == 0 {
@@ -181,15 +181,15 @@ pub(crate) mod kernels {
         }
         block::sync();
         if tid.x < 128 {
-            wgmma::fewer_registers::<{ C.few() }>();
+            wgmma::fewer_registers::<{ C.setmaxnreg_dec() }>();
             if tid.x >= 32 {
                 turn_values::<C>(&memory);
             } else if tid.x == 0 {
-                let (maps, counter): (flash::Maps, u64) = (flash::Maps { q: q_map, k: k_map, v: v_map }, claims);
-                load::<C>(&memory, &maps, &p, section, counter);
+                let (maps, counter): (flash::Maps, u64) = (flash::Maps { q: q_map, k: k_map, v: v_map }, tile_counter);
+                load::<C>(&memory, &maps, &p, head_block, counter);
             }
         } else {
-            wgmma::more_registers::<{ C.many() }>();
+            wgmma::more_registers::<{ C.setmaxnreg_inc() }>();
             let factors: [u64; 3];
             factors = [q_factors, k_factors, v_factors];
             let descale = attention::Descale { factors, strides: [f.q, f.k, f.v], given: f.reach };

@@ -1,13 +1,13 @@
-//! The results of a piece of work of the forward kernel.
+//! The epilogue of the forward kernel: O and the logarithms of a work tile.
 
 use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod results {
     impl<T, const C: Config> Consumer<T, C> {
-        /// Divides O by the sums, and writes it and the logarithms of the sums; rows that see no key become zeros.
-        fn finish(&mut self, work: &flash::Work, bounds: &flash::Bounds, p: &Problem, out: u64, lse: u64) {
-            let row: u32 = work.first + self.group * 64 + tid.x / 32 % 4 * 16 + laneid / 4;
+        /// Divides O by the sums of exponentials, and writes both O and the logarithms of the sums. Rows that see no key become zeros.
+        fn epilogue(&mut self, work: &flash::WorkTile, bounds: &flash::Bounds, p: &Problem, out: u64, lse: u64) {
+            let row: u32 = work.first + self.warp_group * 64 + tid.x / 32 % 4 * 16 + laneid / 4;
             for half in 0..2 {
                 let (inverse, log): (f32, f32) = self.softmax.finish::<half>();
                 let mut own: u32 = row + 8 * half;

@@ -1,4 +1,4 @@
-//! The consumers of the forward kernel: a warp group's walk over tiles of keys, and its two products.
+//! The consumers of the forward kernel: a warp group's persistent loop over work tiles, its main loop over tiles of keys, and the two products.
 
 use ptx_launch::prelude::*;
 
@@ -6,20 +6,20 @@ use ptx_launch::prelude::*;
 pub(crate) mod consumer {
     /// State of a warp group that multiplies. This thread has two rows, 8 apart; of 8 keys it holds the scores of two.
     struct Consumer<T, const C: Config> {
-        group: u32,
+        warp_group: u32,
         /// The first of this thread's rows and of the group's, plus the keys that query 0 sees behind key 0; without them if masked.
         own: i32,
         top: i32,
         mask: attention::Mask,
-        /// Addresses of the bias, and of its rows of a piece's head.
+        /// Addresses of the bias, and of its rows of a work tile's head.
         bias: u64,
         bias_rows: u64,
         q_rows: u64,
         k_rows: u64,
         v_rows: u64,
         exponent: f32,
-        /// The last tile that had a large key, times 8, plus the number of tiles before it that had one, too.
-        streak: u32,
+        /// The run of tiles with a large key: the number of the last one, times 8, plus the length of the run before it.
+        large_run: u32,
         s: [f32; C.keys / 2],
         p: [b32; C.keys / 4],
         o: [f32; C.head_v / 2],
@@ -28,7 +28,7 @@ pub(crate) mod consumer {
 
     impl<T, const C: Config> Consumer<T, C> {
         fn new(memory: &Memory<C>, p: &Problem, bias: u64) -> Consumer<T, C> {
-            let group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
+            let warp_group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
             let (s, packed, o): ([f32; C.keys / 2], [b32; C.keys / 4], [f32; C.head_v / 2]);
             for i in 0..C.keys / 2 {
                 s[i] = 0.0;
@@ -45,17 +45,17 @@ pub(crate) mod consumer {
                 exponent = ((p.soft_cap > 0.0) & (p.biased == 0)).select(p.exponent * p.soft_cap, p.exponent);
             }
             Consumer {
-                group,
+                warp_group,
                 own: 0,
                 top: 0,
                 mask: attention::Mask { columns: 0, low: 0, high: 0 },
                 bias,
                 bias_rows: 0,
-                q_rows: wgmma::descriptor_k128(memory.q.tile + group * (64 * 128)),
+                q_rows: wgmma::descriptor_k128(memory.q.tile + warp_group * (64 * 128)),
                 k_rows: wgmma::descriptor_k128(memory.k.tiles),
                 v_rows: wgmma::descriptor::<{ C.kv_part() }, 1024, 128>(memory.v.tiles),
                 exponent,
-                streak: 0,
+                large_run: 0,
                 s,
                 p: packed,
                 o,
@@ -63,25 +63,25 @@ pub(crate) mod consumer {
             }
         }
 
-        /// All pieces of work, if there are any: empty sequences may leave a block without one.
+        /// The persistent loop. Empty sequences may leave a block without a work tile.
         fn run(&mut self, memory: &Memory<C>, p: &Problem, out: u64, lse: u64) {
-            let mut work = flash::Work::none();
+            let mut work = flash::WorkTile::none();
             let mut bounds = flash::Bounds::none();
             memory.slots.receive(&mut work, &mut bounds, 0);
             if C.masked == 1 {
                 if work.blocks > 0 {
-                    self.run_pieces(memory, &mut work, &mut bounds, p, [out, lse]);
+                    self.run_tiles(memory, &mut work, &mut bounds, p, [out, lse]);
                 }
             } else {
-                self.run_pieces(memory, &mut work, &mut bounds, p, [out, lse]);
+                self.run_tiles(memory, &mut work, &mut bounds, p, [out, lse]);
             }
         }
 
-        /// All pieces of work from `work` on. While the results of one leave, the first scores of the next are on the tensor cores.
-        fn run_pieces(
+        /// All work tiles from `work` on. The epilogue of one runs while the first scores of the next are on the tensor cores.
+        fn run_tiles(
             &mut self,
             memory: &Memory<C>,
-            work: &mut flash::Work,
+            work: &mut flash::WorkTile,
             bounds: &mut flash::Bounds,
             p: &Problem,
             to: [u64; 2],
@@ -89,53 +89,53 @@ pub(crate) mod consumer {
             let (out, lse): (u64, u64) = (to[0], to[1]);
             let mut at = flash::Position::<{ C.stages }> { stage: 0, phase: 0 };
             let mut turn: u32 = 0;
-            memory.q.wait(self.group, 0);
+            memory.q.wait(self.warp_group, 0);
             self.skip(memory, work, &mut at, p);
             memory.k.wait(&at);
             wgmma::fence();
-            self.scores(at.stage);
+            self.issue_qk(at.stage);
             wgmma::commit();
             wgmma::wait::<0>();
             loop {
                 if C.masked == 1 {
                     self.mask = attention::Mask::new(bounds.queries, bounds.keys, p.top_left, p.left, p.right);
                     self.bias_rows = self.bias + p.bias[0] * work.batch as u64 + p.bias[1] * work.head as u64;
-                    self.begin(work, 0);
+                    self.reset(work, 0);
                 } else {
-                    self.begin(work, high::<C>(p));
+                    self.reset(work, high::<C>(p));
                 }
-                self.walk(memory, work, bounds.begin, &mut at, p);
+                self.mainloop(memory, work, bounds.begin, &mut at, p);
                 let (first, head, batch): (u32, u32, u32) = (work.first, work.head, work.batch);
-                let done = flash::Work { first, head, batch, blocks: 0 };
+                let done = flash::WorkTile { first, head, batch, blocks: 0 };
                 let (start, queries): (u32, u32) = (bounds.start, bounds.queries);
                 let old = flash::Bounds { begin: 0, start, queries, keys: 0 };
                 turn += 1;
                 memory.slots.receive(work, bounds, turn);
                 if work.blocks == 0 {
-                    self.finish(&done, &old, p, out, lse);
+                    self.epilogue(&done, &old, p, out, lse);
                     break;
                 }
-                memory.q.wait(self.group, turn & 1);
+                memory.q.wait(self.warp_group, turn & 1);
                 self.skip(memory, work, &mut at, p);
                 memory.k.wait(&at);
                 wgmma::fence();
-                self.scores(at.stage);
+                self.issue_qk(at.stage);
                 wgmma::commit();
-                self.finish(&done, &old, p, out, lse);
+                self.epilogue(&done, &old, p, out, lse);
                 wgmma::wait::<0>();
             }
         }
 
-        /// If causal, gives back the last tiles of a piece, which later groups see and this one does not.
+        /// If causal, releases the last tiles of keys of a work tile, which later warp groups see and this one does not.
         fn skip(
             &self,
             memory: &Memory<C>,
-            work: &mut flash::Work,
+            work: &mut flash::WorkTile,
             at: &mut flash::Position<{ C.stages }>,
             p: &Problem,
         ) {
             if C.causal == 1 {
-                let seen: i32 = (signed(work.first + self.group * 64 + 63) + high::<C>(p)).min(signed(p.tokens_k));
+                let seen: i32 = (signed(work.first + self.warp_group * 64 + 63) + high::<C>(p)).min(signed(p.tokens_k));
                 let own: u32 = unsigned(seen.max(1) + (C.keys - 1) as i32) / C.keys;
                 while work.blocks > own {
                     memory.k.wait(at);
@@ -148,12 +148,12 @@ pub(crate) mod consumer {
             }
         }
 
-        /// A new piece of work: nothing is summed yet.
-        fn begin(&mut self, work: &flash::Work, high: i32) {
-            let first: u32 = work.first + self.group * 64;
+        /// The state at the begin of a work tile: empty sums.
+        fn reset(&mut self, work: &flash::WorkTile, high: i32) {
+            let first: u32 = work.first + self.warp_group * 64;
             self.top = signed(first) + high;
             self.own = signed(first + tid.x / 32 % 4 * 16 + laneid / 4) + high;
-            self.streak = 0;
+            self.large_run = 0;
             for half in 0..2 {
                 self.softmax.clear::<half>();
             }
@@ -162,11 +162,11 @@ pub(crate) mod consumer {
             }
         }
 
-        /// All tiles, the scores of whose first one are there: scores of the next one beside the product with V of the one before.
-        fn walk(
+        /// The main loop, from the scores of the first tile on: S of the next tile is on the tensor cores together with O += P · V of this one.
+        fn mainloop(
             &mut self,
             memory: &Memory<C>,
-            work: &flash::Work,
+            work: &flash::WorkTile,
             begin: u32,
             at: &mut flash::Position<{ C.stages }>,
             p: &Problem,
@@ -186,34 +186,34 @@ pub(crate) mod consumer {
                 at.advance();
                 memory.k.wait(at);
                 wgmma::fence();
-                self.scores(at.stage);
+                self.issue_qk(at.stage);
                 wgmma::commit();
                 mbarrier::wait(memory.v.full + 8 * v_stage, v_phase);
-                self.values(v_stage);
+                self.issue_pv(v_stage);
                 wgmma::commit();
                 wgmma::wait::<1>();
                 if C.hiding() == 0 {
                     self.release(memory, at.stage, block);
                     self.mask(begin, block, p);
-                    self.weigh_exactly(memory, v_stage, [block, work.blocks]);
+                    self.softmax_online(memory, v_stage, [block, work.blocks]);
                 } else {
                     self.mask(begin, block, p);
                     let mut sums: [f32; 2] = [0.0, 0.0];
-                    if self.weigh(memory, v_stage, [block, work.blocks], &mut sums) {
+                    if self.softmax_speculative(memory, v_stage, [block, work.blocks], &mut sums) {
                         if self.softmax.overflows(&sums) {
-                            self.weigh_again(memory, at.stage, [begin, block], p);
+                            self.softmax_recompute(memory, at.stage, [begin, block], p);
                         } else {
-                            self.settle([block, work.blocks], &sums);
+                            self.softmax_correct([block, work.blocks], &sums);
                         }
                     } else {
-                        self.softmax.keep(&sums);
+                        self.softmax.add_sums(&sums);
                     }
                     self.release(memory, at.stage, block);
                 }
             }
             memory.v.wait(at);
             wgmma::fence();
-            self.values(at.stage);
+            self.issue_pv(at.stage);
             wgmma::commit();
             wgmma::wait::<0>();
             memory.v.release(at.stage);
@@ -221,7 +221,7 @@ pub(crate) mod consumer {
         }
 
         /// S = Q · Kᵀ: 64 rows and `keys` columns, 16 elements at a time.
-        fn scores(&mut self, stage: u32) {
+        fn issue_qk(&mut self, stage: u32) {
             const SHAPE: &str = wgmma::SHAPES_16[C.keys / 8 - 1];
             let k_rows: u64 = self.k_rows + (stage * (C.parts() * C.kv_part() / 16)) as u64;
             for i in 0..C.head / 16 {
@@ -235,7 +235,7 @@ pub(crate) mod consumer {
         }
 
         /// O += P · V, 16 keys at a time: P in registers, V as it lies, keys by columns.
-        fn values(&mut self, stage: u32) {
+        fn issue_pv(&mut self, stage: u32) {
             const SHAPE: &str = wgmma::SHAPES_16[C.head_v / 8 - 1];
             let v_rows: u64 = self.v_rows + (stage * (C.parts_v() * C.kv_part() / 16)) as u64;
             for i in 0..C.keys / 16 {

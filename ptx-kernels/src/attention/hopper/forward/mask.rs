@@ -1,12 +1,12 @@
-//! Keys that queries of the forward kernel do not see, and the cap of scores.
+//! The mask of the forward kernel: keys that queries do not see, the soft cap, and the bias.
 
 use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod masks {
     impl<T, const C: Config> Consumer<T, C> {
-        /// Values behind the end of a packed sequence are another one's, perhaps not even numbers: they become zeros. Only the first tile of a
-        /// walk, whose first key is `key`, has any.
+        /// Rows of V after the end of a packed sequence belong to another one and may be NaN: they become zeros. Only the first tile of a main loop,
+        /// whose first key is `key`, has any.
         fn clear_values(&self, memory: &Memory<C>, at: &flash::Position<{ C.stages }>, key: u32, variable: u32) {
             if (variable != 0) & (key + C.keys > self.mask.columns) {
                 memory.v.wait(at);

@@ -1,4 +1,4 @@
-//! The main loop of the backward kernel: what a warp group multiplies, and when.
+//! The consumers of the backward kernel: the persistent loop over work tiles, and the software pipeline of a warp group. `grads` has a picture of it.
 
 use ptx_launch::prelude::*;
 
@@ -10,7 +10,7 @@ pub(crate) mod consumer {
         received: Received<C>,
         /// The sums in global memory to which this group adds its part of dQ.
         sums: flash_grad::QuerySums<KEYS, { C.queries }, { C.head }, 2>,
-        group: u32,
+        warp_group: u32,
         /// This group's first key, the number of all, the queries that see a key, and the number of the sequence.
         key: u32,
         keys: u32,
@@ -48,7 +48,7 @@ pub(crate) mod consumer {
             ordered: u32,
             bias: u64,
         ) -> Consumer<T, C> {
-            let group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
+            let warp_group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
             let (mut exponent, mut bound): (f32, f32) = (p.exponent, 0.0);
             if C.masked == 1 {
                 // Scores are those before the cap, and the cap is a part of the exponent.
@@ -58,14 +58,14 @@ pub(crate) mod consumer {
             }
             let received = Received::<C>::new(memory);
             let (keys, _): (flash_grad::Keys, u32) = received.next(p);
-            let walk = flash_grad::Walk::new::<KEYS, { C.queries }>(&keys, p.group);
+            let walk = flash_grad::Walk::new::<KEYS, { C.queries }>(&keys, p.kv_group);
             let mut v = pipeline::Pipeline::<V_STAGES>::new(memory.v_bars);
-            v.stage = group;
+            v.stage = warp_group;
             Consumer {
                 memory,
                 received,
                 sums: flash_grad::QuerySums::new(parts, &keys, &walk, ordered),
-                group,
+                warp_group,
                 key: 0,
                 keys: 0,
                 mask: attention::Mask { columns: 0, low: 0, high: 0 },
@@ -89,36 +89,36 @@ pub(crate) mod consumer {
             }
         }
 
-        /// All pieces of work. Without masks, the first tile of one follows the last tile of the one before as tiles do, unless one of them is too short: tiles of K
-        /// are there of two pieces, and dQ comes two tiles later.
+        /// The persistent loop. Without masks, the pipeline continues from the last tile of one work tile into the first tile of the next, unless one of them is
+        /// too short: two work tiles have their K in shared memory, and dQ lags two tiles behind.
         fn run(&mut self, p: &Problem, g: &Gradients, to: [u64; 2]) {
             let (mut begun, mut tiles): (u32, u32) = (0, 0);
             loop {
                 let (keys, some): (flash_grad::Keys, u32) = self.received.next(p);
-                let mut walk = flash_grad::Walk::new::<KEYS, { C.queries }>(&keys, p.group);
+                let mut walk = flash_grad::Walk::new::<KEYS, { C.queries }>(&keys, p.kv_group);
                 let count: u32 = walk.left;
                 if C.masked == 0 {
                     if (some != 0) & (count > 0) & (tiles > 1) {
-                        self.follow(&keys, &mut walk, p, g, to);
+                        self.prologue_overlapped(&keys, &mut walk, p, g, to);
                     } else {
-                        self.leave([begun, tiles], p, g, to);
+                        self.drain([begun, tiles], p, g, to);
                         if some == 0 {
                             break;
                         }
                         begun = 1;
-                        self.enter(&keys, &mut walk, p, g, to);
+                        self.prologue(&keys, &mut walk, p, g, to);
                     }
                 } else {
-                    self.leave([begun, tiles], p, g, to);
+                    self.drain([begun, tiles], p, g, to);
                     if some == 0 {
                         break;
                     }
                     begun = 1;
-                    self.enter(&keys, &mut walk, p, g, to);
+                    self.prologue(&keys, &mut walk, p, g, to);
                 }
                 while walk.left > 1 {
                     walk.advance();
-                    self.step::<1, 0>(&walk, p, g, to);
+                    self.mainloop_step::<1, 0>(&walk, p, g, to);
                 }
                 flash_grad::release(self.v.empty());
                 self.v.advance();
@@ -128,31 +128,31 @@ pub(crate) mod consumer {
             }
         }
 
-        /// Ends the piece before, if there is one: computes its last tiles, and writes its results.
-        fn leave(&mut self, before: [u32; 2], p: &Problem, g: &Gradients, to: [u64; 2]) {
+        /// Drains the pipeline of the work tile before, if there is one, and writes its results.
+        fn drain(&mut self, before: [u32; 2], p: &Problem, g: &Gradients, to: [u64; 2]) {
             if before[1] > 0 {
-                self.end(p, before[1]);
+                self.drain_products(p, before[1]);
             }
             if before[0] != 0 {
-                self.write(p, g, to);
+                self.epilogue(p, g, to);
                 flash_grad::release(self.k.empty());
                 self.k.advance();
                 self.count_end(self.received.at.stage ^ 1);
             }
         }
 
-        /// All of this thread's dQ of the piece in a slot have been added. All threads arrive: with a branch for one of a warp, ptxas keeps the addresses of
+        /// All of this thread's dQ of the work tile in a slot have been added. All threads arrive: with a branch for one of a warp, ptxas keeps the addresses of
         /// tiles in vector registers. Without an order, a warp waits for them.
         fn count_end(&self, slot: u32) {
             if C.masked == 0 {
                 if self.sums.ordered == 0 {
-                    barrier::arrive::<288>(PIECE_ENDED + slot);
+                    barrier::arrive::<288>(WORK_TILE_ENDED + slot);
                 }
             }
         }
 
-        /// The first two tiles of keys with nothing before them.
-        fn enter(
+        /// Fills the empty pipeline with the first two tiles of a work tile.
+        fn prologue(
             &mut self,
             keys: &flash_grad::Keys,
             walk: &mut flash_grad::Walk,
@@ -160,21 +160,21 @@ pub(crate) mod consumer {
             g: &Gradients,
             to: [u64; 2],
         ) {
-            self.begin(keys);
+            self.begin_keys(keys);
             self.sums.turn(keys, walk);
             if walk.left > 0 {
-                self.start(walk, p);
+                self.first_tile(walk, p);
             } else {
                 self.v.wait_full();
             }
             if walk.left > 1 {
                 walk.advance();
-                self.step::<0, 0>(walk, p, g, to);
+                self.mainloop_step::<0, 0>(walk, p, g, to);
             }
         }
 
-        /// The first two tiles of keys that follow others as tiles do.
-        fn follow(
+        /// The first two tiles of a work tile while dQ of the work tile before is still in the pipeline.
+        fn prologue_overlapped(
             &mut self,
             keys: &flash_grad::Keys,
             walk: &mut flash_grad::Walk,
@@ -183,20 +183,20 @@ pub(crate) mod consumer {
             to: [u64; 2],
         ) {
             self.k.advance();
-            self.begin(keys);
-            self.step::<1, 1>(walk, p, g, to);
+            self.begin_keys(keys);
+            self.mainloop_step::<1, 1>(walk, p, g, to);
             if walk.left > 1 {
                 walk.advance();
-                self.step::<1, 2>(walk, p, g, to);
+                self.mainloop_step::<1, 2>(walk, p, g, to);
                 let keys: flash_grad::Keys = self.received.current(p);
-                self.turn(&keys, p.group);
+                self.switch_keys(&keys, p.kv_group);
                 self.count_end(self.received.at.stage ^ 1);
             }
         }
 
-        /// The next tiles are those of other keys.
-        fn begin(&mut self, keys: &flash_grad::Keys) {
-            self.key = keys.first + self.group * 64;
+        /// Switches the coordinates and the mask to other keys, and waits for their K.
+        fn begin_keys(&mut self, keys: &flash_grad::Keys) {
+            self.key = keys.first + self.warp_group * 64;
             self.keys = keys.k.len;
             self.number = keys.number;
             self.mask.columns = keys.mask.columns;
@@ -205,50 +205,49 @@ pub(crate) mod consumer {
             self.k.wait_full();
         }
 
-        /// The current tile is that of the walk.
-        fn aim(&mut self, walk: &flash_grad::Walk) {
+        /// Sets the coordinates of the current tile.
+        fn set_tile(&mut self, walk: &flash_grad::Walk) {
             self.query = walk.tile * C.queries;
             self.head = walk.head;
         }
 
-        /// The next dQ are those of these keys, and nobody needs the keys before.
-        fn turn(&mut self, keys: &flash_grad::Keys, group: u32) {
+        /// The next dQ belong to these keys: releases K of the keys before.
+        fn switch_keys(&mut self, keys: &flash_grad::Keys, group: u32) {
             flash_grad::release(self.memory.k_bars.empty.at(self.k.stage ^ 1));
             self.sums.turn(keys, &flash_grad::Walk::new::<KEYS, { C.queries }>(keys, group));
         }
 
-        /// The first tile, up to its dS, with nothing to overlap.
-        fn start(&mut self, walk: &flash_grad::Walk, p: &Problem) {
-            self.aim(walk);
+        /// The first tile, up to its dS, without overlap.
+        fn first_tile(&mut self, walk: &flash_grad::Walk, p: &Problem) {
+            self.set_tile(walk);
             self.first = self.at;
             self.begin_scores();
             wgmma::fence();
             self.multiply_scores();
             wgmma::wait::<0>();
-            // From here on the second group is behind the first one.
-            if self.group == 0 {
+            // From here on the second warp group is half a step behind the first one.
+            if self.warp_group == 0 {
                 barrier::arrive::<256>(CONSUMERS);
             } else {
                 barrier::sync::<256>(CONSUMERS);
             }
-            self.hide(p);
-            self.weigh::<0, { C.queries / 2 }>();
+            self.apply_mask(p);
+            self.exponentiate::<0, { C.queries / 2 }>();
             self.v.wait_full();
-            self.differentiate(p);
+            self.compute_ds(p);
         }
 
-        /// The next tile, of the walk, up to its dS, with dV and dK of the one before, and with `LAG` = 1 dQ of the one
-        /// before that: both groups have its dS by then, though one is half a step ahead of the other, so that one multiplies while the
-        /// other one does the rest. With `TURN` = 1 or 2 it is the first or second tile of its keys, and dQ is one of the keys before; with 1
-        /// their dV and dK are complete.
-        fn step<const LAG: u32, const TURN: u32>(
+        /// One step of the pipeline: S, P, dP and dS of this tile, dV and dK of the tile before, and with `LAG` = 1 dQ of the tile before that. Both warp
+        /// groups have written its dS by then, although one is half a step ahead: one multiplies while the other computes exponentials. With `TURN` = 1
+        /// or 2 this is the first or second tile of its keys, and dQ belongs to the keys before; with 1 their dV and dK are complete.
+        fn mainloop_step<const LAG: u32, const TURN: u32>(
             &mut self,
             walk: &flash_grad::Walk,
             p: &Problem,
             g: &Gradients,
             to: [u64; 2],
         ) {
-            self.aim(walk);
+            self.set_tile(walk);
             let (q_stage, stage): (u32, u32) = (self.q.stage, self.at & 1);
             self.at += 1;
             self.q.advance();
@@ -264,40 +263,40 @@ pub(crate) mod consumer {
             self.multiply_dv(stage);
             self.multiply_dk(stage, q_stage);
             wgmma::wait::<{ 2 + LAG }>();
-            self.hide(p);
+            self.apply_mask(p);
             if LAG == 1 {
                 wgmma::wait::<2>();
-                self.weigh_and_add(stage ^ 1);
+                self.exponentiate_and_add_dq(stage ^ 1);
             } else {
-                self.weigh::<0, { C.queries / 2 }>();
+                self.exponentiate::<0, { C.queries / 2 }>();
             }
             wgmma::wait::<0>();
             flash_grad::release(self.memory.grad_bars.empty.at(stage));
             flash_grad::release(self.memory.q_bars.empty.at(q_stage));
             if TURN == 1 {
-                self.write(p, g, to);
+                self.epilogue(p, g, to);
                 self.v.wait_full();
             }
-            self.differentiate(p);
+            self.compute_ds(p);
         }
 
-        /// Scores become weights, and dQ of the dS of `stage`, which may be overwritten, is added. An addition takes as long as some exponentials, so they
-        /// take turns.
-        fn weigh_and_add(&mut self, stage: u32) {
+        /// Scores become exponentials, and dQ from the dS of `stage`, which is released, is added to its sums. The additions are interleaved with the
+        /// exponentials, which take about as long.
+        fn exponentiate_and_add_dq(&mut self, stage: u32) {
             const TURNS: u32 = C.dq_len() / 4;
             const EACH: u32 = C.queries / 2 / TURNS;
             flash_grad::release(self.memory.ds_bars.empty.at(stage));
-            self.sums.wait(MAY_ADD + self.group);
-            let (to, _): (u64, u64) = self.sums.place(self.group);
+            self.sums.wait(MAY_ADD + self.warp_group);
+            let (to, _): (u64, u64) = self.sums.place(self.warp_group);
             for i in 0..TURNS {
-                self.weigh::<{ EACH * i }, { EACH * (i + 1) }>();
+                self.exponentiate::<{ EACH * i }, { EACH * (i + 1) }>();
                 flash_grad::add_sums::<{ C.dq_len() }, i, { i + 1 }>(&self.dq, to);
             }
-            self.sums.pass(ADDED + self.group);
+            self.sums.pass(ADDED + self.warp_group);
         }
 
-        /// dV and dK of the last tile, and dQ of the last one or two.
-        fn end(&mut self, p: &Problem, tiles: u32) {
+        /// Drains the pipeline: dV and dK of the last tile, and dQ of the last one or two.
+        fn drain_products(&mut self, p: &Problem, tiles: u32) {
             let (q_stage, stage): (u32, u32) = (self.q.stage, self.at & 1);
             wgmma::fence();
             self.multiply_dv(stage);
@@ -308,34 +307,34 @@ pub(crate) mod consumer {
             if self.at != self.first {
                 // The only tile of these keys may follow one of the keys before.
                 let old: u32 = (tiles == 1).select(1, 0);
-                self.end_dq(self.at - 1, self.k.stage ^ old);
+                self.drain_dq(self.at - 1, self.k.stage ^ old);
                 if old == 1 {
                     let keys: flash_grad::Keys = self.received.previous(p);
-                    self.turn(&keys, p.group);
+                    self.switch_keys(&keys, p.kv_group);
                     self.count_end(self.received.at.stage);
                 }
             }
             let (last, k_stage): (u32, u32) = (self.at, self.k.stage);
-            self.end_dq(last, k_stage);
+            self.drain_dq(last, k_stage);
             self.at += 1;
             self.q.advance();
         }
 
-        /// dQ of tile `number`, with nothing to overlap.
-        fn end_dq(&mut self, number: u32, k_stage: u32) {
+        /// dQ of tile `number`, without overlap.
+        fn drain_dq(&mut self, number: u32, k_stage: u32) {
             self.wait_ds(number);
             wgmma::fence();
             self.multiply_dq(number & 1, k_stage);
             wgmma::wait::<0>();
             flash_grad::release(self.memory.ds_bars.empty.at(number & 1));
-            self.sums.wait(MAY_ADD + self.group);
-            let (to, _): (u64, u64) = self.sums.place(self.group);
+            self.sums.wait(MAY_ADD + self.warp_group);
+            let (to, _): (u64, u64) = self.sums.place(self.warp_group);
             flash_grad::add_sums::<{ C.dq_len() }, 0, { C.dq_len() / 4 }>(&self.dq, to);
-            self.sums.pass(ADDED + self.group);
+            self.sums.pass(ADDED + self.warp_group);
         }
 
-        /// Writes dK and dV of the keys before these, and begins with other sums.
-        fn write(&mut self, p: &Problem, g: &Gradients, to: [u64; 2]) {
+        /// Writes dK and dV of the keys before these, and resets the sums.
+        fn epilogue(&mut self, p: &Problem, g: &Gradients, to: [u64; 2]) {
             let keys: flash_grad::Keys = self.received.previous(p);
             let k_rows = attention::Rows::of_head(to[0], g.k, keys.number, keys.head, &keys.k, p.dim);
             let v_rows = attention::Rows::of_head(to[1], g.v, keys.number, keys.head, &keys.k, p.dim_v);

@@ -1,24 +1,24 @@
-//! The products of a tile, and what is computed between them.
+//! The products of a tile, and the softmax and its gradient between them.
 
 use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod products {
     impl<T, const C: Config> Consumer<T, C> {
-        /// From a tile's weights to its dP and dS, which shared memory has then.
-        fn differentiate(&mut self, p: &Problem) {
+        /// dP and dS of a tile from its exponentials; writes dS to shared memory.
+        fn compute_ds(&mut self, p: &Problem) {
             let stage: u32 = self.at & 1;
             self.memory.grad_bars.full.at(stage).wait((self.at >> 1) & 1);
             flash_grad::begin_sums::<{ C.queries }>(&mut self.dp, self.memory.deltas.at(stage));
             wgmma::fence();
             self.multiply_grads();
             wgmma::wait::<0>();
-            self.slope(p);
+            self.apply_softmax_gradient(p);
             self.memory.ds_bars.empty.at(stage).wait((self.at >> 1) & 1 ^ 1);
             let ds: u32 = self.memory.ds.at(stage);
-            flash_grad::store_transposed::<T, { C.queries }>(&self.dp, ds + self.group * C.q_part());
+            flash_grad::store_transposed::<T, { C.queries }>(&self.dp, ds + self.warp_group * C.q_part());
             tma::fence();
-            barrier::sync::<128>(DS_WRITTEN + self.group);
+            barrier::sync::<128>(DS_WRITTEN + self.warp_group);
             if tid.x % 128 == 0 {
                 self.memory.ds_bars.full.at(stage).arrive();
             }
@@ -30,8 +30,8 @@ pub(crate) mod products {
             self.memory.ds_bars.full.at(number & 1).wait((number >> 1) & 1);
         }
 
-        /// Hides scores that the mask hides, and of capped ones takes the tanh, because the derivative needs that.
-        fn hide(&mut self, p: &Problem) {
+        /// Applies the mask, the bias, and the tanh of a soft cap, which the derivative needs.
+        fn apply_mask(&mut self, p: &Problem) {
             if self.is_capped() {
                 scores::bound(&mut self.s, self.bound);
             } else if self.is_biased(p) {
@@ -46,16 +46,16 @@ pub(crate) mod products {
             flash_grad::hide::<{ C.queries }>(&mut self.s, &self.mask, self.keys, self.key, self.query);
         }
 
-        /// Scores number `FROM` to `TO` become weights, unless they have a cap.
-        fn weigh<const FROM: u32, const TO: u32>(&mut self) {
+        /// Scores number `FROM` to `TO` become exponentials, unless they have a cap.
+        fn exponentiate<const FROM: u32, const TO: u32>(&mut self) {
             // Behind a branch, so that ptxas leaves the exponentials beside the products in flight. The exponent is positive.
             if !self.is_capped() & (self.exponent > 0.0) {
-                flash_grad::weigh::<{ C.queries / 2 }, FROM, TO>(&mut self.s, self.exponent);
+                flash_grad::exponentiate::<{ C.queries / 2 }, FROM, TO>(&mut self.s, self.exponent);
             }
         }
 
-        /// dP becomes dS, and capped scores become weights.
-        fn slope(&mut self, p: &Problem) {
+        /// dP becomes dS, and capped scores become exponentials.
+        fn apply_softmax_gradient(&mut self, p: &Problem) {
             if self.is_capped() {
                 let mut bias: flash_grad::BiasRows = self.bias_rows(p);
                 let unit: f32 = 1.0 / p.soft_cap;
@@ -72,7 +72,8 @@ pub(crate) mod products {
                     }
                     for e in 0..4 {
                         const AT: u32 = 4 * j + e;
-                        let (weight, slope): (f32, f32) = flash_grad::weigh_capped(self.s[AT], added[e], self.exponent);
+                        let (weight, slope): (f32, f32) =
+                            flash_grad::exponentiate_capped(self.s[AT], added[e], self.exponent);
                         self.s[AT] = weight;
                         self.dp[AT] *= slope;
                     }
@@ -116,7 +117,7 @@ pub(crate) mod products {
         fn multiply_scores(&mut self) {
             let (rows, columns): (u32, u32) = (self.memory.k.at(self.k.stage), self.memory.q.at(self.q.stage));
             let (a, b): (u64, u64) =
-                (wgmma::descriptor_k128(rows + self.group * 8192), wgmma::descriptor_k128(columns));
+                (wgmma::descriptor_k128(rows + self.warp_group * 8192), wgmma::descriptor_k128(columns));
             flash_grad::multiply_rows::<T, { C.queries }, { C.head }, { C.k_part() }, { C.q_part() }>(
                 &mut self.s,
                 a,
@@ -127,7 +128,7 @@ pub(crate) mod products {
 
         /// dPᵀ += V · dOᵀ.
         fn multiply_grads(&mut self) {
-            let (rows, columns): (u32, u32) = (self.memory.v.at(self.group), self.memory.grad.at(self.at & 1));
+            let (rows, columns): (u32, u32) = (self.memory.v.at(self.warp_group), self.memory.grad.at(self.at & 1));
             let (a, b): (u64, u64) = (wgmma::descriptor_k128(rows), wgmma::descriptor_k128(columns));
             flash_grad::multiply_rows::<T, { C.queries }, { C.head }, 8192, { C.q_part() }>(&mut self.dp, a, b);
             wgmma::commit();
@@ -146,9 +147,9 @@ pub(crate) mod products {
             const SHAPE: &str = wgmma::SHAPES_16[N / 8 - 1];
             let (mut rows, mut columns): (u32, u32) = (self.memory.ds.at(stage), self.memory.k.at(k_stage));
             if C.queries == 128 {
-                rows += self.group * 8192;
+                rows += self.warp_group * 8192;
             } else {
-                columns += self.group * C.k_part();
+                columns += self.warp_group * C.k_part();
             }
             let (a, b): (u64, u64) = (wgmma::descriptor_k128(rows), wgmma::descriptor_mn128::<{ C.k_part() }>(columns));
             for i in 0..KEYS / 16 {
@@ -164,7 +165,7 @@ pub(crate) mod products {
         fn multiply_dk(&mut self, stage: u32, q_stage: u32) {
             const SHAPE: &str = wgmma::SHAPES_16[C.head / 8 - 1];
             let (rows, tile): (u32, u32) = (self.memory.ds.at(stage), self.memory.q.at(q_stage));
-            let a: u64 = wgmma::descriptor_mn128::<{ C.q_part() }>(rows + self.group * C.q_part());
+            let a: u64 = wgmma::descriptor_mn128::<{ C.q_part() }>(rows + self.warp_group * C.q_part());
             let b: u64 = wgmma::descriptor_mn128::<{ C.q_part() }>(tile);
             for i in 0..C.queries / 16 {
                 let (at_a, at_b): (u64, u64) = (a + (128 * i) as u64, b + (128 * i) as u64);

@@ -1,4 +1,4 @@
-//! The results of a piece of work of the kernel for `e4m3`.
+//! The results of a work tile of the kernel for `e4m3`.
 
 use ptx_launch::prelude::*;
 
@@ -6,8 +6,8 @@ use ptx_launch::prelude::*;
 pub(crate) mod results {
     impl<T, const C: Config> Consumer<T, C> {
         /// Divides O by the sums, and writes it and the logarithms of the sums; rows that see no key become zeros.
-        fn finish(&mut self, work: &flash::Work, p: &Problem, out: u64, lse: u64) {
-            let row: u32 = work.first + self.group * 64 + tid.x / 32 % 4 * 16 + laneid / 4;
+        fn epilogue(&mut self, work: &flash::WorkTile, p: &Problem, out: u64, lse: u64) {
+            let row: u32 = work.first + self.warp_group * 64 + tid.x / 32 % 4 * 16 + laneid / 4;
             for half in 0..2 {
                 let (inverse, log): (f32, f32) = self.softmax.finish::<half>();
                 let own: u32 = row + 8 * half;

@@ -4,19 +4,19 @@ use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod producers {
-    /// Loads Q, K and V of all pieces of work, and tells the other warps which these are: as in `forward`.
-    fn load<const C: Config>(memory: &Memory<C>, maps: &flash::Maps, p: &Problem, section: u32, claims: u64) {
-        let pieces = pieces::<C>(p, section);
+    /// Loads Q, K and V of all work tiles, and sends their coordinates to the other warps, as in `forward`.
+    fn load<const C: Config>(memory: &Memory<C>, maps: &flash::Maps, p: &Problem, head_block: u32, tile_counter: u64) {
+        let scheduler = scheduler::<C>(p, head_block);
         let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
         let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
         loop {
-            let work = pieces.piece(index);
+            let work = scheduler.work_tile(index);
             memory.slots.send(&work, &flash::Bounds::none(), turn);
             if work.blocks == 0 {
                 break;
             }
-            let next: u32 = pieces.claim(claims);
-            let head: u32 = work.head / p.group;
+            let next: u32 = scheduler.claim(tile_counter);
+            let head: u32 = work.head / p.kv_group;
             let mut block: u32 = work.blocks - 1;
             memory.k.load::<{ C.width() }>(maps.k, &at, head, block * C.keys, work.batch);
             memory.q.load::<{ C.width() }>(maps.q, &work, turn);
@@ -33,9 +33,9 @@ pub(crate) mod producers {
         }
     }
 
-    /// Turns the tiles of V of all pieces of work.
+    /// Turns the tiles of V of all work tiles.
     fn turn_values<const C: Config>(memory: &Memory<C>) {
-        let mut work = flash::Work::none();
+        let mut work = flash::WorkTile::none();
         let mut bounds = flash::Bounds::none();
         let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
         let mut turn: u32 = 0;

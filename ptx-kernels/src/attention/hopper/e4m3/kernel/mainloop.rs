@@ -6,7 +6,7 @@ use ptx_launch::prelude::*;
 pub(crate) mod consumer {
     /// State of a warp group that multiplies. This thread has two rows, 8 apart; of 8 keys it holds the scores of two.
     struct Consumer<T, const C: Config> {
-        group: u32,
+        warp_group: u32,
         /// The first of this thread's rows, plus the keys that its query sees behind key 0.
         own: i32,
         /// The keys that the group's first query sees.
@@ -25,15 +25,15 @@ pub(crate) mod consumer {
 
     impl<T, const C: Config> Consumer<T, C> {
         fn new(memory: &Memory<C>) -> Consumer<T, C> {
-            let group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
+            let warp_group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
             let s: [f32; C.keys / 2] = [0.0; C.keys / 2];
             let p: [b32; C.keys / 8] = [0; C.keys / 8];
             let o: [f32; C.head / 2] = [0.0; C.head / 2];
             Consumer {
-                group,
+                warp_group,
                 own: 0,
                 top: 0,
-                q_rows: wgmma::descriptor_k::<{ C.width() }>(memory.q.tile + group * (64 * C.width())),
+                q_rows: wgmma::descriptor_k::<{ C.width() }>(memory.q.tile + warp_group * (64 * C.width())),
                 k_rows: wgmma::descriptor_k::<{ C.width() }>(memory.k.tiles),
                 v_rows: wgmma::descriptor_plain::<0, 128, 256>(memory.turned.tiles),
                 exponent: 0.0,
@@ -45,46 +45,46 @@ pub(crate) mod consumer {
             }
         }
 
-        /// All pieces of work. While the results of one leave, the first scores of the next are on the tensor cores.
+        /// All work tiles. While the results of one leave, the first scores of the next are on the tensor cores.
         fn run(&mut self, memory: &Memory<C>, p: &Problem, descale: &attention::Descale, out: u64, lse: u64) {
-            let mut work = flash::Work::none();
+            let mut work = flash::WorkTile::none();
             let mut bounds = flash::Bounds::none();
             let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
             let mut turn: u32 = 0;
             memory.slots.receive(&mut work, &mut bounds, turn);
-            let (mut score, mut factor): (f32, f32) = descale.of_head(work.batch, work.head / p.group);
-            memory.q.wait(self.group, 0);
+            let (mut score, mut factor): (f32, f32) = descale.of_head(work.batch, work.head / p.kv_group);
+            memory.q.wait(self.warp_group, 0);
             memory.k.wait(&at);
             wgmma::fence();
-            self.scores(0);
+            self.issue_qk(0);
             wgmma::commit();
             wgmma::wait::<0>();
             loop {
                 (self.exponent, self.factor) = (p.exponent * score, factor);
-                self.begin(&work, high::<C>(p));
-                self.walk(memory, &work, &mut at, p.tokens_k);
+                self.reset(&work, high::<C>(p));
+                self.mainloop(memory, &work, &mut at, p.tokens_k);
                 let (first, head, batch): (u32, u32, u32) = (work.first, work.head, work.batch);
-                let done = flash::Work { first, head, batch, blocks: 0 };
+                let done = flash::WorkTile { first, head, batch, blocks: 0 };
                 turn += 1;
                 memory.slots.receive(&mut work, &mut bounds, turn);
                 if work.blocks == 0 {
-                    self.finish(&done, p, out, lse);
+                    self.epilogue(&done, p, out, lse);
                     break;
                 }
-                (score, factor) = descale.of_head(work.batch, work.head / p.group);
-                memory.q.wait(self.group, turn);
+                (score, factor) = descale.of_head(work.batch, work.head / p.kv_group);
+                memory.q.wait(self.warp_group, turn);
                 memory.k.wait(&at);
                 wgmma::fence();
-                self.scores(at.stage);
+                self.issue_qk(at.stage);
                 wgmma::commit();
-                self.finish(&done, p, out, lse);
+                self.epilogue(&done, p, out, lse);
                 wgmma::wait::<0>();
             }
         }
 
-        /// A new piece of work: nothing is summed yet.
-        fn begin(&mut self, work: &flash::Work, high: i32) {
-            let first: u32 = work.first + self.group * 64;
+        /// A new work tile: nothing is summed yet.
+        fn reset(&mut self, work: &flash::WorkTile, high: i32) {
+            let first: u32 = work.first + self.warp_group * 64;
             self.top = signed(first) + high;
             self.own = signed(first + tid.x / 32 % 4 * 16 + laneid / 4) + high;
             for half in 0..2 {
@@ -96,7 +96,13 @@ pub(crate) mod consumer {
         }
 
         /// All tiles, the scores of whose first one are there: scores of the next one beside the product with V of the one before.
-        fn walk(&mut self, memory: &Memory<C>, work: &flash::Work, at: &mut flash::Position<STAGES>, keys: u32) {
+        fn mainloop(
+            &mut self,
+            memory: &Memory<C>,
+            work: &flash::WorkTile,
+            at: &mut flash::Position<STAGES>,
+            keys: u32,
+        ) {
             let mut block: u32 = work.blocks - 1;
             self.release(memory, at.stage, block);
             self.mask_dense(block, keys);
@@ -108,10 +114,10 @@ pub(crate) mod consumer {
                 at.advance();
                 memory.k.wait(at);
                 wgmma::fence();
-                self.scores(at.stage);
+                self.issue_qk(at.stage);
                 wgmma::commit();
                 mbarrier::wait(memory.turned.full + 8 * v_stage, v_phase);
-                self.values(v_stage);
+                self.issue_pv(v_stage);
                 wgmma::commit();
                 wgmma::wait::<1>();
                 self.release(memory, at.stage, block);
@@ -121,7 +127,7 @@ pub(crate) mod consumer {
                 if block < work.blocks {
                     wgmma::wait::<0>();
                     if grown {
-                        self.softmax.shrink(&mut self.o);
+                        self.softmax.rescale(&mut self.o);
                     }
                 } else {
                     wgmma::wait::<0>();
@@ -131,7 +137,7 @@ pub(crate) mod consumer {
             }
             memory.turned.wait(at);
             wgmma::fence();
-            self.values(at.stage);
+            self.issue_pv(at.stage);
             wgmma::commit();
             wgmma::wait::<0>();
             memory.turned.release(at.stage);
@@ -139,7 +145,7 @@ pub(crate) mod consumer {
         }
 
         /// S = Q · Kᵀ: 64 rows and `keys` columns, 32 elements at a time.
-        fn scores(&mut self, stage: u32) {
+        fn issue_qk(&mut self, stage: u32) {
             const SHAPE: &str = wgmma::SHAPES_8[C.keys / 8 - 1];
             const STEPS: u32 = C.width() / 32;
             let k_rows: u64 = self.k_rows + (stage * (C.kv_tile() / 16)) as u64;
@@ -154,7 +160,7 @@ pub(crate) mod consumer {
         }
 
         /// O += P · V, 32 keys at a time: P in registers, V by columns.
-        fn values(&mut self, stage: u32) {
+        fn issue_pv(&mut self, stage: u32) {
             const SHAPE: &str = wgmma::SHAPES_8[C.head / 8 - 1];
             let v_rows: u64 = self.v_rows + (stage * (C.kv_tile() / 16)) as u64;
             for i in 0..C.keys / 32 {

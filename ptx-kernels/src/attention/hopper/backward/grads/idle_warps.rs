@@ -1,22 +1,22 @@
-//! The warps of the backward kernel that neither load nor multiply: they clear sums of dQ ahead of the pieces of work that add to them, and round those of
-//! heads whose pieces have ended, so that the launches before and behind have less to do.
+//! The idle warps of the backward kernel, beside the producer's warp and the warp groups that multiply: they clear sums of dQ before work tiles add to
+//! them, and round the sums of heads whose work tiles have ended. The launches before and after have less work then.
 
 use ptx_launch::prelude::*;
 
 #[ptx_part]
-pub(crate) mod spare {
+pub(crate) mod idle_warps {
     /// The sums of dQ of all heads of Q, one sequence after the other: the launch before has cleared those of the first `cleared`, and the launch behind
     /// rounds those behind the first `rounded`. The others are cleared and rounded here.
-    struct Spare<const C: Config> {
+    struct IdleWarps<const C: Config> {
         parts: flash_grad::Scratch,
         counters: u64,
         cleared: u32,
         rounded: u32,
     }
 
-    impl<const C: Config> Spare<C> {
-        fn new(parts: &flash_grad::Scratch, cleared: u32, rounded: u32) -> Spare<C> {
-            Spare { parts: parts.copy(), counters: parts.claims::<{ C.queries }, { C.head }>(), cleared, rounded }
+    impl<const C: Config> IdleWarps<C> {
+        fn new(parts: &flash_grad::Scratch, cleared: u32, rounded: u32) -> IdleWarps<C> {
+            IdleWarps { parts: parts.copy(), counters: parts.counters::<{ C.queries }, { C.head }>(), cleared, rounded }
         }
 
         /// Tiles of sums that are cleared here.
@@ -39,8 +39,8 @@ pub(crate) mod spare {
             warp::broadcast(claimed, 0)
         }
 
-        /// Clears tiles until there are no more. No warp waits before that, so that pieces may wait for it: a block ends a piece when it has the next one, so a
-        /// warp that waited for a head's pieces before it cleared sums of later ones would wait forever.
+        /// Clears all tiles that are left. No warp waits before it has cleared its tiles, because work tiles wait for cleared sums: a block ends a work tile only
+        /// after it has received the next one, so a warp that waited for a head's work tiles first would cause a deadlock.
         fn clear(&self) {
             const BYTES: u32 = 4 * C.queries * C.head;
             let (first, count): (u64, u32) = (self.sums(self.cleared), self.tiles());
@@ -63,13 +63,13 @@ pub(crate) mod spare {
             }
         }
 
-        /// The thread that loads waits until all sums are cleared.
+        /// The producer waits until all sums are cleared.
         fn wait_cleared(&self) {
             wait_for(self.counters + CLEARED as u64, self.tiles());
         }
 
-        /// A warp counts the pieces of this block that have ended, of each head of K and V. It has the next piece before the one before ends, and waits at
-        /// a barrier of warps: one that tries an `mbarrier` again and again takes time from those that multiply.
+        /// One warp counts the work tiles of this block that have ended, for each head of K and V. It receives the next work tile before the current one ends, and
+        /// waits at a named barrier: a loop of `mbarrier.try_wait` would take issue slots from the warps that multiply.
         fn count_ended(&self, received: &mut Received<C>, p: &Problem, heads_k: u32) {
             loop {
                 let (keys, some): (flash_grad::Keys, u32) = received.next(p);
@@ -79,7 +79,7 @@ pub(crate) mod spare {
                 let slot: u32 = received.at.stage;
                 received.advance();
                 received.release();
-                barrier::sync::<288>(PIECE_ENDED + slot);
+                barrier::sync::<288>(WORK_TILE_ENDED + slot);
                 if laneid == 0 {
                     let counter: u64 = self.counters + wide(keys.number * heads_k + keys.head) * 4;
                     ptx! { red.release.gpu.global.add.u32 [counter + ENDED], 1; }
@@ -87,7 +87,7 @@ pub(crate) mod spare {
             }
         }
 
-        /// Rounds patches of 64 × 64 sums until there are no more, those of a head when all its pieces have ended.
+        /// Rounds patches of 64 × 64 sums until there are no more, those of a head when all its work tiles have ended.
         fn round<T>(&self, p: &Problem, g: &Gradients, q_grad: u64) {
             const ACROSS: u32 = C.head / 64;
             let patches: u32 = (p.queries + 63) / 64 * ACROSS;
@@ -98,7 +98,10 @@ pub(crate) mod spare {
                     break;
                 }
                 if laneid == 0 {
-                    wait_for(self.counters + (wide(slot / p.group) * 4 + ENDED as u64), (p.keys + (KEYS - 1)) / KEYS);
+                    wait_for(
+                        self.counters + (wide(slot / p.kv_group) * 4 + ENDED as u64),
+                        (p.keys + (KEYS - 1)) / KEYS,
+                    );
                 }
                 warp::sync();
                 let first: u32 = patch / ACROSS * 64 + laneid / 4;
