@@ -5,7 +5,7 @@ use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
 /// The documents for people; those that commands print are tested where they are printed.
-const DOCUMENTS: [&str; 18] = [
+const DOCUMENTS: [&str; 19] = [
     "README.md",
     "ARCHITECTURE.md",
     "STYLE.md",
@@ -20,6 +20,7 @@ const DOCUMENTS: [&str; 18] = [
     "docs/benchmarks/benchmarks.md",
     "docs/benchmarks/tried.md",
     "ptx-core/isa/README.md",
+    "ptx-kernels/docs/map.md",
     "ptx-launch/docs/language.md",
     "ptx-launch/docs/layouts.md",
     "corpus/README.md",
@@ -38,8 +39,13 @@ fn missing(find: impl Fn(&Path, &str) -> Vec<String>) -> Vec<String> {
         let found = find(&folder, &text);
         found.into_iter().map(|what| format!("{name}: {what}")).collect::<Vec<_>>()
     };
-    DOCUMENTS.iter().map(|name| (*name).to_owned()).chain(chapters(CHAPTERS)).flat_map(of).collect()
+    let records = CRATES.iter().flat_map(|krate| chapters(&format!("{krate}/docs/decisions")));
+    DOCUMENTS.iter().map(|name| (*name).to_owned()).chain(chapters(CHAPTERS)).chain(records).flat_map(of).collect()
 }
+
+/// The crates with records of decisions.
+const CRATES: [&str; 8] =
+    ["ptx-core", "ptx-language", "ptx-expand", "ptx-launch", "ptx-runtime", "ptx-interp", "ptx-kernels", "ptx-ffi"];
 
 /// The folder of the book's chapters.
 const CHAPTERS: &str = "docs/book/text";
@@ -68,6 +74,28 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 
 fn leads(folder: &Path, to: &str) -> bool {
     root().join(folder).join(to.split('#').next().unwrap_or(to)).exists()
+}
+
+/// A longer cell does not fit a table: it is a paragraph, or a record of its own.
+const LONGEST_CELL: usize = 400;
+
+#[test]
+fn cells_of_tables_are_short() {
+    let long = |text: &str| {
+        let rows = text.lines().filter(|line| line.starts_with('|'));
+        let cells = rows.flat_map(|row| row.split('|')).filter(|cell| cell.len() > LONGEST_CELL);
+        cells.map(|cell| cell.chars().take(60).collect()).collect()
+    };
+    let none: [String; 0] = [];
+    assert_eq!(missing(|_, text| long(text)), none);
+}
+
+#[test]
+fn every_record_is_listed() {
+    let map = read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let records = CRATES.iter().flat_map(|krate| chapters(&format!("{krate}/docs/decisions")));
+    let lost: Vec<String> = records.filter(|record| !map.contains(&format!("]({record})"))).collect();
+    assert!(lost.is_empty(), "ARCHITECTURE.md does not name {lost:?}");
 }
 
 #[test]
