@@ -35,7 +35,7 @@ pub(crate) mod kernels {
     const KEYS: u32 = 64;
 
     /// Bytes of 64 columns of a tile, whose rows are 128 swizzled bytes.
-    const PIECE: u32 = 64 * 128;
+    const ATOM: u32 = 64 * 128;
 
     /// Tiles of keys in shared memory.
     const STAGES: u32 = 2;
@@ -49,12 +49,12 @@ pub(crate) mod kernels {
     impl Config {
         /// Bytes of Q, and of a tile of keys.
         const fn tile(&self) -> u32 {
-            self.head / 64 * PIECE
+            self.head / 64 * ATOM
         }
 
         /// Bytes of shared memory: Q, the tiles, the weights. The sums take the place of the tiles.
         pub(crate) const fn shared(&self) -> u32 {
-            (1 + STAGES) * self.tile() + PIECE
+            (1 + STAGES) * self.tile() + ATOM
         }
 
         /// Packed rows of a block.

@@ -1,7 +1,7 @@
 //! Decode on `sm_80` and newer: few queries, many keys, which lie in a cache. Memory decides its speed.
 //!
 //! The queries of all heads that share a head of the cache are the rows of one product, so that every key is read once. The keys of all
-//! sequences are a line of rounds, `block()` keys each. Groups of blocks take equal pieces of that line, and each block of a group one
+//! sequences are a line of rounds, `block()` keys each. Split-KV: each split takes an equal part of that line, and each block of a split one
 //! head, so that all heads of a token are read at about the same time: they share pages of the memory chips. Each warp has a ring of
 //! tiles of its own (`ring`), which rows reach by `cp.async` and no other warp waits for. At the end of a head a warp leaves its sums in the
 //! free stage of its ring, while rows of the next head are on their way to the others, and the block adds up its warps' parts; where several blocks share a head, the last one to arrive adds up theirs (Flash-Decoding, Dao et al., 2023; stream-K,

@@ -336,7 +336,7 @@ pub(crate) mod kernels {
             block::sync();
 
             let (owner, count): (u32, u32) = walk.owners(&work);
-            let first: u32 = walk.number * walk.groups + owner;
+            let first: u32 = walk.number * walk.splits + owner;
             let parts = kv_cache::Parts::<{ C.rows }, { C.head_v }> { scratch: scratch_to, first, count };
             let mut row: u32 = tid.x / 32;
             while row < C.rows {
@@ -346,7 +346,7 @@ pub(crate) mod kernels {
                     if count == 1 {
                         output.write::<T, { C.head_v }>(&packed, row, &columns, log);
                     } else {
-                        parts.store(walk.group - owner, row, &columns, log);
+                        parts.store(walk.split - owner, row, &columns, log);
                     }
                 }
                 row += C.threads() / 32;

@@ -143,7 +143,7 @@ impl DecodeProblem {
         Ok(problem)
     }
 
-    /// Divides the work among the multiprocessors: groups of blocks, one for each head and tile of rows, share rounds of keys of all
+    /// Divides the work among the multiprocessors: splits of the keys, a block of each for each head and tile of rows, share rounds of keys of all
     /// sequences. A block leaves at most two parts.
     pub(super) fn divide(&mut self, multiprocessors: u32, flags: usize, grain: Grain) -> Result<()> {
         let Grain { rows, keys, part, blocks } = grain;
@@ -151,12 +151,12 @@ impl DecodeProblem {
         let heads = self.heads_k * self.row_tiles;
         let rounds = u64::from(self.batch) * u64::from(self.capacity.div_ceil(keys).max(1));
         let most = blocks * multiprocessors.max(LEAST_MULTIPROCESSORS);
-        let groups = u64::from((most / heads).max(1)).min(rounds.max(1)) as u32;
-        if rounds > i32::MAX as u64 || groups as usize * heads as usize > flags {
+        let splits = u64::from((most / heads).max(1)).min(rounds.max(1)) as u32;
+        if rounds > i32::MAX as u64 || splits as usize * heads as usize > flags {
             let found = format!("{} sequences of {} heads and {} keys", self.batch, self.heads_k, self.capacity);
             return Err(refuse(found, format!("fewer than 2^31 rounds of {keys} keys, and at most {flags} heads")));
         }
-        self.blocks = groups * heads;
+        self.blocks = splits * heads;
         self.scratch = 2 * u64::from(self.blocks) * u64::from(part);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Decode on Hopper: the kernel of `kernel` with tiles that TMA copies, from pages of any size.
 //!
-//! A tensor map has the cache as (pages, heads, pieces of a row, tokens of a page, 64 elements). A box is `box_tokens` tokens of one head, and a tile of
-//! a warp has as many boxes as it takes; each lane copies one. A tile's rows lie in pieces of 128 swizzled bytes, so that `ldmatrix` meets no bank twice.
+//! A tensor map has the cache as (pages, heads, atoms of a row, tokens of a page, 64 elements). A box is `box_tokens` tokens of one head, and a tile of
+//! a warp has as many boxes as it takes; each lane copies one. A tile's rows lie in swizzle atoms of 128 bytes, so that `ldmatrix` meets no bank twice.
 //! Each warp waits for the barrier of its own tile, as it waits for its own copies in `kernel`.
 #![allow(unsafe_code, reason = "the author of a kernel vouches for its memory")]
 
@@ -12,7 +12,7 @@ use crate::attention::maps::Boxes;
 use ptx_launch::prelude::*;
 use ptx_launch::{Promotion, Result, StreamRef, Swizzle, TensorElement, TensorMap, TensorRef};
 
-/// The map of K or V as (pages, heads, pieces of a row, tokens of a page, elements of a piece), in boxes of `box_tokens` tokens of a head; `strides` are those of
+/// The map of K or V as (pages, heads, atoms of a row, tokens of a page, elements of an atom), in boxes of `box_tokens` tokens of a head; `strides` are those of
 /// page, place in a page, and head in bytes. Fetches of 256 bytes to the second-level cache would read a tenth slower.
 pub(super) fn map<K: TensorElement>(
     stream: StreamRef<'_>,
@@ -20,11 +20,11 @@ pub(super) fn map<K: TensorElement>(
     strides: [u64; 3],
     p: &DecodeProblem,
 ) -> Result<TensorMap> {
-    let each = kernels::PIECE as usize / size_of::<K>();
+    let each = kernels::ATOM as usize / size_of::<K>();
     let [page, slot, head] = strides.map(|bytes| bytes as usize / size_of::<K>());
-    let pieces = p.dim as usize / each;
-    let shape = [p.pages as usize, p.heads_k as usize, pieces, p.page_size as usize, each];
-    let tile = [1, 1, pieces, p.box_tokens as usize, each];
+    let atoms = p.dim as usize / each;
+    let shape = [p.pages as usize, p.heads_k as usize, atoms, p.page_size as usize, each];
+    let tile = [1, 1, atoms, p.box_tokens as usize, each];
     let boxes = Boxes::new(K::TYPE, tensor.address(), shape, [page, head, each, slot, 1], tile);
     boxes.swizzle(Swizzle::B128).promotion(Promotion::B128).map(stream)
 }
@@ -42,7 +42,7 @@ pub(crate) mod kernels {
     /// Extents of the tiles.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub(crate) struct Config {
-        /// Elements of a row: whole pieces, as many as a power of two.
+        /// Elements of a row: whole swizzle atoms, as many as a power of two.
         pub head: u32,
         /// Bytes of an element of the cache.
         pub size: u32,
@@ -57,8 +57,8 @@ pub(crate) mod kernels {
     /// Rows of a block: queries of the heads that share a head of the cache.
     const ROWS: u32 = 16;
 
-    /// Bytes of a piece of a row.
-    pub(crate) const PIECE: u32 = 128;
+    /// Bytes of an atom of a row.
+    pub(crate) const ATOM: u32 = 128;
 
     impl Config {
         /// Keys of a round: a tile of each warp.
@@ -67,8 +67,8 @@ pub(crate) mod kernels {
         }
 
         /// Pieces of a row.
-        const fn pieces(&self) -> u32 {
-            self.size * self.head / PIECE
+        const fn atoms(&self) -> u32 {
+            self.size * self.head / ATOM
         }
 
         /// Bytes of a tile of K or V.

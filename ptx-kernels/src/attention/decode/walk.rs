@@ -8,8 +8,8 @@ pub(crate) mod walk {
     struct Walk<const ROWS: u32, const KEYS: u32> {
         sequences: kv_cache::Sequences<KEYS>,
         shares: scheduler::Shares,
-        groups: u32,
-        group: u32,
+        splits: u32,
+        split: u32,
         number: u32,
         round: u32,
         last: u32,
@@ -19,17 +19,17 @@ pub(crate) mod walk {
     impl<const ROWS: u32, const KEYS: u32> Walk<ROWS, KEYS> {
         /// From the first round on.
         fn new(p: &DecodeProblem, lengths: u64) -> Walk<ROWS, KEYS> {
-            let (groups, group): (u32, u32) = (nctaid.x / p.row_tiles, ctaid.x / p.row_tiles);
+            let (splits, split): (u32, u32) = (nctaid.x / p.row_tiles, ctaid.x / p.row_tiles);
             let (batch, tokens, capacity): (u32, u32, u32) = (p.batch, p.tokens, p.capacity);
             let sequences =
                 kv_cache::Sequences::<KEYS> { lengths, batch, tokens, capacity, left: p.left, right: p.right };
-            let shares = scheduler::Shares::new(sequences.total(), groups);
-            let (round, last): (u32, u32) = (shares.begin(group), shares.begin(group + 1));
+            let shares = scheduler::Shares::new(sequences.total(), splits);
+            let (round, last): (u32, u32) = (shares.begin(split), shares.begin(split + 1));
             let mut place = kv_cache::Place { sequence: 0, first: 0 };
             if round < last {
                 place = sequences.find(round);
             }
-            Walk { sequences, shares, groups, group, number: ctaid.x - group * p.row_tiles, round, last, place }
+            Walk { sequences, shares, splits, split, number: ctaid.x - split * p.row_tiles, round, last, place }
         }
 
         /// The work at the next round.
@@ -40,7 +40,7 @@ pub(crate) mod walk {
                 sequence: self.place.sequence,
                 first: self.number * ROWS,
                 count: p.tokens * p.kv_group,
-                group: p.kv_group,
+                kv_group: p.kv_group,
                 head: 0 * self.number,
             };
             let (at, end): (u32, u32) = (extent.begin + self.round - self.place.first, extent.begin + until);

@@ -84,21 +84,21 @@ pub(crate) mod kv_cache {
         }
     }
 
-    /// The packed rows of decode: row r is query r / `group` of head r % `group` of the heads of Q that share one of the cache, from number
+    /// The packed rows of decode: row r is query r / `kv_group` of head r % `kv_group` of the heads of Q that share one of the cache, from number
     /// `first` on, of `count` in all; `head` is the first of these heads.
     struct Packed {
         sequence: u32,
         first: u32,
         count: u32,
-        group: u32,
+        kv_group: u32,
         head: u32,
     }
 
     impl Packed {
         /// The query of a row, and its head: `add`, `div`, `mul.lo`, `sub`, `add`.
         fn locate(&self, row: u32) -> (u32, u32) {
-            let query: u32 = (self.first + row) / self.group;
-            (query, self.head + (self.first + row - query * self.group))
+            let query: u32 = (self.first + row) / self.kv_group;
+            (query, self.head + (self.first + row - query * self.kv_group))
         }
 
         /// True if there is such a row.

@@ -83,7 +83,7 @@ pub(crate) mod scores {
             warp::any(grown)
         }
 
-        /// The exponentials of row `HALF` in the groups of 8 columns from `FROM` to before `TO`, and their sum plus `sum`: for each score `fma`,
+        /// The exponentials of row `HALF` in the n-tiles of 8 columns from `FROM` to before `TO`, and their sum plus `sum`: for each score `fma`,
         /// `ex2.approx`, `add`.
         fn exponentials<const HALF: u32, const FROM: u32, const TO: u32, const N: u32>(
             &self,
@@ -109,7 +109,7 @@ pub(crate) mod scores {
             a + b
         }
 
-        /// The same without a new largest score, for the groups of 8 columns from `FROM` to before `TO` of both rows: adds the exponentials to
+        /// The same without a new largest score, for the n-tiles of 8 columns from `FROM` to before `TO` of both rows: adds the exponentials to
         /// `sums` of the tile. Returns true if any such sum of this warp exceeds its limit.
         fn speculate<const FROM: u32, const TO: u32, const N: u32>(
             &self,

@@ -4,22 +4,22 @@ use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod loads {
-    /// The rows of a tile that this thread copies, 16 apart: addresses of its 16 bytes of each piece, and 16 where there is a row.
+    /// The rows of a tile that this thread copies, 16 apart: addresses of its 16 bytes of each atom, and 16 where there is a row.
     struct Rows {
         from: [u64; 4],
         bytes: [u32; 4],
     }
 
     impl Rows {
-        /// Begins to copy the pieces of 64 columns from `FROM` to before `TO`; `to` is the tile. Columns from `dim` on become zeros.
+        /// Begins to copy the atoms of 64 columns from `FROM` to before `TO`; `to` is the tile. Columns from `dim` on become zeros.
         fn copy<const FROM: u32, const TO: u32>(&self, to: u32, dim: u32) {
             let row: u32 = tid.x / 8;
             let own: u32 = to + row * 128 + ((row ^ laneid) & 7) * 16;
-            for piece in FROM..TO {
-                let inside: pred = laneid % 8 * 8 + 64 * piece < dim;
+            for atom in FROM..TO {
+                let inside: pred = laneid % 8 * 8 + 64 * atom < dim;
                 for i in 0..4 {
                     let bytes: u32 = inside.select(self.bytes[i], 0);
-                    cp_async::copy16_zero(own + (piece * PIECE + 2048 * i), self.from[i] + (128 * piece) as u64, bytes);
+                    cp_async::copy16_zero(own + (atom * ATOM + 2048 * i), self.from[i] + (128 * atom) as u64, bytes);
                 }
             }
         }

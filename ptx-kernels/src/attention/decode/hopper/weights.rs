@@ -28,7 +28,7 @@ pub(crate) mod weights {
 
     impl<T, const C: Config> Half<T, C> {
         /// That of group 0 or 1.
-        fn new(memory: &Memory<C>, p: &DecodeProblem, group: u32) -> Half<T, C> {
+        fn new(memory: &Memory<C>, p: &DecodeProblem, warp_group: u32) -> Half<T, C> {
             let (s, packed, o): ([f32; 32], [b32; 16], [f32; C.head_v / 4]);
             for i in 0..32 {
                 s[i] = 0.0;
@@ -44,7 +44,7 @@ pub(crate) mod weights {
             Half {
                 q_rows: wgmma::descriptor_k128(memory.q),
                 k_rows: wgmma::descriptor_k128(memory.tiles),
-                v_rows: wgmma::descriptor::<PIECE, 1024, 128>(memory.tiles + group * (C.head_v / 128 * PIECE)),
+                v_rows: wgmma::descriptor::<ATOM, 1024, 128>(memory.tiles + warp_group * (C.head_v / 128 * ATOM)),
                 weight_rows: wgmma::descriptor_k128(memory.weights),
                 exponent,
                 at: flash::Position::<STAGES> { stage: 0, phase: 0 },
@@ -66,13 +66,13 @@ pub(crate) mod weights {
             }
         }
 
-        /// S = Q · Kᵀ over the pieces from `FROM` to before `TO` when their part is there.
+        /// S = Q · Kᵀ over the atoms from `FROM` to before `TO` when their part is there.
         fn multiply_part<const PART: u32, const FROM: u32, const TO: u32>(&mut self, memory: &Memory<C>) {
             memory.wait(&self.at, PART);
             wgmma::fence();
             let k_rows: u64 = self.k_rows + (self.at.stage * (C.tile() / 16)) as u64;
             for i in 4 * FROM..4 * TO {
-                const STEP: u64 = (i / 4 * (PIECE / 16) + i % 4 * 2) as u64;
+                const STEP: u64 = (i / 4 * (ATOM / 16) + i % 4 * 2) as u64;
                 const ADD: u32 = (i != 4 * FROM || PART != 0) as u32;
                 let (a, b): (u64, u64) = (self.q_rows + STEP, k_rows + STEP);
                 ptx! { wgmma.mma_async.sync.aligned.m64n64k16.f32.{T}.{T} {self.s[..]}, a, b, ADD, 1, 1, 0, 0; }
@@ -234,11 +234,11 @@ pub(crate) mod weights {
         }
 
         /// Leaves the sums in the place of the tiles, and the results of rows: the inverse of a row's sum of exponentials, and its logarithm in powers of 2.
-        fn leave(&self, memory: &Memory<C>, group: u32) {
+        fn leave(&self, memory: &Memory<C>, warp_group: u32) {
             let row: u32 = tid.x / 32 % 4 * 16 + laneid / 4;
-            let to: u32 = memory.tiles + row * PITCH + group * (2 * C.head_v) + laneid % 4 * 8;
+            let to: u32 = memory.tiles + row * PITCH + warp_group * (2 * C.head_v) + laneid % 4 * 8;
             for half in 0..2 {
-                if group == 0 {
+                if warp_group == 0 {
                     let (inverse, log): (f32, f32) = self.softmax.finish::<half>();
                     let total: f32 = self.softmax.row_max[half].fma(self.exponent, log);
                     let (mark, first): (u32, pred) = (memory.marks + ((row + 8 * half) << 3), laneid % 4 == 0);
@@ -274,13 +274,13 @@ pub(crate) mod weights {
         scratch: u64,
         flags: u64,
     ) {
-        let group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
-        let mut own = Half::<T, C>::new(memory, p, group);
+        let warp_group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
+        let mut own = Half::<T, C>::new(memory, p, warp_group);
         let mut number: u32 = 0;
         while walk.round < walk.last {
             let work: Work = walk.work(p);
             own.clear();
-            if group == 0 {
+            if warp_group == 0 {
                 mbarrier::wait(memory.q_full, number & 1);
                 tma::fence();
                 own.lead(memory, &work, walk.sequences.mask(work.len), p);
@@ -289,10 +289,10 @@ pub(crate) mod weights {
             }
             number += 1;
             barrier::sync::<256>(1);
-            own.leave(memory, group);
+            own.leave(memory, warp_group);
             barrier::sync::<256>(1);
             let (owner, count): (u32, u32) = walk.owners(&work);
-            let first: u32 = walk.number * walk.groups + owner;
+            let first: u32 = walk.number * walk.splits + owner;
             let parts = kv_cache::Parts::<ROWS, { C.head_v }> { scratch, first, count };
             let mut row: u32 = tid.x / 32 - 4;
             while row < ROWS {
@@ -302,14 +302,14 @@ pub(crate) mod weights {
                     if count == 1 {
                         output.write::<T, { C.head_v }>(&work.packed, row, &columns, log);
                     } else {
-                        parts.store(walk.group - owner, row, &columns, log);
+                        parts.store(walk.split - owner, row, &columns, log);
                     }
                 }
                 row += 8;
             }
             memory.sync();
             let steps: [u64; 2] = [flags + wide(first) * 4, flags + wide(nctaid.x + first) * 4];
-            parts.reduce_in_steps::<T, 8>(walk.group - owner, output, &work.packed, steps, memory.slot);
+            parts.reduce_in_steps::<T, 8>(walk.split - owner, output, &work.packed, steps, memory.slot);
             walk.advance(&work);
         }
     }

@@ -37,7 +37,7 @@ pub(crate) mod products {
         let row: u32 = stage.keys::<C>();
         for k in 0..C.size * C.head / 32 {
             for j in 0..C.keys / 16 {
-                let keys: [b32; 4] = matrix::load_x4(stage.piece::<C, { 16 * j }, k>(row));
+                let keys: [b32; 4] = matrix::load_x4(stage.atom::<C, { 16 * j }, k>(row));
                 if C.size == 2 {
                     matrix::multiply::<T>(&mut s[0][2 * j], queries[k], [keys[0], keys[1]]);
                     matrix::multiply::<T>(&mut s[0][2 * j + 1], queries[k], [keys[2], keys[3]]);
@@ -64,7 +64,7 @@ pub(crate) mod products {
         let row: u32 = stage.values::<C>();
         for k in 0..C.keys / 16 {
             for j in 0..C.size * C.head / 32 {
-                let values: [b32; 4] = matrix::load_x4_transposed(stage.piece::<C, { 16 * k }, j>(row));
+                let values: [b32; 4] = matrix::load_x4_transposed(stage.atom::<C, { 16 * k }, j>(row));
                 for half in 0..2 {
                     if C.size == 2 {
                         matrix::multiply::<T>(

@@ -27,7 +27,7 @@ pub(crate) mod ring {
         }
 
         /// The address of 32 bytes, number `STEP` of the row that is `ROWS` below a lane's.
-        fn piece<const C: Config, const ROWS: u32, const STEP: u32>(&self, row: u32) -> u32 {
+        fn atom<const C: Config, const ROWS: u32, const STEP: u32>(&self, row: u32) -> u32 {
             row + (ROWS * C.pitch() + 32 * STEP)
         }
     }

@@ -36,7 +36,7 @@ pub(crate) mod work {
                 sequence: place.sequence,
                 first: (number - head_k * p.row_tiles) * ROWS,
                 count: p.tokens * p.kv_group,
-                group: p.kv_group,
+                kv_group: p.kv_group,
                 head: head_k * p.kv_group,
             };
             Work { extent, from, until, head_k, packed }
@@ -144,8 +144,8 @@ pub(crate) mod work {
             logged: p.logged,
         };
         let heads: u32 = p.heads_k * p.row_tiles;
-        let (groups, group): (u32, u32) = (nctaid.x / heads, ctaid.x / heads);
-        let number: u32 = ctaid.x - group * heads;
+        let (splits, split): (u32, u32) = (nctaid.x / heads, ctaid.x / heads);
+        let number: u32 = ctaid.x - split * heads;
         let (batch, tokens, capacity): (u32, u32, u32) = (p.batch, p.tokens, p.capacity);
         let sequences = kv_cache::Sequences::<{ C.block() }> {
             lengths: inputs.lengths,
@@ -155,8 +155,8 @@ pub(crate) mod work {
             left: p.left,
             right: p.right,
         };
-        let shares = scheduler::Shares::new(sequences.total(), groups);
-        let (mut round, last): (u32, u32) = (shares.begin(group), shares.begin(group + 1));
+        let shares = scheduler::Shares::new(sequences.total(), splits);
+        let (mut round, last): (u32, u32) = (shares.begin(split), shares.begin(split + 1));
         if round != last {
             let mut place: kv_cache::Place = sequences.find(round);
             let mut work = Work::new(p, sequences.extent(place.sequence), &place, number, [round, last]);
@@ -185,7 +185,7 @@ pub(crate) mod work {
 
                 let owner: u32 = shares.owner(first_round);
                 let count: u32 = shares.owner(first_round + done.extent.rounds - 1) + 1 - owner;
-                let first: u32 = number * groups + owner;
+                let first: u32 = number * splits + owner;
                 let parts = kv_cache::Parts::<ROWS, { C.head }> { scratch: results.scratch, first, count };
                 let v_factor: f32 = factor(inputs.factors[1], p.scaled, done.head_k);
                 let mut row: u32 = tid.x / 32;
@@ -196,7 +196,7 @@ pub(crate) mod work {
                         if count == 1 {
                             output.write::<T, { C.head }>(&done.packed, row, &columns, log);
                         } else {
-                            parts.store(group - owner, row, &columns, log);
+                            parts.store(split - owner, row, &columns, log);
                         }
                     }
                     row += C.warps;

@@ -31,11 +31,11 @@ pub(crate) mod ring {
         }
     }
 
-    /// A tile of keys, and of values behind them: addresses of this lane's rows, and bytes of a piece of a box.
+    /// A tile of keys, and of values behind them: addresses of this lane's rows, and bytes of an atom of a box.
     struct Stage {
         k: u32,
         v: u32,
-        piece: u32,
+        atom: u32,
     }
 
     impl Stage {
@@ -49,16 +49,16 @@ pub(crate) mod ring {
         }
 
         /// The address of 32 bytes, number `STEP` of the row that is `ROWS` below a lane's.
-        fn piece<const C: Config, const ROWS: u32, const STEP: u32>(&self, row: u32) -> u32 {
-            const AT: u32 = ROWS * PIECE * C.pieces();
-            let across: u32 = STEP / 4 * self.piece;
+        fn atom<const C: Config, const ROWS: u32, const STEP: u32>(&self, row: u32) -> u32 {
+            const AT: u32 = ROWS * ATOM * C.atoms();
+            let across: u32 = STEP / 4 * self.atom;
             ((row ^ ((across >> 3) & 0x70)) + across ^ (STEP % 4 * 32)) + AT
         }
     }
 
-    /// The rows of a tile in boxes of `step` tokens: each box has the first pieces of its tokens' rows, then the second ones.
+    /// The rows of a tile in boxes of `step` tokens: each box has the first atoms of its tokens' rows, then the second ones.
     fn line<const C: Config>(token: u32, step: u32) -> u32 {
-        token + (token & (0 - step)) * (C.pieces() - 1)
+        token + (token & (0 - step)) * (C.atoms() - 1)
     }
 
     /// A box: the entry of the table, and the place in the page.
@@ -137,7 +137,7 @@ pub(crate) mod ring {
                 if known & (own / C.keys == self.number) {
                     let page: u32 = cache.places.page(self.boxes.entry);
                     let at: [u32; 5] = [0, self.boxes.slot, 0, cache.head, page];
-                    let to: u32 = self.tiles + self.to * (2 * C.tile()) + own % C.keys * (PIECE * C.pieces());
+                    let to: u32 = self.tiles + self.to * (2 * C.tile()) + own % C.keys * (ATOM * C.atoms());
                     tma::load_5d(to, cache.source.k, at, bar);
                     tma::load_5d(to + C.tile(), cache.source.v, at, bar);
                 }
@@ -162,22 +162,18 @@ pub(crate) mod ring {
                 self.clear(tile, cache.len - first);
             }
             let (row_k, row_v): (u32, u32) = ((laneid & 7) + ((laneid >> 4) << 3), laneid & 15);
-            let k: u32 = line::<C>(row_k, self.step) * PIECE + (((laneid >> 3) & 1) << 4);
-            let v: u32 = line::<C>(row_v, self.step) * PIECE + ((laneid >> 4) << 4);
-            Stage {
-                k: tile + swizzle::bytes128(k),
-                v: tile + C.tile() + swizzle::bytes128(v),
-                piece: self.step * PIECE,
-            }
+            let k: u32 = line::<C>(row_k, self.step) * ATOM + (((laneid >> 3) & 1) << 4);
+            let v: u32 = line::<C>(row_v, self.step) * ATOM + ((laneid >> 4) << 4);
+            Stage { k: tile + swizzle::bytes128(k), v: tile + C.tile() + swizzle::bytes128(v), atom: self.step * ATOM }
         }
 
         /// Zeros in the rows of a tile from number `rows` on.
         fn clear(&self, tile: u32, rows: u32) {
             let (mut at, zero): (u32, u32) = (laneid / 8, 0);
-            while at < C.keys * C.pieces() {
-                let token: u32 = at / C.pieces() & (0 - self.step) | at & (self.step - 1);
+            while at < C.keys * C.atoms() {
+                let token: u32 = at / C.atoms() & (0 - self.step) | at & (self.step - 1);
                 if token >= rows {
-                    let k: u32 = tile + at * PIECE + laneid % 8 * 16;
+                    let k: u32 = tile + at * ATOM + laneid % 8 * 16;
                     let v: u32 = k + C.tile();
                     ptx! {
                         st.shared.v4.b32 [k], {zero, zero, zero, zero};
