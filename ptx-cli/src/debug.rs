@@ -1,7 +1,7 @@
 //! `ptx debug`: the Debug Adapter Protocol over standard input and output, for a kernel on the CPU device.
 //!
 //! A thread of the protocol is a warp of the block that has stopped. The engine runs on a thread of its own and pauses before each instruction; what the
-//! editor asks is answered there, by a function that is sent to it.
+//! editor requests is answered there, by a function that is sent to it.
 
 mod control;
 mod target;
@@ -83,7 +83,7 @@ fn read(events: &Sender<Event>) {
             return;
         }
     }
-    // Nobody hears it if the adapter has ended before.
+    // It is lost if the adapter has ended before.
     let _ = events.send(Event::Closed);
 }
 
@@ -356,7 +356,7 @@ impl Session {
         self.resume(|_, _| Mode::Run)
     }
 
-    /// A line of the warp; an instruction, if the editor asks for that.
+    /// A line of the warp; an instruction, if the editor requests that.
     fn next(&mut self, arguments: &Value) -> Answer {
         let by_instruction = arguments["granularity"] == "instruction";
         self.resume(|halt, _| if by_instruction { Mode::warp_instruction(halt) } else { Mode::warp_line(halt) })

@@ -67,7 +67,7 @@ fn read(events: &Sender<Event>) {
             return;
         }
     }
-    // Nobody hears it if the server has ended before.
+    // It is lost if the server has ended before.
     let _ = events.send(Event::Closed);
 }
 

@@ -156,7 +156,7 @@ fn a_part_may_be_a_module_of_helpers() {
             #[ptx_module(arch = \"sm_80\", modules({named}))] mod kernels {{
                 mod two {{ const FOUR: u32 = one::twice(2); }}
                 #[ptx_kernel(block = 1, grid = 1, unsafe(requires(x.len() >= 1)))]
-                fn k(x: &mut [u32]) {{ let value: u32 = one::twice(two::FOUR); ptx! {{ st.global.u32 [x], value; }} }}
+                fn k(x: &mut [u32]) {{ const EIGHT: u32 = one::twice(two::FOUR); ptx! {{ st.global.u32 [x], EIGHT; }} }}
             }}"
         )
     };

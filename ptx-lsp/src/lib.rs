@@ -1,4 +1,4 @@
-//! What an editor shows of PTX: a text and its changes in, answers out. The command `ptx lsp` speaks the protocol; nothing here reads, writes or waits.
+//! What an editor shows of PTX: a text and its changes in, answers out. The command `ptx lsp` has the protocol; nothing here reads, writes or waits.
 //!
 //! A [`Document`](document::Document) is a text in pieces that are parsed on their own, so that a keystroke costs one piece. Every answer is a function of a
 //! document and a position, in bytes. [`findings`](findings::findings) alone needs the whole text, since a diagnostic may depend on all of it: a server

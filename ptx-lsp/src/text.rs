@@ -51,7 +51,7 @@ impl Text {
         self.starts.partition_point(|start| *start <= offset).saturating_sub(1)
     }
 
-    /// The byte of a position. A position behind the end of its line is that end, as the protocol wants it.
+    /// The byte of a position. A position behind the end of its line is that end, as the protocol requires.
     pub fn offset(&self, position: Position) -> usize {
         let line = self.line(position.line as usize);
         let content = self.text.get(line.clone()).unwrap_or_default().trim_end_matches(['\n', '\r']);

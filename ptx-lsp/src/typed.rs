@@ -1,4 +1,4 @@
-//! The statement that is being typed: the tokens in front of a position, and what can follow them. The statement has no end yet, so its tree says little.
+//! The statement that is being typed: the tokens in front of a position, and what can follow them. The statement has no end yet, so its tree has little of it.
 
 use crate::document::{Document, Part};
 use crate::place::{is_word, path};

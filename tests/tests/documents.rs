@@ -44,8 +44,17 @@ fn missing(find: impl Fn(&Path, &str) -> Vec<String>) -> Vec<String> {
 }
 
 /// The crates with records of decisions.
-const CRATES: [&str; 8] =
-    ["ptx-core", "ptx-language", "ptx-expand", "ptx-launch", "ptx-runtime", "ptx-interp", "ptx-kernels", "ptx-ffi"];
+const CRATES: [&str; 9] = [
+    "ptx-core",
+    "ptx-language",
+    "ptx-expand",
+    "ptx-launch",
+    "ptx-runtime",
+    "ptx-interp",
+    "ptx-kernels",
+    "ptx-ffi",
+    "ptx-lsp",
+];
 
 /// The folder of the book's chapters.
 const CHAPTERS: &str = "docs/book/text";
@@ -128,7 +137,9 @@ fn paths(text: &str) -> impl Iterator<Item = &str> {
         "docs/",
     ];
     let quoted = text.split('`').skip(1).step_by(2);
-    quoted.filter(|words| TOP.iter().any(|top| words.starts_with(top)) && !words.contains(['*', ' ', '…']))
+    quoted.filter(|words| {
+        TOP.iter().any(|top| words.starts_with(top)) && !words.contains(['*', ' ', '…']) && !words.contains("OPERATION")
+    })
 }
 
 #[test]

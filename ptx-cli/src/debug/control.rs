@@ -112,7 +112,7 @@ impl Control {
         let launch = target.take_launch().ok_or("the launch has begun already")?;
         std::thread::spawn(move || {
             let (text, code) = launch.run(tracer);
-            // Nobody hears it if the adapter has ended before.
+            // It is lost if the adapter has ended before.
             let _ = events.send(Event::Ended(text, code));
         });
         Ok(control)

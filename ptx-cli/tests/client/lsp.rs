@@ -473,7 +473,7 @@ fn requests_over_the_corpus() {
             timed(&mut server, "semanticTokens/range", json!({"range": around}));
             timed(&mut server, "selectionRange", json!({"positions": [place]}));
             timed(&mut server, "codeAction", json!({"range": around, "context": {"diagnostics": []}}));
-            // A keystroke: a letter, and the completion and the colors that an editor asks for.
+            // A keystroke: a letter, and the completion and the colors that an editor requests.
             let start = Instant::now();
             server.change(version, json!({"start": place, "end": place}), "x");
             server.ask("completion", &json!({"position": at(line as u32, character as u32 + 1)}));

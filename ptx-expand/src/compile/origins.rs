@@ -1,5 +1,5 @@
 //! An error in a helper or in an instance names both: which instance it is, and where the helper is called. Modules without errors never
-//! come here; a module with errors is lowered again, one instance at a time.
+//! come here; the kernels of a module that may have the errors are lowered again, one instance at a time.
 
 use super::variant;
 use crate::kernel::Reader;
@@ -39,7 +39,8 @@ pub fn note(reader: &Reader, module: &Module, (arches, version): (&[Arch], Optio
         if left.is_empty() {
             return;
         }
-        let parts = parts(reader, module, arch, version);
+        let suspects = with_suspects(module, &left);
+        let parts = parts(reader, &suspects, arch, version);
         left = left
             .into_iter()
             .filter_map(|error| {
@@ -51,6 +52,21 @@ pub fn note(reader: &Reader, module: &Module, (arches, version): (&[Arch], Optio
             })
             .collect();
     }
+}
+
+/// The module with the kernels that the errors may come from: those around them, or all where an error is in a helper or an attribute.
+fn with_suspects(module: &Module, errors: &[&mut Diagnostic]) -> Module {
+    let is_inside =
+        |kernel: &Kernel, error: &Diagnostic| kernel.span.lo <= error.span.lo && error.span.hi <= kernel.span.hi;
+    let mut kernels = Vec::new();
+    for error in errors {
+        match module.kernels.iter().position(|kernel| is_inside(kernel, error)) {
+            Some(at) => kernels.push(at),
+            None => return module.clone(),
+        }
+    }
+    let suspects = module.kernels.iter().enumerate().filter(|(at, _)| kernels.contains(at));
+    Module { kernels: suspects.map(|(_, kernel)| kernel.clone()).collect(), ..module.clone() }
 }
 
 /// The instances of the kernels that have several, one for each part, and the other kernels together.

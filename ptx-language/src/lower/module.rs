@@ -16,17 +16,25 @@ impl<'a> Lowerer<'a> {
     pub(super) fn module(&mut self) {
         let module = self.module;
         let modules = self.scopes.open(None, false);
+        let mut scopes = Vec::with_capacity(module.modules.len());
         for (name, inner) in &module.modules {
             let scope = self.scopes.open(Some(modules), false);
             self.declare_items(inner);
             self.scopes.current = modules;
             self.scopes.bind(&name.name, Binding::Module(scope));
+            scopes.push(scope);
+        }
+        // Constants of one module may name those of any other.
+        for (scope, (_, inner)) in scopes.into_iter().zip(&module.modules) {
+            self.scopes.current = scope;
+            self.check_constants(inner);
         }
         self.scopes.open(Some(modules), false);
         for item in &module.ptx {
             self.ptx_item(item);
         }
         self.declare_items(module);
+        self.check_constants(module);
         for (index, kernel) in module.kernels.iter().enumerate() {
             self.kernel(index, kernel);
         }
@@ -76,8 +84,11 @@ impl<'a> Lowerer<'a> {
             let value = self.static_item(item);
             self.scopes.bind(&item.name.name, Binding::Value(value));
         }
+    }
+
+    /// Computes all constants, so that errors in those that nothing names are reported.
+    fn check_constants(&mut self, module: &'a Module) {
         for item in &module.consts {
-            // Although nothing may name it: what is wrong in it is reported.
             drop(self.module_const(item, self.scopes.current));
         }
     }

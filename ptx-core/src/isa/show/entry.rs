@@ -1,4 +1,4 @@
-//! Entries of the table as a reader wants them: a form, a special register or a directive with all that the table has about it.
+//! Entries of the table for readers: a form, a special register or a directive with all that the table has about it.
 
 use crate::isa::{Arch, DirectiveInfo, Gate, Row, SpecialRegister, Suffix, table};
 
