@@ -44,7 +44,7 @@ fn missing(find: impl Fn(&Path, &str) -> Vec<String>) -> Vec<String> {
 }
 
 /// The crates with records of decisions.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "ptx-core",
     "ptx-language",
     "ptx-expand",
@@ -54,6 +54,7 @@ const CRATES: [&str; 9] = [
     "ptx-kernels",
     "ptx-ffi",
     "ptx-lsp",
+    "ptx-pack",
 ];
 
 /// The folder of the book's chapters.
