@@ -72,7 +72,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// A column is found by counting at most so many bytes, however long the line is.
 const PIECE: usize = 1024;
 
-/// The bytes of a file, which may be anything; `too_long` says why there is a limit.
+/// The bytes of a file, which may be anything; `too_long` has the reason of the limit.
 pub(crate) fn read_bytes(path: &Path, too_long: &str) -> Result<Vec<u8>, Failure> {
     let named = |e: &dyn std::fmt::Display| Failure::usage(format!("{}: {e}", path.display()));
     let mut bytes = Vec::new();

@@ -25,7 +25,7 @@ impl Contention {
         (self.open, self.yields) = (open && self.given < MOST, false);
     }
 
-    /// A turn ends; says whether that is so because others should go first.
+    /// A turn ends; returns true if that is so because others should go first.
     pub(super) fn end_turn(&mut self) -> bool {
         self.given += u32::from(self.yields);
         self.open = false;

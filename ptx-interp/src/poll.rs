@@ -19,7 +19,7 @@ pub(super) fn looking(step: Step, registers: Box<[u32]>) -> Step {
     })
 }
 
-/// An atomic of which the result is read, in front of which other blocks go first; `is_global` says of the running instruction whether it is one on
+/// An atomic of which the result is read, in front of which other blocks go first; `is_global` is true if the running instruction is one on
 /// global memory.
 pub(super) fn contended(step: Step, is_global: impl Fn(&ExecState, u32) -> bool + Send + Sync + 'static) -> Step {
     Box::new(move |ctx, group| match ctx.cluster.contention.open && is_global(ctx, group) && ctx.lets_others_first() {

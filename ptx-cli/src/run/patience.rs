@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Silence before the first line, and between two lines.
 const FIRST_LINE: Duration = Duration::from_secs(2);
 const NEXT_LINE: Duration = Duration::from_secs(5);
-/// Time without the end of a block after which a launch counts as endless, unless `--steps` says how long it may run.
+/// Time without the end of a block after which a launch counts as endless, unless `--steps` limits it.
 const ENDLESS: Duration = Duration::from_secs(15);
 
 /// Tells how far a launch is, and ends it when no block ends any longer.

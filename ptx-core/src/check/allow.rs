@@ -39,7 +39,7 @@ pub(super) fn silence(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.extend(unknown);
 }
 
-/// The text for which a comment at this place speaks; `None` if it is no comment.
+/// The text that a comment at this place is about; `None` if it is no comment.
 fn scope(tree: &Tree, text: &str, at: usize, statements: &mut Option<HashMap<TokenId, StmtId>>) -> Option<Span> {
     let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
     if !text[line..at].trim_end().ends_with("//") {

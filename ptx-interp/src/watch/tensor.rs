@@ -175,7 +175,7 @@ impl Watch {
         let (Some(threads), Some(block)) = (Threads::of(&exec.warp.kept), block) else { return Ok(()) };
         let event = block.tensor.pairs.get(&first).copied();
         let threads = threads.borrow();
-        // The instruction is the whole warp's: each of its lanes speaks for all.
+        // The instruction is the whole warp's: each of its lanes stands for all.
         let knows =
             |event: Event, lane| (0..32).any(|other| threads.knows(lane, event.by(1 << other), self.place(event.warp)));
         match event {
