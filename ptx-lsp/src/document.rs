@@ -8,7 +8,7 @@ use crate::rust;
 use crate::text::Text;
 use ptx_core::parse::parse_text;
 use ptx_core::span::Span;
-use ptx_core::syntax::Tree;
+use ptx_core::syntax::{StmtId, Tree};
 use ptx_core::token::{Kind, TokenId};
 use std::ops::Range;
 
@@ -77,7 +77,10 @@ impl Document {
     pub fn new(text: String, language: Language) -> Document {
         let text = Text::new(text);
         let pieces = match language {
-            Language::Ptx => gathered(&items(text.as_str(), 0..text.as_str().len()), 0..text.as_str().len()),
+            Language::Ptx => {
+                let whole = 0..text.as_str().len();
+                gathered(items(text.as_str(), whole.clone()), whole)
+            }
             Language::Rust => rust::pieces(text.as_str()),
         };
         Document { language, text, pieces }
@@ -114,7 +117,7 @@ impl Document {
             let next = self.pieces.get(kept).map(|piece| moved(piece.range.start)..moved(piece.range.end));
             let until = next.as_ref().map_or(whole, |next| next.start);
             let found = items(self.text.as_str(), start..next.as_ref().map_or(whole, |next| next.end));
-            if next.is_none() || found.contains(&until) {
+            if next.is_none() || found.starts.contains(&until) {
                 break (found, until);
             }
             kept = (kept + step).min(self.pieces.len());
@@ -123,7 +126,7 @@ impl Document {
         for piece in &mut self.pieces[kept..] {
             piece.range = moved(piece.range.start)..moved(piece.range.end);
         }
-        self.pieces.splice(first..kept, gathered(&found, start..until));
+        self.pieces.splice(first..kept, gathered(found, start..until));
     }
 
     pub(crate) fn part(&self, index: usize) -> Option<Part<'_>> {
@@ -159,23 +162,33 @@ impl Document {
     }
 }
 
-/// The bytes at which items begin, each with the comments in front of it.
-fn items(text: &str, part: Range<usize>) -> Vec<usize> {
-    let (tree, _) = parse_text(text.as_bytes().get(part.clone()).unwrap_or_default());
-    tree.items.iter().map(|id| part.start + tree.source.place(tree.stmt(*id).head.start).lead as usize).collect()
+/// The items of a part of a text.
+struct Items {
+    /// The bytes at which they begin, each with the comments in front of it.
+    starts: Vec<usize>,
+    part: Range<usize>,
+    tree: Tree,
 }
 
-/// Pieces of a range that begin at items.
-fn gathered(items: &[usize], range: Range<usize>) -> Vec<Piece> {
+fn items(text: &str, part: Range<usize>) -> Items {
+    let (tree, _) = parse_text(text.as_bytes().get(part.clone()).unwrap_or_default());
+    let start = |id: &StmtId| part.start + tree.source.place(tree.stmt(*id).head.start).lead as usize;
+    Items { starts: tree.items.iter().map(start).collect(), part, tree }
+}
+
+/// Pieces of a range that begin at items. A piece that is all of what was parsed has its tree already: a function may be long.
+fn gathered(items: Items, range: Range<usize>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut start = range.start;
-    for at in items.iter().copied().filter(|at| *at < range.end) {
+    for at in items.starts.iter().copied().filter(|at| *at < range.end) {
         if at - start >= PIECE {
             pieces.push(Piece::new(start..at, false));
             start = at;
         }
     }
-    if start < range.end || pieces.is_empty() {
+    if items.part == (start..range.end) {
+        pieces.push(Piece::parsed(start..range.end, items.tree));
+    } else if start < range.end || pieces.is_empty() {
         pieces.push(Piece::new(start..range.end, false));
     }
     pieces

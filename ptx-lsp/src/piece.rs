@@ -20,6 +20,11 @@ impl Piece {
         Piece { range, body, tree: OnceCell::new() }
     }
 
+    /// A piece of a module whose tree is known.
+    pub(crate) fn parsed(range: Range<usize>, tree: Tree) -> Piece {
+        Piece { range, body: false, tree: OnceCell::from(tree) }
+    }
+
     /// Its tree, which is made once.
     pub(crate) fn tree(&self, text: &str) -> &Tree {
         self.tree.get_or_init(|| {
