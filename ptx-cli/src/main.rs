@@ -17,6 +17,7 @@ mod library;
 mod lsp;
 mod memory;
 mod output;
+mod prove;
 mod render;
 mod roundtrip;
 mod rpc;
@@ -60,6 +61,10 @@ enum Command {
     Library(library::Arguments),
     /// Serve an editor: the Language Server Protocol over standard input and output.
     Lsp(lsp::Arguments),
+    /// Decide for all launches at once: bounds, alignment, races and barriers.
+    ///
+    /// The exit status is 0 if all is proved, 1 if something is refuted, and 2 if something is unknown and nothing refuted.
+    Prove(prove::Arguments),
     /// Parse and print files, and compare byte for byte.
     Roundtrip(roundtrip::Arguments),
     /// Run a kernel on the CPU device, or on a GPU.
@@ -90,6 +95,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
         Command::Isa(arguments) => isa::run(arguments, out),
         Command::Library(arguments) => library::run(arguments, out),
         Command::Lsp(arguments) => lsp::run(arguments, out),
+        Command::Prove(arguments) => prove::run(arguments, out),
         Command::Roundtrip(arguments) => roundtrip::run(arguments, out),
         Command::Run(arguments) => run::run(arguments, out),
         Command::Transpile(arguments) => transpile::run(arguments, out),

@@ -1,4 +1,4 @@
-//! Exit codes of a command: 0 success, 1 a fault in the input, 2 a fault in the call.
+//! Exit codes of a command: 0 success, 1 a fault in the input, 2 a fault in the call, or a question that is not decided.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -11,6 +11,8 @@ pub(crate) type Outcome = Result<bool, Failure>;
 pub(crate) enum Failure {
     /// Bad usage, or a file that cannot be read.
     Usage(String),
+    /// Something is not decided. The output says what: there is no message.
+    Undecided,
     /// Its output could not be written.
     Output(std::io::Error),
 }
@@ -39,6 +41,7 @@ pub(crate) fn exit_code(outcome: Outcome) -> ExitCode {
         Ok(sound) => return ExitCode::from(u8::from(!sound)),
         Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
         Err(Failure::Output(error)) => format!("cannot write the output: {error}"),
+        Err(Failure::Undecided) => return ExitCode::from(2),
         Err(Failure::Usage(message)) => message,
     };
     // Without standard error there is nobody to tell.

@@ -55,11 +55,24 @@ pub(crate) fn all(
 
 /// One diagnostic with its piece of source.
 pub(crate) fn text(source: &Source, diagnostic: &Diagnostic, color: bool) -> String {
+    diagnosed(source, diagnostic, Some(diagnostic.code.id), color)
+}
+
+/// One verdict of a proof, which has no code.
+pub(crate) fn finding(source: &Source, diagnostic: &Diagnostic, color: bool) -> String {
+    diagnosed(source, diagnostic, None, color)
+}
+
+fn diagnosed(source: &Source, diagnostic: &Diagnostic, code: Option<&str>, color: bool) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let title = level.primary_title(&*diagnostic.message).id(diagnostic.code.id);
+    let title = level.primary_title(&*diagnostic.message);
+    let title = match code {
+        Some(code) => title.id(code.to_owned()),
+        None => title,
+    };
     let mut group = located(Group::with_title(title), source, diagnostic.span, ("", &diagnostic.labels));
     for help in &diagnostic.help {
         group = group.element(Level::HELP.message(&**help));

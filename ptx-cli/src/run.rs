@@ -83,7 +83,7 @@ enum Device {
 /// x, y, z.
 type Extent = [u32; 3];
 
-fn extent(text: &str) -> Result<Extent, String> {
+pub(crate) fn extent(text: &str) -> Result<Extent, String> {
     let wrong = || "one to three numbers such as 4,2,1".to_owned();
     let numbers: Result<Vec<u32>, _> = text.split(',').map(str::parse).collect();
     let numbers = numbers.map_err(|_| wrong())?;

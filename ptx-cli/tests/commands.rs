@@ -5,6 +5,8 @@
 mod dap;
 #[path = "client/lsp.rs"]
 mod lsp;
+#[path = "commands/prove.rs"]
+mod prove;
 
 use ptx_expand::temp_dir::TempDir;
 use std::path::PathBuf;

@@ -15,7 +15,7 @@ mod directives;
 mod edits;
 mod features;
 mod flow;
-mod graph;
+pub mod graph;
 mod header;
 mod limits;
 mod linkage;

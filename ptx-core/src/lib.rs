@@ -54,6 +54,7 @@ pub mod diag;
 pub mod edit;
 pub mod emit;
 pub mod hash;
+pub mod host;
 pub mod ir;
 pub mod isa;
 pub mod lex;

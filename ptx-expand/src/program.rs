@@ -1,6 +1,7 @@
 //! A source text as a program: its PTX, and of each kernel all that a launch needs, as plain data. It is for hosts that read kernels while they run,
 //! where the macros write a launch function (`launch`). Both are made of the same reading of the text.
 
+pub mod contract;
 mod expr;
 mod items;
 mod kernel;

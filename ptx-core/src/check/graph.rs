@@ -6,11 +6,11 @@ use crate::ir::{Function, Inst, LabelId, Operand};
 const ENDS: &[&str] = &["ret", "exit", "bra", "brx"];
 
 /// The basic blocks of a function.
-pub(super) struct Graph {
+pub struct Graph {
     /// The first instruction of each block, and one past the last of all.
-    pub(super) starts: Vec<usize>,
+    pub starts: Vec<usize>,
     /// Successors of each block.
-    pub(super) next: Vec<Vec<usize>>,
+    pub next: Vec<Vec<usize>>,
     /// Which blocks the entry reaches.
     pub(super) reached: Vec<bool>,
     /// Which labels something names.
@@ -18,7 +18,8 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    pub(super) fn new(function: &Function) -> Graph {
+    /// Of a function.
+    pub fn new(function: &Function) -> Graph {
         let end = function.insts.len();
         let mut starts: Vec<usize> = function.labels.iter().map(|l| (l.at as usize).min(end)).collect();
         starts.extend((0..end).filter(|i| ends(&function.insts[*i])).map(|i| i + 1));
@@ -50,12 +51,13 @@ impl Graph {
         Graph { starts, next, reached, used }
     }
 
-    pub(super) fn range(&self, block: usize) -> std::ops::Range<usize> {
+    /// The instructions of a block.
+    pub fn range(&self, block: usize) -> std::ops::Range<usize> {
         self.starts[block]..self.starts[block + 1]
     }
 
     /// The block of an instruction.
-    pub(super) fn block_of(&self, inst: usize) -> usize {
+    pub fn block_of(&self, inst: usize) -> usize {
         self.starts.partition_point(|s| *s <= inst) - 1
     }
 
@@ -73,7 +75,7 @@ impl Graph {
 }
 
 /// Returns true if it is one of those that end a block.
-pub(super) fn ends(inst: &Inst) -> bool {
+pub fn ends(inst: &Inst) -> bool {
     inst.row.is_some_and(|r| ENDS.contains(&r.opcode()))
 }
 

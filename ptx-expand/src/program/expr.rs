@@ -4,61 +4,10 @@ use super::value::{Scope, Value};
 use super::{Problem, problem};
 use crate::tokens::{ends, names, source_text};
 use ptx_core::hash::Set;
+pub use ptx_core::host::{Expr, Operator};
 use quote::ToTokens;
+use std::cell::RefCell;
 use syn::{BinOp, UnOp};
-
-/// An expression over the arguments of a launch. Every integer is one without a type, as `ptx_launch`'s `Int`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Expr {
-    /// A number.
-    Int(i64),
-    /// A truth value.
-    Bool(bool),
-    /// A floating-point number.
-    Float(f64),
-    /// The argument with this number, a scalar.
-    Argument(usize),
-    /// The elements of the slice that is the argument with this number.
-    Len(usize),
-    /// The dimension with this number.
-    Dim(usize),
-    /// `-a`, `!a`
-    Unary(Operator, Box<Expr>),
-    /// `a op b` or `a.op(b)`, and its text: an error of the launch shows it where there is no result.
-    Binary(Operator, Box<[Expr; 2]>, String),
-    /// Extents: `(a, b)`, `[a, b]`.
-    List(Vec<Expr>),
-}
-
-/// An operator or a method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "they are Rust's")]
-pub enum Operator {
-    Neg,
-    Not,
-    IsPowerOfTwo,
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-    Shl,
-    Shr,
-    And,
-    Or,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-    Min,
-    Max,
-    DivCeil,
-    NextMultipleOf,
-    Pow,
-    IsMultipleOf,
-}
 
 /// Methods with an argument, and those without.
 const METHODS: [(&str, Operator); 6] = [
@@ -80,6 +29,8 @@ pub struct Names<'a> {
     pub params: Vec<(String, Named)>,
     /// Dimensions.
     pub dims: &'a [String],
+    /// Where other names are free numbers: those found, numbered behind the dimensions. There `len(x)` is the length of a parameter.
+    pub free: Option<RefCell<Vec<String>>>,
 }
 
 /// A parameter in a host expression.
@@ -127,6 +78,7 @@ impl Names<'_> {
                 self.binary(operator, [&binary.left, &binary.right], expr)
             }
             syn::Expr::MethodCall(call) => self.method(call, expr),
+            syn::Expr::Call(call) if self.free.is_some() => self.length(call).ok_or_else(|| refused(expr)),
             syn::Expr::Tuple(tuple) => self.list(&tuple.elems),
             syn::Expr::Array(array) => self.list(&array.elems),
             _ => Err(refused(expr)),
@@ -175,7 +127,26 @@ impl Names<'_> {
         if let Some((_, Named::Scalar(at))) = self.params.iter().find(|(param, _)| param == name) {
             return Some(Expr::Argument(*at));
         }
-        self.dims.iter().position(|dim| dim == name).map(Expr::Dim)
+        if let Some(at) = self.dims.iter().position(|dim| dim == name) {
+            return Some(Expr::Dim(at));
+        }
+        let mut free = self.free.as_ref()?.borrow_mut();
+        let known = free.iter().position(|number| number == name);
+        let at = known.unwrap_or_else(|| {
+            free.push(name.to_owned());
+            free.len() - 1
+        });
+        Some(Expr::Dim(self.dims.len() + at))
+    }
+
+    /// `len(x)`
+    fn length(&self, call: &syn::ExprCall) -> Option<Expr> {
+        let syn::Expr::Path(function) = &*call.func else { return None };
+        let argument = call.args.first().filter(|_| call.args.len() == 1 && function.path.is_ident("len"))?;
+        match self.param(argument)? {
+            Named::Slice(at) | Named::Scalar(at) => Some(Expr::Len(at)),
+            Named::Other => None,
+        }
     }
 
     /// Returns true if an expression names nothing of the launch.

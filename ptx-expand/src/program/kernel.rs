@@ -196,7 +196,13 @@ impl<'a> Instance<'a> {
             };
             (argument.name.unraw().to_string(), named)
         });
-        Names { scope: self.scope, generics: self.constants.clone(), params: params.collect(), dims: &self.dims }
+        Names {
+            scope: self.scope,
+            generics: self.constants.clone(),
+            params: params.collect(),
+            dims: &self.dims,
+            free: None,
+        }
     }
 
     fn condition(&self, names: &Names<'_>, condition: &syn::Expr) -> Result<Condition, Problem> {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The rooms of `ptx-core`. A room uses those to its left.
 const LEFT_TO_RIGHT: &[&str] =
-    &["span", "hash", "diag", "isa", "token", "syntax", "lex", "parse", "edit", "ir", "lower", "check", "emit"];
+    &["span", "hash", "host", "diag", "isa", "token", "syntax", "lex", "parse", "edit", "ir", "lower", "check", "emit"];
 
 /// The crates, each with those that it uses.
 const CRATES: &[(&str, &[&str])] = &[
@@ -22,6 +22,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ptx-core", &["ptx_target"]),
     ("ptx-language", &["ptx_core"]),
     ("ptx-interp", &["ptx_core", "ptx_target"]),
+    ("ptx-prove", &["ptx_core"]),
     ("ptx-transpile", &["ptx_core", "ptx_language"]),
     ("ptx-expand", &["ptx_core", "ptx_language", "ptx_pack"]),
     ("ptx-macros", &["ptx_expand"]),
@@ -36,7 +37,17 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ptx-lsp", &["ptx_core", "ptx_expand", "ptx_interp", "ptx_language"]),
     (
         "ptx-cli",
-        &["ptx_core", "ptx_expand", "ptx_interp", "ptx_jit", "ptx_language", "ptx_lsp", "ptx_runtime", "ptx_transpile"],
+        &[
+            "ptx_core",
+            "ptx_expand",
+            "ptx_interp",
+            "ptx_jit",
+            "ptx_language",
+            "ptx_lsp",
+            "ptx_prove",
+            "ptx_runtime",
+            "ptx_transpile",
+        ],
     ),
 ];
 
@@ -182,6 +193,7 @@ fn opcodes_are_compared_where_they_belong() {
         "ptx-core",
         "ptx-language",
         "ptx-interp",
+        "ptx-prove",
         "ptx-transpile",
         "ptx-expand",
         "ptx-runtime",

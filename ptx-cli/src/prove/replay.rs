@@ -1,0 +1,136 @@
+//! Refutations as launches: the command line of `ptx run`, and a run on the CPU device where it is small enough.
+
+use super::Proof;
+use ptx_core::ir::Variable;
+use ptx_core::isa::Class;
+use ptx_interp::{FaultKind, Launch, Machine, Options, Program};
+use ptx_prove::{Counterexample, Finding, Report, Verdict};
+
+/// The most threads of a launch that is run.
+const THREADS: u64 = 1 << 18;
+/// The most bytes of its buffers.
+const BYTES: u64 = 1 << 28;
+/// The most warp instructions.
+const STEPS: u64 = 50_000_000;
+
+/// The outcome of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    Confirmed,
+    Denied,
+    /// Too large, or its arguments cannot be given.
+    Skipped,
+}
+
+/// Runs the launches of the refutations. One that a run does not show is unknown, and so is one that only a run could confirm.
+pub(super) fn confirm(proof: &Proof<'_>, report: &mut Report) {
+    let Ok(program) = Program::new(proof.checked) else { return };
+    for finding in &mut report.findings {
+        let Verdict::Refuted(example) = &finding.verdict else { continue };
+        let missing = match (run(proof, &program, finding, example), example.is_certain) {
+            (Run::Confirmed, _) | (Run::Skipped, true) => continue,
+            (Run::Denied, _) => "the CPU device runs the launch that seemed to violate it without a finding",
+            (Run::Skipped, false) => {
+                "it may be violated in a later turn of a loop, in a launch that is too large to run here"
+            }
+        };
+        finding.verdict = Verdict::Unknown(missing.to_owned());
+    }
+}
+
+fn run(proof: &Proof<'_>, program: &Program, finding: &Finding, example: &Counterexample) -> Run {
+    let blocks = example.grid.iter().map(|extent| u64::from(*extent)).product::<u64>();
+    let threads = proof.contract.block.iter().map(|extent| u64::from(*extent)).product::<u64>();
+    let bytes: u64 = (0..proof.params.len()).filter_map(|at| buffer(proof, example, at)).sum();
+    if blocks.saturating_mul(threads) > THREADS || bytes > BYTES {
+        return Run::Skipped;
+    }
+    let mut machine = Machine::new();
+    let Some(params) = parameters(proof, &mut machine, example) else { return Run::Skipped };
+    let launch = Launch {
+        entry: &proof.entry.name,
+        grid: example.grid,
+        block: proof.contract.block,
+        cluster: proof.contract.cluster,
+        dynamic_shared: u32::try_from(proof.contract.shared).unwrap_or(u32::MAX),
+        cooperative: false,
+        params: &params,
+        options: Options { watch: true, seed: 0, step_limit: Some(STEPS) },
+    };
+    match machine.launch(program, &launch) {
+        Ok(_) => Run::Denied,
+        Err(fault) if fault.kind == FaultKind::Launch => Run::Skipped,
+        // Another finding may come first.
+        Err(fault) => match fault.span {
+            Some(span) if span == finding.span || finding.other == Some(span) => Run::Confirmed,
+            _ => Run::Skipped,
+        },
+    }
+}
+
+/// The bytes of the buffer of a parameter, if it is one.
+pub(super) fn buffer(proof: &Proof<'_>, example: &Counterexample, at: usize) -> Option<u64> {
+    let is_address = proof.params[at].size == 8 && example.params.get(at).copied().flatten().is_none();
+    if is_address && proof.params[at].ty.class() != Class::Float {
+        example.lens.get(at).copied().flatten()
+    } else {
+        None
+    }
+}
+
+fn parameters(proof: &Proof<'_>, machine: &mut Machine, example: &Counterexample) -> Option<Vec<u8>> {
+    let mut params = Vec::new();
+    for (at, variable) in proof.params.iter().enumerate() {
+        let value = match (buffer(proof, example, at), number(variable, example, at)) {
+            (Some(bytes), _) => {
+                let address = machine.alloc(bytes).ok()?;
+                machine.write(address, &vec![0; usize::try_from(bytes).ok()?]).ok()?;
+                address
+            }
+            (None, Some(number)) => number as u64,
+            (None, None) => return None,
+        };
+        let align = usize::try_from(variable.align.max(1)).ok()?;
+        params.resize(params.len().next_multiple_of(align), 0);
+        params.extend(value.to_le_bytes().get(..usize::try_from(variable.size).ok()?)?);
+    }
+    Some(params)
+}
+
+/// The value of a parameter that is a number; zero for a float, on which no refutation depends.
+fn number(variable: &Variable, example: &Counterexample, at: usize) -> Option<i128> {
+    match variable.ty.class() {
+        _ if !variable.dims.is_empty() || variable.size > 8 => None,
+        Class::Float => Some(0),
+        _ => example.params.get(at).copied().flatten(),
+    }
+}
+
+/// The command line that shows a refutation; nothing if an argument cannot be given there.
+pub(super) fn command(proof: &Proof<'_>, example: &Counterexample) -> Option<String> {
+    let extents = |[x, y, z]: [u32; 3]| match (y, z) {
+        (1, 1) => x.to_string(),
+        (_, 1) => format!("{x},{y}"),
+        _ => format!("{x},{y},{z}"),
+    };
+    let mut words = vec![
+        format!("ptx run {}", proof.source.name),
+        format!("--entry {}", proof.entry.name),
+        format!("--grid {}", extents(example.grid)),
+        format!("--block {}", extents(proof.contract.block)),
+    ];
+    if proof.contract.cluster != [1; 3] {
+        words.push(format!("--cluster {}", extents(proof.contract.cluster)));
+    }
+    if proof.contract.shared > 0 {
+        words.push(format!("--shared {}", proof.contract.shared));
+    }
+    for (at, variable) in proof.params.iter().enumerate() {
+        words.push(match (buffer(proof, example, at), number(variable, example, at)) {
+            (Some(bytes), _) => format!("--arg /tmp/{}.bin:{bytes}", variable.name),
+            (None, Some(number)) => format!("--arg {}:{number}", variable.ty.name()),
+            (None, None) => return None,
+        });
+    }
+    Some(words.join(" "))
+}

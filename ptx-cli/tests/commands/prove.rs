@@ -1,0 +1,423 @@
+//! `ptx prove`: the exit status, the verdicts, and the meaning of instructions beside that of the CPU device.
+
+use super::{file, said};
+use ptx_core::check::{Checked, check};
+use ptx_core::host::{Expr, Operator};
+use ptx_interp::{Launch, Machine, Options, Program};
+use ptx_prove::{Contract, Passed, Property, Verdict, prove};
+
+/// `y[i] += a * x[i]` for `i < n`.
+const SAXPY: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry saxpy(.param .u32 n, .param .f32 a, .param .u64 x, .param .u64 y)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<6>;
+    .reg .f32 %f<5>;
+    .reg .b64 %rd<8>;
+    ld.param.u32 %r1, [n];
+    ld.param.f32 %f1, [a];
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mov.u32 %r4, %tid.x;
+    mad.lo.s32 %r5, %r2, %r3, %r4;
+    setp.ge.u32 %p1, %r5, %r1;
+    @%p1 bra DONE;
+    mul.wide.u32 %rd3, %r5, 4;
+    add.s64 %rd4, %rd1, %rd3;
+    ld.global.f32 %f2, [%rd4];
+    add.s64 %rd5, %rd2, %rd3;
+    ld.global.f32 %f3, [%rd5];
+    fma.rn.f32 %f4, %f2, %f1, %f3;
+    st.global.f32 [%rd5], %f4;
+DONE:
+    ret;
+}
+";
+
+/// The sums of blocks of 256, by a tree in shared memory.
+const REDUCE: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry reduce(.param .u64 x, .param .u64 out, .param .u32 n)
+{
+    .shared .align 4 .b8 sm[1024];
+    .reg .pred %p<5>;
+    .reg .b32 %r<20>;
+    .reg .f32 %f<8>;
+    .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [out];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %tid.x;
+    shl.b32 %r4, %r2, 8;
+    or.b32 %r5, %r4, %r3;
+    setp.lt.u32 %p1, %r5, %r1;
+    mov.f32 %f1, 0f00000000;
+    mul.wide.u32 %rd3, %r5, 4;
+    add.s64 %rd4, %rd1, %rd3;
+    @%p1 ld.global.f32 %f1, [%rd4];
+    shl.b32 %r6, %r3, 2;
+    mov.u32 %r7, sm;
+    add.u32 %r8, %r7, %r6;
+    st.shared.f32 [%r8], %f1;
+    mov.u32 %r9, 128;
+LOOP:
+    bar.sync 0;
+    setp.ge.u32 %p2, %r3, %r9;
+    @%p2 bra SKIP;
+    shl.b32 %r10, %r9, 2;
+    add.u32 %r11, %r8, %r10;
+    ld.shared.f32 %f2, [%r11];
+    ld.shared.f32 %f3, [%r8];
+    add.f32 %f4, %f2, %f3;
+    st.shared.f32 [%r8], %f4;
+SKIP:
+    shr.u32 %r9, %r9, 1;
+    setp.ne.u32 %p3, %r9, 0;
+    @%p3 bra LOOP;
+    setp.ne.u32 %p4, %r3, 0;
+    @%p4 bra DONE;
+    ld.shared.f32 %f5, [sm];
+    mul.wide.u32 %rd5, %r2, 4;
+    add.s64 %rd6, %rd2, %rd5;
+    st.global.f32 [%rd6], %f5;
+DONE:
+    ret;
+}
+";
+
+/// A thread that ends before the barrier orders nothing: another one may read its value early.
+const EARLY: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry early(.param .u64 out, .param .u32 n)
+{
+    .shared .align 4 .b8 sm[1024];
+    .reg .pred %p<3>;
+    .reg .b32 %r<10>;
+    .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [out];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+    shl.b32 %r3, %r2, 2;
+    mov.u32 %r4, sm;
+    add.u32 %r5, %r4, %r3;
+    st.shared.u32 [%r5], %r2;
+    setp.ge.u32 %p1, %r2, %r1;
+    @%p1 bra D;
+    bar.sync 0;
+    xor.b32 %r6, %r3, 4;
+    add.u32 %r7, %r4, %r6;
+    ld.shared.u32 %r8, [%r7];
+    mul.wide.u32 %rd2, %r2, 4;
+    add.u64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r8;
+D:  ret;
+}
+";
+
+/// `out[c][r] = in[r][c]`: rows of a stride that is a parameter.
+const TRANSPOSE: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry tr(.param .u64 out, .param .u64 in, .param .u32 rows, .param .u32 cols)
+{
+    .reg .pred %p<5>;
+    .reg .b32 %r<20>;
+    .reg .f32 %f<8>;
+    .reg .b64 %rd<12>;
+    ld.param.u64 %rd1, [in];
+    ld.param.u64 %rd2, [out];
+    ld.param.u32 %r1, [rows];
+    ld.param.u32 %r2, [cols];
+    mov.u32 %r3, %ctaid.y;
+    mov.u32 %r4, %ctaid.x;
+    mov.u32 %r5, %tid.x;
+    mov.u32 %r6, %tid.y;
+    mad.lo.u32 %r7, %r3, 16, %r6;
+    mad.lo.u32 %r8, %r4, 16, %r5;
+    setp.lt.u32 %p1, %r7, %r1;
+    setp.lt.and.u32 %p2, %r8, %r2, %p1;
+    @!%p2 bra D;
+    cvt.u64.u32 %rd3, %r7;
+    cvt.u64.u32 %rd4, %r2;
+    cvt.u64.u32 %rd5, %r8;
+    mad.lo.u64 %rd6, %rd3, %rd4, %rd5;
+    shl.b64 %rd6, %rd6, 2;
+    add.u64 %rd7, %rd1, %rd6;
+    ld.global.f32 %f1, [%rd7];
+    cvt.u64.u32 %rd4, %r1;
+    mad.lo.u64 %rd6, %rd5, %rd4, %rd3;
+    shl.b64 %rd6, %rd6, 2;
+    add.u64 %rd7, %rd2, %rd6;
+    st.global.f32 [%rd7], %f1;
+D:
+    ret;
+}
+";
+
+const WHOLE: [&str; 6] = ["--grid", "n.div_ceil(256)", "--assume", "len(x) >= 4*n", "--assume", "len(y) >= 4*n"];
+const SUMS: [&str; 6] =
+    ["--grid", "n.div_ceil(256)", "--assume", "len(x) >= 4*n", "--assume", "len(out) >= 4*n.div_ceil(256)"];
+
+/// The exit status, the output and the errors of a proof with blocks of 256.
+fn proved(text: &str, options: &[&str]) -> (i32, String, String) {
+    let file = file(text);
+    said(&[&["prove", file.name(), "--block", "256"], options].concat())
+}
+
+#[test]
+fn the_exit_status_is_the_verdict() {
+    let (code, out, err) = proved(SAXPY, &WHOLE);
+    assert!(code == 0 && out.contains("bounds: 3 proved\n") && err.is_empty(), "{out}{err}");
+    // The buffers may be empty.
+    let (code, out, _) = proved(SAXPY, &["--grid", "n.div_ceil(256)"]);
+    assert!(code == 1 && out.contains("reads bytes 0..4 of `x`, which has 0 bytes"), "{out}");
+    assert!(out.contains("ptx run ") && out.contains("--arg u32:1"), "{out}");
+    // One element is missing.
+    let short = ["--grid", "n.div_ceil(256)", "--assume", "len(x) >= 4*n - 4", "--assume", "len(y) >= 4*n"];
+    assert_eq!(proved(SAXPY, &short).0, 1);
+    // The index wraps behind 2^24 blocks of 256, so that two threads write y[0].
+    let (code, out, _) = proved(SAXPY, &WHOLE[2..]);
+    assert!(code == 1 && out.contains("16777216"), "{out}");
+    // A free number that bounds the grid.
+    let free = ["--grid", "g", "--assume", "g <= 65535"];
+    assert_eq!(proved(SAXPY, &[&free, &WHOLE[2..]].concat()).0, 0);
+    // An instruction that is not described.
+    let other = SAXPY.replace("    mov.u32 %r2, %ctaid.x;", "    fence.proxy.async;\n    mov.u32 %r2, %ctaid.x;");
+    let other = other.replace("fence.proxy.async", "griddepcontrol.wait").replace("sm_80", "sm_90");
+    let (code, out, err) = proved(&other, &WHOLE);
+    assert!(code == 2 && out.contains("griddepcontrol") && err.is_empty(), "{out}{err}");
+}
+
+#[test]
+fn threads_that_end_order_nothing() {
+    let (code, out, _) = proved(EARLY, &["--grid", "1", "--assume", "len(out) >= 1024"]);
+    assert!(code != 0 && !out.contains("races: 3 proved"), "{out}");
+    let all = EARLY.replace("    @%p1 bra D;\n", "");
+    assert_eq!(proved(&all, &["--grid", "1", "--assume", "len(out) >= 1024"]).0, 0);
+}
+
+/// Rows of a stride that is a parameter, in two dimensions.
+#[test]
+fn strides_may_be_parameters() {
+    let file = file(TRANSPOSE);
+    let size = |name: &str| format!("len({name}) >= 4*rows*cols");
+    let (whole, out) = (size("in"), size("out"));
+    let common = [
+        "prove",
+        file.name(),
+        "--block",
+        "4,4",
+        "--grid",
+        "(cols.div_ceil(16), rows.div_ceil(16))",
+        "--assume",
+        &whole,
+    ];
+    assert_eq!(said(&[&common[..], &["--assume", &out]].concat()).0, 0);
+    let (code, text, _) = said(&[&common[..], &["--assume", "len(out) >= 4*rows*cols - 4"]].concat());
+    assert!(code == 1 && text.contains("writes bytes"), "{text}");
+}
+
+#[test]
+fn bad_usage_says_so() {
+    let cases: [(&[&str], &str); 5] = [
+        (&["--assume", "len(z) >= 4*n"], "the parameters are `n`, `a`, `x`, `y`"),
+        (&["--assume", "n +"], "error: `--assume 'n +'`"),
+        (&["--grid", "n / m"], "divide by constants"),
+        (&["--assume", "n"], "conditions such as"),
+        (&["--entry", "sax"], "there is no entry `sax`; the file has `saxpy`"),
+    ];
+    for (options, expected) in cases {
+        let (code, _, err) = proved(SAXPY, options);
+        assert!(code == 2 && err.contains(expected), "{options:?}: {err}");
+    }
+    let file = file(SAXPY);
+    let (code, _, err) = said(&["prove", file.name()]);
+    assert!(code == 2 && err.contains("--block 256"), "{err}");
+}
+
+#[test]
+fn json_has_a_line_for_each_verdict() {
+    let (code, out, _) = proved(SAXPY, &["--grid", "n.div_ceil(256)", "--format", "json"]);
+    let lines: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(code == 1 && lines.len() == 9, "{out}");
+    let first = lines.iter().find(|line| line["kind"] == "bounds").unwrap();
+    assert_eq!((first["line"].as_u64(), first["verdict"].as_str()), (Some(22), Some("refuted")), "{first}");
+    assert_eq!(first["counterexample"]["threads"][0]["thread"], serde_json::json!([0, 0, 0]), "{first}");
+    assert!(first["counterexample"]["run"].as_str().unwrap().starts_with("ptx run "), "{first}");
+}
+
+/// Each change makes a proved kernel harmful: none of them is proved.
+#[test]
+fn mutants_are_not_proved() {
+    assert_eq!(proved(REDUCE, &SUMS).0, 0, "{}", proved(REDUCE, &SUMS).1);
+    let mutants: &[(&str, &str, &str, &[&str])] = &[
+        (SAXPY, "setp.ge.u32", "setp.gt.u32", &WHOLE),
+        (SAXPY, "    @%p1 bra DONE;\n", "", &WHOLE),
+        (SAXPY, "%r5, 4;", "%r5, 8;", &WHOLE),
+        (SAXPY, "mad.lo.s32 %r5, %r2, %r3, %r4", "mad.lo.s32 %r5, %r2, 255, %r4", &WHOLE),
+        (SAXPY, "mad.lo.s32 %r5, %r2, %r3, %r4", "mov.u32 %r5, %r2", &WHOLE),
+        (SAXPY, "st.global.f32 [%rd5]", "st.global.f32 [%rd5+4]", &WHOLE),
+        (SAXPY, "ld.global.f32 %f2, [%rd4]", "ld.global.f32 %f2, [%rd4+-4]", &WHOLE),
+        (SAXPY, "ld.global.f32 %f2, [%rd4]", "ld.global.f32 %f2, [%rd4+2]", &WHOLE),
+        (REDUCE, "    bar.sync 0;\n", "", &SUMS),
+        (REDUCE, "    bar.sync 0;\n", "    @%p1 bar.sync 0;\n", &SUMS),
+        (REDUCE, "setp.ge.u32 %p2", "setp.gt.u32 %p2", &SUMS),
+        (REDUCE, "mov.u32 %r9, 128", "mov.u32 %r9, 256", &SUMS),
+        (REDUCE, "sm[1024]", "sm[1020]", &SUMS),
+        (REDUCE, "setp.lt.u32", "setp.le.u32", &SUMS),
+        (REDUCE, "shl.b32 %r6, %r3, 2", "shl.b32 %r6, %r3, 1", &SUMS),
+        (REDUCE, "    @%p4 bra DONE;\n", "", &SUMS),
+        (REDUCE, "mul.wide.u32 %rd5, %r2, 4", "mul.wide.u32 %rd5, %r2, 2", &SUMS),
+    ];
+    for (kernel, from, to, options) in mutants {
+        assert!(kernel.contains(from), "`{from}` is not in the kernel");
+        let (code, out, _) = proved(&kernel.replace(from, to), options);
+        assert!(code == 1 || code == 2, "`{from}` as `{to}`: {out}");
+    }
+}
+
+/// Instructions with operands `{a}`, `{b}`, `{c}`, and the widths of the result and of the operands.
+#[rustfmt::skip]
+const MEANINGS: &[(&str, u32, u32)] = &[
+    ("add.u32 {d}, {a}, {b}", 32, 32), ("sub.s32 {d}, {a}, {b}", 32, 32), ("mul.lo.u32 {d}, {a}, {b}", 32, 32),
+    ("mul.hi.u32 {d}, {a}, {b}", 32, 32), ("mul.hi.s32 {d}, {a}, {b}", 32, 32), ("mul.wide.u32 {d}, {a}, {b}", 64, 32),
+    ("mul.wide.s32 {d}, {a}, {b}", 64, 32), ("mad.lo.s32 {d}, {a}, {b}, {c}", 32, 32), ("mul24.lo.u32 {d}, {a}, {b}", 32, 32),
+    ("mul24.lo.s32 {d}, {a}, {b}", 32, 32), ("min.s32 {d}, {a}, {b}", 32, 32), ("max.u32 {d}, {a}, {b}", 32, 32), ("abs.s32 {d}, {a}", 32, 32),
+    ("neg.s32 {d}, {a}", 32, 32), ("div.u32 {d}, {a}, 7", 32, 32), ("rem.u32 {d}, {a}, 12", 32, 32), ("div.s32 {d}, {a}, 5", 32, 32),
+    ("rem.s32 {d}, {a}, 6", 32, 32), ("div.u32 {d}, 100, {b}", 32, 32), ("and.b32 {d}, {a}, 240", 32, 32), ("and.b32 {d}, {a}, -32", 32, 32), ("and.b32 {d}, {a}, {b}", 32, 32),
+    ("or.b32 {d}, {a}, 12", 32, 32), ("xor.b32 {d}, {a}, 29", 32, 32), ("not.b32 {d}, {a}", 32, 32), ("shl.b32 {d}, {a}, 5", 32, 32),
+    ("shl.b32 {d}, 3, {b}", 32, 32), ("shr.u32 {d}, {a}, 3", 32, 32), ("shr.s32 {d}, {a}, 31", 32, 32), ("shr.u32 {d}, {a}, 32", 32, 32),
+    ("shf.l.wrap.b32 {d}, {a}, {b}, 7", 32, 32), ("shf.r.wrap.b32 {d}, {a}, {b}, 9", 32, 32), ("shf.r.clamp.b32 {d}, {a}, {b}, 40", 32, 32),
+    ("bfe.u32 {d}, {a}, 3, 9", 32, 32), ("bfe.s32 {d}, {a}, 3, 9", 32, 32), ("bfi.b32 {d}, {a}, {b}, 4, 7", 32, 32),
+    ("prmt.b32 {d}, {a}, {b}, 0x5410", 32, 32), ("prmt.b32 {d}, {a}, {b}, 0x1076", 32, 32), ("lop3.b32 {d}, {a}, 15, {c}, 0xea", 32, 32),
+    ("lop3.b32 {d}, {a}, 15, 255, 0xc0", 32, 32), ("popc.b32 {d}, {a}", 32, 32), ("clz.b32 {d}, {a}", 32, 32), ("brev.b32 {d}, {a}", 32, 32),
+    ("cvt.s64.s32 {d}, {a}", 64, 32), ("cvt.u64.u32 {d}, {a}", 64, 32), ("cvt.u32.u64 {d}, {a}", 32, 64), ("cvt.s32.s8 {d}, {a}", 32, 32),
+    ("cvt.u32.u16 {d}, {a}", 32, 32), ("cvt.s16.s32 {d}, {a}", 32, 32), ("cvt.u8.u32 {d}, {a}", 32, 32), ("mov.b64 {d}, { {a}, {b} }", 64, 32), ("add.s64 {d}, {a}, {b}", 64, 64),
+    ("mul.lo.s64 {d}, {a}, {b}", 64, 64), ("shr.s64 {d}, {a}, 9", 64, 64), ("and.b64 {d}, {a}, 0xffff0000", 64, 64), ("min.s64 {d}, {a}, {b}", 64, 64),
+    ("setp.lt.s32 q, {a}, {b}; selp.b32 {d}, {a}, {c}, q", 32, 32), ("setp.hi.u32 q, {a}, {b}; selp.b32 {d}, 1, 0, q", 32, 32),
+    ("setp.eq.u32 q, {a}, {b}; @!q add.u32 {d}, {a}, 1; @q mov.u32 {d}, 7", 32, 32), ("set.ge.u32.s32 {d}, {a}, {b}", 32, 32),
+    ("setp.ne.u32 q, {a}, {b}; setp.lt.and.u32 q, {a}, {c}, q; selp.b32 {d}, 3, 4, q", 32, 32),
+    ("mad.wide.u32 {e}, {a}, {b}, 5; cvt.u32.u64 {d}, {e}", 32, 32), ("setp.gt.s32 q, {a}, 0; @q bra L1; mov.u32 {d}, 1; bra L2; L1: mov.u32 {d}, {b}; L2:", 32, 32),
+];
+
+/// The values of operands.
+const VALUES: [u64; 8] = [0, 1, 5, 0x7fff_ffff, 0x8000_0000, 0xffff_fff9, 0x1234_5678, 0xdead_beef];
+
+/// A module whose entry `run` stores the result, and whose entry `look` writes byte 0 of `out` if the result is `e`, and a byte far behind it if not.
+/// The operands are parameters, or these numbers.
+fn module(meaning: &str, (result, operand): (u32, u32), numbers: Option<[u64; 3]>) -> Checked {
+    let line =
+        meaning.replace("{d}", "d").replace("{a}", "a").replace("{b}", "b").replace("{c}", "c").replace("{e}", "e");
+    let loads = match numbers {
+        None => format!("ld.param.u{operand} a, [pa]; ld.param.u{operand} b, [pb]; ld.param.u{operand} c, [pc];"),
+        Some([a, b, c]) => format!("mov.b{operand} a, {a}; mov.b{operand} b, {b}; mov.b{operand} c, {c};"),
+    };
+    let entry = |name: &str, more: &str, end: &str| {
+        format!(
+            ".visible .entry {name}(.param .u{operand} pa, .param .u{operand} pb, .param .u{operand} pc, .param .u64 out{more})
+{{ .reg .pred q, w; .reg .b{operand} a, b, c; .reg .b{result} d, x; .reg .b64 e, o;
+{loads} ld.param.u64 o, [out];
+{line};
+{end} ret; }}
+"
+        )
+        .replace(":;", ":")
+    };
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n{}{}",
+        entry("run", "", &format!("st.global.u{result} [o], d;")),
+        entry(
+            "look",
+            &format!(", .param .u{result} pe"),
+            &format!(
+                ".reg .b16 z; mov.u16 z, 0; ld.param.u{result} x, [pe]; setp.eq.u{result} w, d, x; selp.u64 e, 0, 1048576, w; add.u64 o, o, e; \
+                 st.global.u8 [o], z;"
+            ),
+        ),
+    );
+    let (tree, found) = ptx_core::parse::parse_text(text.as_str());
+    let (checked, found) = check(tree, found, &Default::default());
+    checked.unwrap_or_else(|| panic!("{meaning}: {found:?}\n{text}"))
+}
+
+/// The result on the CPU device.
+fn computed(program: &Program, values: [u64; 3], result: u32, operand: u32) -> u64 {
+    let mut machine = Machine::new();
+    let out = machine.alloc(8).unwrap();
+    let mut params: Vec<u8> =
+        values.iter().flat_map(|value| value.to_le_bytes()[..operand as usize / 8].to_vec()).collect();
+    params.resize(params.len().next_multiple_of(8), 0);
+    params.extend(out.to_le_bytes());
+    let (grid, block, cluster) = ([1; 3], [1; 3], [1; 3]);
+    let (options, entry) = (Options { watch: false, ..Options::default() }, "run");
+    let launch =
+        Launch { entry, grid, block, cluster, dynamic_shared: 0, cooperative: false, params: &params, options };
+    machine.launch(program, &launch).unwrap();
+    let mut bytes = [0; 8];
+    machine.read(out, &mut bytes[..result as usize / 8]).unwrap();
+    u64::from_le_bytes(bytes)
+}
+
+/// The verdict on `look` with these values and this result.
+fn looked(checked: &Checked, values: [u64; 3], expected: u64) -> Verdict {
+    let number = |value: u64| {
+        let half = |bits: u64| Expr::Int((bits & 0xffff_ffff) as i64);
+        let high = Expr::Binary(Operator::Shl, Box::new([half(value >> 32), Expr::Int(32)]), String::new());
+        Expr::Binary(Operator::Add, Box::new([high, half(value)]), String::new())
+    };
+    let is = |at: usize, value: u64| {
+        Expr::Binary(Operator::Eq, Box::new([Expr::Argument(at), number(value)]), String::new())
+    };
+    let mut assume: Vec<Expr> = values.iter().enumerate().map(|(at, value)| is(at, *value)).collect();
+    assume.push(is(4, expected));
+    assume.push(Expr::Binary(Operator::Eq, Box::new([Expr::Len(3), Expr::Int(1)]), String::new()));
+    let contract = Contract {
+        block: [1; 3],
+        cluster: [1; 3],
+        grid: Some(Expr::Int(1)),
+        assume,
+        params: (0..5).map(Passed::Argument).collect(),
+        elements: vec![1; 5],
+        ..Contract::default()
+    };
+    let report = prove(checked, "look", &contract).unwrap();
+    let mut bounds = report.findings.into_iter().filter(|finding| finding.property == Property::Bounds);
+    bounds.next().unwrap().verdict
+}
+
+#[test]
+fn instructions_mean_what_the_cpu_device_computes() {
+    let (mut proved, mut open) = (0, Vec::new());
+    for (meaning, result, operand) in MEANINGS {
+        let checked = module(meaning, (*result, *operand), None);
+        let program = Program::new(&checked).unwrap();
+        for (at, value) in VALUES.iter().enumerate() {
+            let wide = |value: u64| if *operand == 64 { value | value << 40 } else { value };
+            let values = [*value, VALUES[(at * 3 + 1) % 8], VALUES[(at * 5 + 2) % 8]].map(wide);
+            let expected = computed(&program, values, *result, *operand);
+            // As parameters, which are symbols, and as numbers.
+            for checked in [&checked, &module(meaning, (*result, *operand), Some(values))] {
+                match looked(checked, values, expected) {
+                    Verdict::Proved => proved += 1,
+                    Verdict::Unknown(_) => open.push((*meaning, values)),
+                    refuted => panic!("{meaning} of {values:x?} is {expected:#x}, but {refuted:?}"),
+                }
+                let wrong = looked(checked, values, expected ^ 1);
+                assert_ne!(
+                    wrong,
+                    Verdict::Proved,
+                    "{meaning} of {values:x?} is {expected:#x}, and not {:#x}",
+                    expected ^ 1
+                );
+            }
+        }
+    }
+    assert!(open.len() * 10 < proved, "{proved} proved, and open {open:?}");
+}

@@ -1,0 +1,76 @@
+//! Barriers: all threads of the block that have not ended come to each, or none does.
+
+use crate::contract::Contract;
+use crate::finding::{blank, counterexample, worse};
+use crate::form::{Cond, Form};
+use crate::machine::Machine;
+use crate::query::{Atom, BUDGET, Decision, View, Views};
+use crate::report::{Finding, Property, Verdict};
+use crate::trace::{Barrier, Span};
+use crate::world::Scope;
+use std::collections::BTreeMap;
+
+pub(crate) fn check(machine: &Machine<'_>, contract: &Contract) -> Vec<Finding> {
+    let mut found: BTreeMap<usize, Finding> = BTreeMap::new();
+    for barrier in machine.trace.barriers.iter().chain(&machine.trace.meetings) {
+        let verdict = together(machine, contract, barrier);
+        let finding = Finding { verdict, ..blank(machine, Property::Barriers, barrier.inst) };
+        match found.get_mut(&barrier.inst) {
+            Some(old) => worse(old, finding),
+            None => drop(found.insert(barrier.inst, finding)),
+        }
+    }
+    found.into_values().collect()
+}
+
+/// Decides whether the threads that come to a barrier are all that can come to one.
+fn together(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier) -> Verdict {
+    let steps: Vec<Cond> = barrier
+        .path
+        .steps()
+        .filter(|step| step.decides && !step.excused)
+        .map(|step| step.cond.clone())
+        .chain([barrier.guard.clone()])
+        .filter(|cond| *cond != Cond::Const(true) && machine.world.cond_scope(cond) == Scope::Thread)
+        .collect();
+    let mut verdict = Verdict::Proved;
+    for cond in steps {
+        match differs(machine, contract, barrier, &cond) {
+            Verdict::Proved => {}
+            Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
+            refuted => return refuted,
+        }
+    }
+    verdict
+}
+
+/// Looks for two threads of a block, or of a warp, of which one fulfills a condition on the way and the other does not.
+fn differs(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier, cond: &Cond) -> Verdict {
+    let world = &machine.world;
+    let view = |second: bool| View {
+        own: Box::new(move |_, symbol: &crate::world::Symbol| second && symbol.scope == Scope::Thread),
+        shift: ptx_core::hash::Map::default(),
+        threads: None,
+    };
+    let mut conds: Vec<(usize, Cond)> = machine.launch.facts.iter().map(|fact| (0, fact.clone())).collect();
+    conds.extend([(0, barrier.path.cond()), (0, barrier.guard.clone()), (1, cond.negate())]);
+    // The other thread has not ended before, and its facts hold.
+    conds.extend(barrier.path.steps().filter(|step| step.excused && step.decides).map(|step| (1, step.cond.clone())));
+    let mut mixed = Vec::new();
+    if barrier.span == Span::Warp {
+        let warps = Form::table((0..world.threads).map(|thread| thread as i128 / 32).collect());
+        let apart =
+            |factor: i128| Atom { parts: vec![(0, warps.clone(), factor), (1, warps.clone(), -factor)], constant: 0 };
+        mixed.push(vec![vec![apart(1), apart(-1)]]);
+    }
+    match (Views { world, views: vec![view(false), view(true)], conds, mixed }).decide(BUDGET) {
+        Decision::Impossible => Verdict::Proved,
+        Decision::Unknown => {
+            Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned())
+        }
+        Decision::Possible(model) if model.is_loose => Verdict::Unknown(
+            "the threads that come here depend on a value that is not described, such as one from memory".to_owned(),
+        ),
+        Decision::Possible(model) => Verdict::Refuted(Box::new(counterexample(machine, contract, &model, 0))),
+    }
+}

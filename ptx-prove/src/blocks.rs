@@ -1,0 +1,142 @@
+//! The walk over basic blocks: in an order in which predecessors come first, with the paths joined where they meet. An inner loop is one step.
+
+use crate::flow::End;
+use crate::form::Cond;
+use crate::machine::{Machine, State, Value};
+use crate::path;
+use crate::world::Scope;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// States that leave a part of the function.
+#[derive(Default)]
+pub(crate) struct Edges {
+    /// Out of it, with the block that follows.
+    pub(crate) exits: Vec<(usize, State)>,
+    /// Back to its header.
+    pub(crate) back: Vec<State>,
+}
+
+impl Machine<'_> {
+    /// Executes a loop's body once from its header, or the whole function.
+    pub(crate) fn region(&mut self, header: Option<usize>, entry: usize, state: State) -> Edges {
+        let flow = self.flow;
+        let inside = |block: usize| {
+            let own = header.and_then(|header| flow.loops[header].as_ref());
+            own.is_none_or(|own| own.blocks[block])
+        };
+        let mut edges = Edges::default();
+        let mut pending: BTreeMap<usize, (usize, Vec<State>)> = BTreeMap::new();
+        pending.insert(flow.order[entry], (entry, vec![state]));
+        let mut first = true;
+        while let Some((_, (block, states))) = pending.pop_first() {
+            let Some(state) = self.join(states) else { continue };
+            let is_inner = flow.loops[block].is_some() && !(first && header == Some(block));
+            first = false;
+            let next = if is_inner { self.turns(block, state) } else { self.block(block, state) };
+            for (to, state) in next {
+                if header == Some(to) {
+                    edges.back.push(state);
+                } else if inside(to) {
+                    pending.entry(flow.order[to]).or_insert_with(|| (to, Vec::new())).1.push(state);
+                } else {
+                    edges.exits.push((to, state));
+                }
+            }
+        }
+        edges
+    }
+
+    /// Executes a block; the states that leave it.
+    fn block(&mut self, block: usize, mut state: State) -> Vec<(usize, State)> {
+        let range = self.flow.graph.range(block);
+        let node = self.trace.node(&state.from);
+        state.from = vec![node];
+        let end = self.flow.ends[block];
+        let last = range.end - 1;
+        let stop = if end == End::Fall { range.end } else { last };
+        for at in range.start..stop {
+            if self.steps == 0 {
+                self.gap(at, "the entry is too long, or its loops have too many turns, for the budget of a proof");
+                return Vec::new();
+            }
+            self.steps -= 1;
+            self.execute(at, &mut state);
+        }
+        let falls = (block + 1 < self.flow.ends.len()).then_some(block + 1);
+        match end {
+            End::Fall => falls.map(|next| (next, state)).into_iter().collect(),
+            End::Other => {
+                self.gap(last, "a jump to a computed place is not described");
+                Vec::new()
+            }
+            End::Leave => {
+                self.trace.end(node);
+                self.branch(last, state, (None, falls))
+            }
+            End::Jump(to) => self.branch(last, state, (Some(to), falls)),
+        }
+    }
+
+    /// The two sides of a jump or a return.
+    fn branch(
+        &mut self,
+        at: usize,
+        state: State,
+        (taken, falls): (Option<usize>, Option<usize>),
+    ) -> Vec<(usize, State)> {
+        self.current = state.registers.clone();
+        let inst = &self.function.insts[at];
+        let guard = self.guard(inst);
+        let guard = self.world.simplify(guard);
+        let branch = self.next_branch();
+        let reaches = |block: Option<usize>| block.is_some_and(|block| self.flow.reaches_barrier[block]);
+        let sides = [(taken, guard.clone(), falls), (falls, guard.negate(), taken)];
+        let mut next = Vec::new();
+        for (to, cond, other) in sides {
+            if let Some(to) = to.filter(|_| cond != Cond::Const(false)) {
+                let excused = !reaches(other);
+                let path = state.path.branch(cond, branch, excused);
+                next.push((to, State { path, ..state.clone() }));
+            }
+        }
+        next
+    }
+
+    /// Joins states that exclude each other.
+    pub(crate) fn join(&mut self, states: Vec<State>) -> Option<State> {
+        let mut states = states.into_iter();
+        let mut joined = states.next()?;
+        for other in states {
+            joined = self.join_two(joined, other);
+        }
+        Some(joined)
+    }
+
+    fn join_two(&mut self, a: State, b: State) -> State {
+        let meeting = path::meet(&a.path, &b.path);
+        let from = a.from.iter().chain(&b.from).copied().collect();
+        if Rc::ptr_eq(&a.registers, &b.registers) {
+            return State { registers: a.registers, path: meeting.path, from };
+        }
+        let mut path = meeting.path;
+        let first = match meeting.first {
+            Some(cond) => cond,
+            None => {
+                // A bit that says on which path a thread comes.
+                let bit = self.world.any_truth(Scope::Thread);
+                let ways =
+                    Cond::any([Cond::all([bit.clone(), a.path.cond()]), Cond::all([bit.negate(), b.path.cond()])]);
+                path = path.fact(ways);
+                bit
+            }
+        };
+        let values: Vec<Value> = a
+            .registers
+            .iter()
+            .zip(b.registers.iter())
+            .map(|(yes, no)| if yes == no { yes.clone() } else { self.chosen(&first, yes.clone(), no.clone()) })
+            .collect();
+        State { registers: Rc::new(values), path, from }
+    }
+}

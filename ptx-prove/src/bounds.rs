@@ -1,0 +1,101 @@
+//! Bounds and alignment of every access.
+
+use crate::contract::Contract;
+use crate::finding::{blank, counterexample, describe, reached, worse};
+use crate::form::{Cond, Form};
+use crate::machine::Machine;
+use crate::query::{BUDGET, Decision, Views};
+use crate::report::{Finding, Property, Verdict};
+use crate::trace::Access;
+use ptx_core::hash::Set;
+use std::collections::BTreeMap;
+
+pub(crate) fn check(machine: &mut Machine<'_>, contract: &Contract) -> Vec<Finding> {
+    let mut found: BTreeMap<(usize, usize, Property), Finding> = BTreeMap::new();
+    let mut done: Set<(usize, Form, Cond, Cond)> = Set::default();
+    for at in 0..machine.trace.accesses.len() {
+        let access = machine.trace.accesses[at].clone();
+        let key = (access.inst, access.offset.clone(), access.path.cond(), access.guard.clone());
+        if !done.insert(key) {
+            continue;
+        }
+        let bounds = within(machine, contract, &access);
+        let alignment = aligned(machine, contract, &access);
+        for (property, verdict) in [(Property::Bounds, bounds), (Property::Alignment, alignment)] {
+            let finding = Finding { verdict, ..describe(machine, contract, property, &access) };
+            match found.get_mut(&(access.inst, access.base, property)) {
+                Some(old) => worse(old, finding),
+                None => drop(found.insert((access.inst, access.base, property), finding)),
+            }
+        }
+    }
+    for inst in machine.outside_params.clone() {
+        let verdict = Verdict::Unknown("the load is not inside of one parameter".to_owned());
+        found.insert(
+            (inst, usize::MAX, Property::Bounds),
+            Finding { verdict, ..blank(machine, Property::Bounds, inst) },
+        );
+    }
+    found.into_values().collect()
+}
+
+fn within(machine: &Machine<'_>, contract: &Contract, access: &Access) -> Verdict {
+    let base = &machine.bases[access.base];
+    let least = Form::number(0);
+    let end = access.offset.plus(access.size.into());
+    let sides = [Cond::le(&least, &access.offset), end.and_then(|end| Cond::le(&end, &base.len))];
+    let mut verdict = Verdict::Proved;
+    for side in sides {
+        let Some(side) = side.map(|cond| machine.world.simplify(cond)) else { return overflow() };
+        match ask(machine, contract, access, &side) {
+            Verdict::Proved => {}
+            Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
+            refuted => return refuted,
+        }
+    }
+    verdict
+}
+
+fn overflow() -> Verdict {
+    Verdict::Unknown("the numbers of the address do not fit into 128 bits".to_owned())
+}
+
+/// Decides a condition that every thread of an access must fulfill.
+fn ask(machine: &Machine<'_>, contract: &Contract, access: &Access, must: &Cond) -> Verdict {
+    if *must == Cond::Const(true) {
+        return Verdict::Proved;
+    }
+    let mut conds = reached(machine, access);
+    conds.push(must.negate());
+    match Views::one(&machine.world, conds).decide(BUDGET) {
+        Decision::Impossible => Verdict::Proved,
+        Decision::Unknown => Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned()),
+        Decision::Possible(model) if model.is_loose => Verdict::Unknown(
+            "the offset or a condition depends on a value that is not described, such as one from memory: check it in the kernel".to_owned(),
+        ),
+        Decision::Possible(model) => match model.form(&machine.world, &access.offset, 0) {
+            Some(offset) => Verdict::Refuted(Box::new(counterexample(machine, contract, &model, offset))),
+            None => overflow(),
+        },
+    }
+}
+
+fn aligned(machine: &mut Machine<'_>, contract: &Contract, access: &Access) -> Verdict {
+    let align = i128::from(access.align.max(1));
+    let base = &machine.bases[access.base];
+    if !i128::from(base.align).rem_euclid(align).eq(&0) {
+        let name = &base.name;
+        return Verdict::Unknown(format!("the address of `{name}` is known to be a multiple of {} only", base.align));
+    }
+    if access.offset.is_multiple_of(align) {
+        return Verdict::Proved;
+    }
+    let Some((_, rest)) = machine.world.floor(&access.offset, align) else { return overflow() };
+    match Cond::equal(&rest, &Form::number(0)) {
+        Some(must) => {
+            let must = machine.world.simplify(must);
+            ask(machine, contract, access, &must)
+        }
+        None => overflow(),
+    }
+}

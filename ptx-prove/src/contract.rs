@@ -1,0 +1,315 @@
+//! The launches that a proof is about: block, grid and conditions over the arguments.
+
+use crate::form::{Cond, Form};
+use crate::world::{Meaning, Origin, Scope, Symbol, World};
+use ptx_core::host::{Expr, Operator};
+use ptx_core::ir::Variable;
+use ptx_core::isa::Class;
+
+/// The source of an entry's parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// The argument of this number: a scalar, or the address of its buffer.
+    Argument(usize),
+    /// The free number of this number.
+    Number(usize),
+    /// Anything else.
+    Other,
+}
+
+/// The launches to prove an entry for.
+#[derive(Clone, Debug, Default)]
+pub struct Contract {
+    /// Threads of a block in x, y, z.
+    pub block: [u32; 3],
+    /// Blocks of a cluster.
+    pub cluster: [u32; 3],
+    /// Blocks: a number or a list; any grid if absent.
+    pub grid: Option<Expr>,
+    /// Bytes of dynamic shared memory.
+    pub shared: u64,
+    /// Conditions that every launch fulfills.
+    pub assume: Vec<Expr>,
+    /// The parameters of the entry, in order.
+    pub params: Vec<Passed>,
+    /// For each argument the bytes of one element, because lengths in expressions count elements; zero if they are not known.
+    pub elements: Vec<u64>,
+    /// The alignment of every buffer, in bytes; if absent, the one that the entry declares (`.ptr .align`), or that of an allocation.
+    pub align: Option<u64>,
+    /// Names of the free numbers (`Expr::Dim`).
+    pub numbers: Vec<String>,
+}
+
+/// The most blocks in each dimension.
+const MOST_BLOCKS: [i128; 3] = [(1 << 31) - 1, 65535, 65535];
+/// The most bytes of a buffer: addresses have 48 bits.
+const MOST_BYTES: i128 = 1 << 47;
+/// The values of a free number.
+const NUMBERS: (i128, i128) = (-(1 << 63), (1 << 63) - 1);
+
+/// The symbols of a launch.
+pub(crate) struct Symbols {
+    /// `%ctaid`
+    pub(crate) block: [Form; 3],
+    /// `%nctaid`
+    pub(crate) blocks: [Form; 3],
+    /// By parameter of the entry: its value as a number.
+    pub(crate) params: Vec<Option<Form>>,
+    /// By argument: the length in bytes.
+    pub(crate) lens: Vec<Form>,
+    /// By free number.
+    pub(crate) numbers: Vec<Form>,
+    /// Conditions of the contract.
+    pub(crate) facts: Vec<Cond>,
+}
+
+/// An expression that the prover does not describe.
+pub(crate) struct Refused;
+
+/// The value of a host expression.
+enum Value {
+    Int(Form),
+    Truth(Cond),
+    List(Vec<Form>),
+}
+
+/// Makes the symbols of a launch, with the facts of the contract.
+pub(crate) fn symbols(
+    world: &mut World,
+    contract: &Contract,
+    variables: &[&Variable],
+    is_pointer: &[bool],
+) -> Result<Symbols, Refused> {
+    let arguments = contract.elements.len();
+    let len = |world: &mut World, at: usize| Form::symbol(world.launch(Meaning::Len(at), (0, MOST_BYTES), Scope::Grid));
+    let lens: Vec<Form> = (0..arguments).map(|at| len(world, at)).collect();
+    let number = |world: &mut World, at: usize| Form::symbol(world.launch(Meaning::Number(at), NUMBERS, Scope::Grid));
+    let numbers: Vec<Form> = (0..contract.numbers.len()).map(|at| number(world, at)).collect();
+    let params = variables.iter().enumerate().map(|(at, variable)| {
+        let passed = contract.params.get(at).copied().unwrap_or(Passed::Other);
+        param(world, at, variable, passed, &numbers, is_pointer.get(at) == Some(&true))
+    });
+    let params: Vec<Option<Form>> = params.collect();
+    let mut symbols = Symbols {
+        block: std::array::from_fn(|_| Form::number(0)),
+        blocks: std::array::from_fn(|_| Form::number(1)),
+        params,
+        lens,
+        numbers,
+        facts: Vec::new(),
+    };
+    let extents = match &contract.grid {
+        None => None,
+        Some(grid) => Some(match symbols.value(world, contract, grid)? {
+            Value::Int(extent) => vec![extent],
+            Value::List(extents) => extents,
+            Value::Truth(_) => return Err(Refused),
+        }),
+    };
+    for (dimension, most) in MOST_BLOCKS.into_iter().enumerate() {
+        symbols.add_dimension(world, dimension, most, extents.as_deref())?;
+    }
+    for condition in &contract.assume {
+        match symbols.value(world, contract, condition)? {
+            Value::Truth(cond) => symbols.facts.push(cond),
+            _ => return Err(Refused),
+        }
+    }
+    Ok(symbols)
+}
+
+/// The value of a parameter; nothing for a float or a struct.
+fn param(
+    world: &mut World,
+    at: usize,
+    variable: &Variable,
+    passed: Passed,
+    numbers: &[Form],
+    pointer: bool,
+) -> Option<Form> {
+    if !variable.dims.is_empty() || variable.vector > 1 || variable.size > 8 {
+        return None;
+    }
+    let bits = variable.ty.bits();
+    let range = match variable.ty.class() {
+        Class::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        Class::Unsigned | Class::Bits => (0, (1i128 << bits) - 1),
+        _ => return None,
+    };
+    if let Passed::Number(number) = passed {
+        let form = numbers.get(number)?.clone();
+        let symbol = form.symbols().next()?;
+        let known = &mut world.symbols[symbol as usize];
+        (known.least, known.most) = (known.least.max(range.0), known.most.min(range.1));
+        return Some(form);
+    }
+    if pointer {
+        let (least, most) = (1 << 8, MOST_BYTES);
+        let (scope, origin, meaning) = (Scope::Grid, Origin::Loose, Meaning::Base);
+        return Some(Form::symbol(world.add(Symbol { least, most, scope, origin, meaning, facts: Vec::new() })));
+    }
+    Some(Form::symbol(world.launch(Meaning::Param(at), range, Scope::Grid)))
+}
+
+impl Symbols {
+    /// The extent of the grid in a dimension, and the block's place.
+    fn add_dimension(
+        &mut self,
+        world: &mut World,
+        dimension: usize,
+        most: i128,
+        extents: Option<&[Form]>,
+    ) -> Result<(), Refused> {
+        let extent = match extents {
+            Some(extents) => extents.get(dimension).cloned().unwrap_or_else(|| Form::number(1)),
+            None => Form::symbol(world.launch(Meaning::Blocks(dimension), (1, most), Scope::Grid)),
+        };
+        let (least, greatest) = world.range(&extent).unwrap_or((1, most));
+        let (least, greatest) = (least.max(1), greatest.min(most));
+        // A launch without blocks runs no thread.
+        let fits = [Cond::le(&Form::number(1), &extent), Cond::le(&extent, &Form::number(most))];
+        self.facts.extend(fits.into_iter().flatten());
+        if greatest < 1 {
+            self.facts.push(Cond::Const(false));
+        }
+        let (blocks, block) = if least == greatest && greatest == 1 {
+            (Form::number(1), Form::number(0))
+        } else {
+            let blocks = match extent.known() {
+                Some(_) => extent.clone(),
+                // Of a range that registers hold.
+                None => {
+                    let symbol = world.launch(Meaning::Blocks(dimension), (least, greatest.max(least)), Scope::Grid);
+                    let same = Cond::equal(&Form::symbol(symbol), &extent).ok_or(Refused)?;
+                    world.assume(symbol, same);
+                    Form::symbol(symbol)
+                }
+            };
+            let symbol = world.launch(Meaning::Block(dimension), (0, (greatest - 1).max(0)), Scope::Block);
+            let inside = Cond::lt(&Form::symbol(symbol), &blocks).ok_or(Refused)?;
+            world.assume(symbol, inside);
+            (blocks, Form::symbol(symbol))
+        };
+        self.blocks[dimension] = blocks;
+        self.block[dimension] = block;
+        Ok(())
+    }
+
+    fn value(&mut self, world: &mut World, contract: &Contract, expr: &Expr) -> Result<Value, Refused> {
+        let int = |form: Option<Form>| form.map(Value::Int).ok_or(Refused);
+        match expr {
+            Expr::Int(number) => int(Some(Form::number((*number).into()))),
+            Expr::Bool(truth) => Ok(Value::Truth(Cond::Const(*truth))),
+            Expr::Float(_) => Err(Refused),
+            Expr::Argument(at) => {
+                let param = contract.params.iter().position(|passed| *passed == Passed::Argument(*at));
+                int(param.and_then(|param| self.params.get(param).cloned().flatten()))
+            }
+            Expr::Len(at) => {
+                let (bytes, element) = (self.lens.get(*at).cloned(), contract.elements.get(*at).copied());
+                // Zero: the size of an element is not known.
+                let element = element.filter(|element| *element > 0).ok_or(Refused)?;
+                let (bytes, element) = (bytes.ok_or(Refused)?, i128::from(element));
+                int(world.floor(&bytes, element).map(|(quotient, _)| quotient))
+            }
+            Expr::Dim(at) => int(self.numbers.get(*at).cloned()),
+            Expr::List(parts) => {
+                let parts = parts.iter().map(|part| self.integer(world, contract, part)).collect::<Result<_, _>>()?;
+                Ok(Value::List(parts))
+            }
+            Expr::Unary(Operator::Neg, of) => {
+                let of = self.integer(world, contract, of)?;
+                int(of.scale(-1))
+            }
+            Expr::Unary(Operator::Not, of) => match self.value(world, contract, of)? {
+                Value::Truth(cond) => Ok(Value::Truth(cond.negate())),
+                _ => Err(Refused),
+            },
+            Expr::Unary(..) => Err(Refused),
+            Expr::Binary(operator, both, _) => {
+                let (left, right) = (self.value(world, contract, &both[0])?, self.value(world, contract, &both[1])?);
+                match (left, right) {
+                    (Value::Int(a), Value::Int(b)) => self.binary(world, *operator, &a, &b).ok_or(Refused),
+                    (Value::Truth(a), Value::Truth(b)) => truths(*operator, a, b).ok_or(Refused),
+                    _ => Err(Refused),
+                }
+            }
+        }
+    }
+
+    fn integer(&mut self, world: &mut World, contract: &Contract, expr: &Expr) -> Result<Form, Refused> {
+        match self.value(world, contract, expr)? {
+            Value::Int(form) => Ok(form),
+            _ => Err(Refused),
+        }
+    }
+
+    fn binary(&mut self, world: &mut World, operator: Operator, a: &Form, b: &Form) -> Option<Value> {
+        let int = |form: Option<Form>| form.map(Value::Int);
+        let truth = |cond: Option<Cond>| cond.map(Value::Truth);
+        match operator {
+            Operator::Add => int(a.add(b)),
+            Operator::Sub => int(a.sub(b)),
+            Operator::Mul => int(a.mul(b)),
+            Operator::Min => int(world.smaller(a, b)),
+            Operator::Max => int(world.larger(a, b)),
+            Operator::Shl => int(a.scale(1i128.checked_shl(u32::try_from(b.known()?).ok().filter(|by| *by < 100)?)?)),
+            Operator::Shr => {
+                int(world.floor(a, 1 << u32::try_from(b.known()?).ok().filter(|by| *by < 100)?).map(|(q, _)| q))
+            }
+            Operator::Div => int(self.division(world, a, b).map(|(quotient, _)| quotient)),
+            Operator::Rem => int(self.division(world, a, b).map(|(_, rest)| rest)),
+            Operator::DivCeil => int(self.ceiling(world, a, b)),
+            Operator::NextMultipleOf => int(self.ceiling(world, a, b)?.mul(b)),
+            Operator::IsMultipleOf => {
+                let (_, rest) = self.division(world, a, b)?;
+                truth(Cond::equal(&rest, &Form::number(0)))
+            }
+            Operator::Eq => truth(Cond::equal(a, b)),
+            Operator::Ne => truth(Cond::equal(a, b).map(|cond| cond.negate())),
+            Operator::Lt => truth(Cond::lt(a, b)),
+            Operator::Le => truth(Cond::le(a, b)),
+            Operator::Gt => truth(Cond::lt(b, a)),
+            Operator::Ge => truth(Cond::le(b, a)),
+            Operator::Pow => {
+                let (base, power) = (a.known()?, u32::try_from(b.known()?).ok()?);
+                int(base.checked_pow(power).map(Form::number))
+            }
+            _ => None,
+        }
+    }
+
+    /// A division that has a result: the launch is an error otherwise.
+    fn division(&mut self, world: &mut World, a: &Form, b: &Form) -> Option<(Form, Form)> {
+        match b.known() {
+            Some(by) if by > 0 => {
+                // Towards zero and down are the same for what is not negative, which a launch's sizes are.
+                let (least, _) = world.range(a)?;
+                if least >= 0 { world.floor(a, by) } else { None }
+            }
+            Some(_) => None,
+            None => {
+                let (least, _) = world.range(b)?;
+                if least < 1 { None } else { world.divide(a, b, 64) }
+            }
+        }
+    }
+
+    fn ceiling(&mut self, world: &mut World, a: &Form, b: &Form) -> Option<Form> {
+        let (least, _) = world.range(a)?;
+        match b.known() {
+            Some(by) if by > 0 && least >= 0 => world.floor(&a.plus(by - 1)?, by).map(|(quotient, _)| quotient),
+            _ => None,
+        }
+    }
+}
+
+fn truths(operator: Operator, a: Cond, b: Cond) -> Option<Value> {
+    Some(Value::Truth(match operator {
+        Operator::And => Cond::all([a, b]),
+        Operator::Or => Cond::any([a, b]),
+        Operator::Eq => a.choose(b.clone(), b.negate()),
+        Operator::Ne => a.choose(b.negate(), b),
+        _ => return None,
+    }))
+}

@@ -1,0 +1,114 @@
+//! The effects of instructions beside registers: which instruction accesses memory, which is a barrier, and which only computes.
+
+use crate::form::Cond;
+use crate::machine::{Machine, State, Value};
+use crate::memory;
+use crate::site::Site;
+use crate::trace::{Barrier, Span};
+use ptx_core::ir::RegId;
+
+/// The execution of an instruction that does more than compute.
+pub(crate) type Action = for<'m> fn(&mut Machine<'m>, usize, &Site<'m>, &mut State, &Cond) -> Vec<(RegId, Value)>;
+
+/// Instructions with their effects.
+#[rustfmt::skip]
+const ACTIONS: &[(&str, Action)] = &[
+    ("ld", memory::load), ("ldu", memory::load), ("st", memory::store), ("atom", memory::atomic), ("red", memory::atomic),
+    ("ldmatrix", memory::load_matrix), ("stmatrix", memory::store_matrix), ("cp", memory::copy),
+    ("bar", barrier), ("barrier", barrier), ("trap", leave), ("fence", fence), ("membar", fence),
+    ("prefetch", nothing), ("prefetchu", nothing), ("nanosleep", nothing), ("pmevent", nothing), ("createpolicy", nothing),
+    ("setmaxnreg", nothing), ("brkpt", nothing), ("applypriority", nothing),
+];
+
+/// Instructions that only compute registers.
+#[rustfmt::skip]
+const COMPUTES: &[&str] = &[
+    "add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs", "neg", "min", "max", "popc", "clz", "bfind", "fns", "brev",
+    "bfe", "bfi", "szext", "bmsk", "dp4a", "dp2a", "addc", "subc", "madc", "clmad", "testp", "copysign", "fma", "rcp", "sqrt", "rsqrt", "sin",
+    "cos", "lg2", "ex2", "tanh", "set", "setp", "selp", "slct", "and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr", "prmt", "mov",
+    "cvt", "cvta", "isspacep", "shfl", "vote", "match", "activemask", "redux", "elect", "mma", "movmatrix", "vadd", "vsub", "vabsdiff",
+    "vmin", "vmax", "vshl", "vshr", "vmad", "vset", "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4",
+    "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4", "tex", "tld4", "txq", "suq",
+];
+
+/// Opcodes of barriers of a block.
+const BARRIERS: [&str; 2] = ["bar", "barrier"];
+
+/// Modifiers of barriers that are not for the threads of a block together.
+const OTHER_BARRIERS: [&str; 3] = ["arrive", "cluster", "wait"];
+
+/// The instructions of this module.
+pub(crate) struct Event;
+
+impl Event {
+    pub(crate) fn action(site: &Site<'_>) -> Option<Action> {
+        ACTIONS.iter().find(|(opcode, _)| *opcode == site.row.opcode()).map(|(_, action)| *action)
+    }
+
+    pub(crate) fn only_computes(site: &Site<'_>) -> bool {
+        COMPUTES.contains(&site.row.opcode())
+    }
+
+    /// Returns true if threads of a block meet here.
+    pub(crate) fn is_barrier(inst: &ptx_core::ir::Inst) -> bool {
+        inst.row.is_some_and(|row| BARRIERS.contains(&row.opcode()) && !row.parts.contains(&"warp"))
+    }
+}
+
+fn nothing(_: &mut Machine<'_>, _: usize, _: &Site<'_>, _: &mut State, _: &Cond) -> Vec<(RegId, Value)> {
+    Vec::new()
+}
+
+/// A fence orders accesses of threads that communicate, which only the watcher describes.
+fn fence(machine: &mut Machine<'_>, _: usize, _: &Site<'_>, _: &mut State, _: &Cond) -> Vec<(RegId, Value)> {
+    machine.trace.has_other_order = true;
+    Vec::new()
+}
+
+/// Threads that end here.
+fn leave(machine: &mut Machine<'_>, _: usize, _: &Site<'_>, state: &mut State, guard: &Cond) -> Vec<(RegId, Value)> {
+    state.from.iter().for_each(|node| machine.trace.end(*node));
+    let branch = machine.next_branch();
+    state.path = state.path.branch(guard.negate(), branch, true);
+    Vec::new()
+}
+
+fn barrier(
+    machine: &mut Machine<'_>,
+    at: usize,
+    site: &Site<'_>,
+    state: &mut State,
+    guard: &Cond,
+) -> Vec<(RegId, Value)> {
+    let barrier = |span| Barrier { inst: at, span, path: state.path.clone(), guard: guard.clone() };
+    let node = state.from.first().copied().unwrap_or(usize::MAX);
+    if site.is("warp") {
+        let mask = machine.source(site, site.operand(0), None);
+        match mask {
+            Value::Bits(form) if machine.world.number(&form, 32, false).known() == Some(0xffff_ffff) => {
+                machine.trace.barrier(node, barrier(Span::Warp));
+            }
+            _ => machine.trace.has_other_order = true,
+        }
+        return Vec::new();
+    }
+    if OTHER_BARRIERS.iter().any(|modifier| site.is(modifier)) {
+        machine.gap(at, format!("`{}` is not described here", site.row.name));
+        return Vec::new();
+    }
+    let count =
+        site.row.operand("b").map(|at| site.operand(at)).filter(|count| **count != ptx_core::ir::Operand::Absent);
+    let whole = match count {
+        None => true,
+        Some(count) => {
+            let threads = machine.world.threads as i128;
+            matches!(machine.source(site, count, None), Value::Bits(form) if form.known() == Some(threads))
+        }
+    };
+    if whole {
+        machine.trace.barrier(node, barrier(Span::Block));
+    } else {
+        machine.gap(at, "barriers of a part of the block are not described");
+    }
+    Vec::new()
+}

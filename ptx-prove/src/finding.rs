@@ -1,0 +1,87 @@
+//! Findings about instructions, and the launch of a model.
+
+use crate::contract::{Contract, Passed};
+use crate::form::{Cond, Form};
+use crate::machine::Machine;
+use crate::query::Model;
+use crate::report::{Counterexample, Finding, Place, Property, Verdict};
+use crate::trace::{Access, Kind, What};
+
+/// A finding about an instruction without memory.
+pub(crate) fn blank(machine: &Machine<'_>, property: Property, inst: usize) -> Finding {
+    Finding {
+        property,
+        span: machine.function.insts.get(inst).map_or(machine.function.span, |inst| inst.span),
+        other: None,
+        memory: String::new(),
+        argument: None,
+        verb: "",
+        size: 0,
+        verdict: Verdict::Proved,
+    }
+}
+
+/// The launch of a model.
+pub(crate) fn counterexample(
+    machine: &Machine<'_>,
+    contract: &Contract,
+    model: &Model,
+    offset: i128,
+) -> Counterexample {
+    let world = &machine.world;
+    let extent = |value: Option<i128>| u32::try_from(value.unwrap_or(0).max(0)).unwrap_or(u32::MAX);
+    let [x, y, _] = contract.block.map(|extent| extent as usize);
+    let place = |view: usize, thread: usize| Place {
+        thread: [thread % x, thread / x % y, thread / x / y].map(|at| at as u32),
+        block: std::array::from_fn(|d| extent(model.form(world, &machine.launch.block[d], view))),
+    };
+    let number = |form: &Form| model.form(world, form, 0);
+    let is_pointer = |at: usize| machine.base_of.contains_key(&What::Param(at));
+    let params = machine.launch.params.iter().enumerate();
+    Counterexample {
+        places: model.threads.iter().enumerate().map(|(view, thread)| place(view, *thread)).collect(),
+        grid: std::array::from_fn(|d| extent(number(&machine.launch.blocks[d]))),
+        params: params.map(|(at, form)| form.as_ref().filter(|_| !is_pointer(at)).and_then(number)).collect(),
+        lens: machine.launch.lens.iter().map(|form| number(form).and_then(|len| u64::try_from(len).ok())).collect(),
+        numbers: machine.launch.numbers.iter().map(|form| number(form).unwrap_or(0)).collect(),
+        offset,
+        is_certain: !model.is_later(world),
+    }
+}
+
+/// Keeps the verdict that says more against the property.
+pub(crate) fn worse(old: &mut Finding, new: Finding) {
+    let rank = |verdict: &Verdict| match verdict {
+        Verdict::Proved => 0,
+        Verdict::Unknown(_) => 1,
+        Verdict::Refuted(_) => 2,
+    };
+    if rank(&new.verdict) > rank(&old.verdict) {
+        *old = new;
+    }
+}
+
+/// A finding about an access.
+pub(crate) fn describe(machine: &Machine<'_>, contract: &Contract, property: Property, access: &Access) -> Finding {
+    let base = &machine.bases[access.base];
+    let argument = match base.what {
+        What::Param(param) => match contract.params.get(param) {
+            Some(Passed::Argument(argument)) => Some(*argument),
+            _ => None,
+        },
+        What::Var(_) => None,
+    };
+    let verb = match access.kind {
+        Kind::Read => "reads",
+        Kind::Write => "writes",
+        Kind::Atomic => "updates",
+    };
+    Finding { memory: base.name.clone(), argument, verb, size: access.size, ..blank(machine, property, access.inst) }
+}
+
+/// The conditions under which an access happens.
+pub(crate) fn reached(machine: &Machine<'_>, access: &Access) -> Vec<Cond> {
+    let mut conds = vec![access.path.cond(), access.guard.clone()];
+    conds.extend(machine.launch.facts.iter().cloned());
+    conds
+}

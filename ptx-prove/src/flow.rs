@@ -1,0 +1,158 @@
+//! The shape of a function: basic blocks in an order in which predecessors come first, and its loops.
+
+use ptx_core::check::graph::Graph;
+use ptx_core::ir::{Function, Inst, Operand};
+
+/// The end of a basic block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The next block follows.
+    Fall,
+    /// A jump, perhaps guarded, to a block.
+    Jump(usize),
+    /// Threads end.
+    Leave,
+    /// Anything else.
+    Other,
+}
+
+/// Finds the end of a block by its last instruction.
+type Ending = fn(&Graph, &Function, &Inst) -> End;
+
+/// Instructions that end a block, and what threads do there.
+const ENDS: [(&str, Ending); 4] =
+    [("ret", |_, _, _| End::Leave), ("exit", |_, _, _| End::Leave), ("trap", |_, _, _| End::Leave), ("bra", jump)];
+
+fn jump(graph: &Graph, function: &Function, inst: &Inst) -> End {
+    let Some(Operand::Label(label)) = inst.operands.first() else { return End::Other };
+    match function.labels.get(label.index()) {
+        Some(label) if (label.at as usize) < function.insts.len() => End::Jump(graph.block_of(label.at as usize)),
+        Some(_) => End::Leave,
+        None => End::Other,
+    }
+}
+
+/// A natural loop.
+#[derive(Clone, Debug)]
+pub(crate) struct Loop {
+    /// By block.
+    pub(crate) blocks: Vec<bool>,
+}
+
+/// The shape of a function.
+pub(crate) struct Flow {
+    pub(crate) graph: Graph,
+    pub(crate) ends: Vec<End>,
+    /// The place of each block in an order in which predecessors come first, jumps back aside.
+    pub(crate) order: Vec<usize>,
+    /// The loop of which a block is the header.
+    pub(crate) loops: Vec<Option<Loop>>,
+    /// True if a thread that goes on at this block can reach one of the marked instructions.
+    pub(crate) reaches_barrier: Vec<bool>,
+    /// True if every loop has one entry and no jump is computed.
+    pub(crate) is_structured: bool,
+}
+
+impl Flow {
+    pub(crate) fn new(function: &Function, is_barrier: &dyn Fn(&Inst) -> bool) -> Flow {
+        let graph = Graph::new(function);
+        let count = graph.next.len();
+        let ends: Vec<End> = (0..count).map(|block| end(&graph, function, block)).collect();
+        let next: Vec<Vec<usize>> = (0..count).map(|block| successors(&graph, function, &ends, block)).collect();
+        let (order, backward) = depth_first(&next);
+        let mut loops: Vec<Option<Loop>> = vec![None; count];
+        let mut is_structured = !ends.contains(&End::Other);
+        for (from, header) in backward {
+            is_structured &= dominates(&next, header, from);
+            let blocks = body(&next, header, from);
+            match &mut loops[header] {
+                Some(found) => found.blocks.iter_mut().zip(blocks).for_each(|(old, new)| *old |= new),
+                none => *none = Some(Loop { blocks }),
+            }
+        }
+        let holds = |block: usize| function.insts[graph.range(block)].iter().any(is_barrier);
+        let reaches_barrier =
+            (0..count).map(|block| reach(&next, block, None).iter().enumerate().any(|(b, r)| *r && holds(b)));
+        let reaches_barrier = reaches_barrier.collect();
+        Flow { graph, ends, order, loops, reaches_barrier, is_structured }
+    }
+}
+
+fn end(graph: &Graph, function: &Function, block: usize) -> End {
+    let Some(last) = function.insts.get(graph.starts[block + 1] - 1) else { return End::Other };
+    let Some(row) = last.row else { return End::Other };
+    match ENDS.iter().find(|(opcode, _)| *opcode == row.opcode()) {
+        Some((_, of)) => of(graph, function, last),
+        None if ptx_core::check::graph::ends(last) => End::Other,
+        None => End::Fall,
+    }
+}
+
+/// The blocks that follow.
+fn successors(graph: &Graph, function: &Function, ends: &[End], block: usize) -> Vec<usize> {
+    let mut next = Vec::new();
+    if let End::Jump(to) = ends[block] {
+        next.push(to);
+    }
+    let guarded = function.insts.get(graph.starts[block + 1] - 1).is_some_and(|last| last.guard.is_some());
+    if (ends[block] == End::Fall || guarded) && block + 1 < graph.next.len() {
+        next.push(block + 1);
+    }
+    next
+}
+
+/// The place of each block, and the jumps back. Blocks that nothing reaches come last.
+fn depth_first(next: &[Vec<usize>]) -> (Vec<usize>, Vec<(usize, usize)>) {
+    let count = next.len();
+    let (mut open, mut seen) = (vec![false; count], vec![false; count]);
+    let (mut finished, mut backward) = (Vec::new(), Vec::new());
+    let mut stack = vec![(0, 0)];
+    if count > 0 {
+        (seen[0], open[0]) = (true, true);
+    }
+    while let Some((block, at)) = stack.pop().filter(|_| count > 0) {
+        match next[block].get(at) {
+            Some(to) => {
+                stack.push((block, at + 1));
+                if open[*to] {
+                    backward.push((block, *to));
+                } else if !seen[*to] {
+                    (seen[*to], open[*to]) = (true, true);
+                    stack.push((*to, 0));
+                }
+            }
+            None => {
+                open[block] = false;
+                finished.push(block);
+            }
+        }
+    }
+    let mut order = vec![usize::MAX; count];
+    finished.iter().rev().enumerate().for_each(|(place, block)| order[*block] = place);
+    (order, backward)
+}
+
+/// The blocks that a block reaches, itself included, without passing one.
+fn reach(next: &[Vec<usize>], from: usize, without: Option<usize>) -> Vec<bool> {
+    let mut reached = vec![false; next.len()];
+    let mut pending = vec![from];
+    while let Some(block) = pending.pop() {
+        if Some(block) != without && !std::mem::replace(&mut reached[block], true) {
+            pending.extend(&next[block]);
+        }
+    }
+    reached
+}
+
+fn dominates(next: &[Vec<usize>], header: usize, block: usize) -> bool {
+    header == 0 || !reach(next, 0, Some(header))[block]
+}
+
+/// The blocks of the loop of a jump back.
+fn body(next: &[Vec<usize>], header: usize, from: usize) -> Vec<bool> {
+    let mut back = vec![Vec::new(); next.len()];
+    next.iter().enumerate().for_each(|(from, to)| to.iter().for_each(|to| back[*to].push(from)));
+    let mut body = reach(&back, from, Some(header));
+    body[header] = true;
+    body
+}

@@ -1,0 +1,322 @@
+//! Values of all threads of a block at once: sums of products of symbols, with a coefficient for each thread.
+
+use std::rc::Rc;
+
+/// A symbol: an index into the symbols of the proof.
+pub(crate) type Sym = u32;
+/// A product of symbols, in ascending order.
+pub(crate) type Mono = Vec<Sym>;
+
+/// The longest product.
+const DEGREE: usize = 3;
+/// Coefficients beyond this are given up, so that no sum of them leaves 128 bits.
+const LARGEST: u128 = 1 << 100;
+
+/// A number for each thread.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Coef {
+    /// The same for all.
+    One(i128),
+    /// By thread.
+    Each(Rc<[i128]>),
+}
+
+impl Coef {
+    pub(crate) fn of(values: Vec<i128>) -> Coef {
+        match values.first() {
+            Some(first) if values.iter().all(|value| value == first) => Coef::One(*first),
+            _ => Coef::Each(values.into()),
+        }
+    }
+
+    pub(crate) fn at(&self, thread: usize) -> i128 {
+        match self {
+            Coef::One(value) => *value,
+            Coef::Each(values) => values.get(thread).copied().unwrap_or(0),
+        }
+    }
+
+    pub(crate) fn zip(&self, other: &Coef, f: impl Fn(i128, i128) -> Option<i128>) -> Option<Coef> {
+        let value = |a, b| f(a, b).filter(|value| value.unsigned_abs() <= LARGEST);
+        match (self, other) {
+            (Coef::One(a), Coef::One(b)) => value(*a, *b).map(Coef::One),
+            (Coef::Each(a), Coef::One(b)) => a.iter().map(|a| value(*a, *b)).collect::<Option<_>>().map(Coef::of),
+            (Coef::One(a), Coef::Each(b)) => b.iter().map(|b| value(*a, *b)).collect::<Option<_>>().map(Coef::of),
+            (Coef::Each(a), Coef::Each(b)) => {
+                a.iter().zip(b.iter()).map(|(a, b)| value(*a, *b)).collect::<Option<_>>().map(Coef::of)
+            }
+        }
+    }
+
+    pub(crate) fn map(&self, f: impl Fn(i128) -> i128) -> Coef {
+        match self {
+            Coef::One(value) => Coef::One(f(*value)),
+            Coef::Each(values) => Coef::of(values.iter().map(|value| f(*value)).collect()),
+        }
+    }
+
+    pub(crate) fn is_zero(&self) -> bool {
+        *self == Coef::One(0)
+    }
+
+    pub(crate) fn least(&self) -> i128 {
+        match self {
+            Coef::One(value) => *value,
+            Coef::Each(values) => values.iter().copied().min().unwrap_or(0),
+        }
+    }
+
+    pub(crate) fn most(&self) -> i128 {
+        match self {
+            Coef::One(value) => *value,
+            Coef::Each(values) => values.iter().copied().max().unwrap_or(0),
+        }
+    }
+
+    pub(crate) fn all(&self, f: impl Fn(i128) -> bool) -> bool {
+        match self {
+            Coef::One(value) => f(*value),
+            Coef::Each(values) => values.iter().all(|value| f(*value)),
+        }
+    }
+}
+
+/// `Σ coefficient · product + constant`, for each thread.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Form {
+    /// In ascending order of the products; no coefficient is zero for all threads.
+    pub(crate) terms: Vec<(Mono, Coef)>,
+    pub(crate) constant: Coef,
+}
+
+impl Form {
+    pub(crate) fn number(value: i128) -> Form {
+        Form { terms: Vec::new(), constant: Coef::One(value) }
+    }
+
+    pub(crate) fn table(values: Vec<i128>) -> Form {
+        Form { terms: Vec::new(), constant: Coef::of(values) }
+    }
+
+    pub(crate) fn symbol(symbol: Sym) -> Form {
+        Form { terms: vec![(vec![symbol], Coef::One(1))], constant: Coef::One(0) }
+    }
+
+    /// Its numbers, if no symbol is in it.
+    pub(crate) fn constant(&self) -> Option<&Coef> {
+        self.terms.is_empty().then_some(&self.constant)
+    }
+
+    /// The number that it is for all threads.
+    pub(crate) fn known(&self) -> Option<i128> {
+        match self.constant()? {
+            Coef::One(value) => Some(*value),
+            Coef::Each(_) => None,
+        }
+    }
+
+    pub(crate) fn symbols(&self) -> impl Iterator<Item = Sym> + '_ {
+        self.terms.iter().flat_map(|(mono, _)| mono.iter().copied())
+    }
+
+    /// Returns true if no coefficient depends on the thread.
+    pub(crate) fn is_even(&self) -> bool {
+        let one = |coef: &Coef| matches!(coef, Coef::One(_));
+        one(&self.constant) && self.terms.iter().all(|(_, coef)| one(coef))
+    }
+
+    fn merge(&self, other: &Form, f: impl Fn(i128, i128) -> Option<i128> + Copy) -> Option<Form> {
+        let zero = Coef::One(0);
+        let (mut terms, mut i, mut j) = (Vec::with_capacity(self.terms.len() + other.terms.len()), 0, 0);
+        while i < self.terms.len() || j < other.terms.len() {
+            let (a, b) = (self.terms.get(i), other.terms.get(j));
+            let order = match (a, b) {
+                (Some((x, _)), Some((y, _))) => x.cmp(y),
+                (Some(_), None) => std::cmp::Ordering::Less,
+                _ => std::cmp::Ordering::Greater,
+            };
+            let left = a.filter(|_| order.is_le());
+            let right = b.filter(|_| order.is_ge());
+            i += usize::from(left.is_some());
+            j += usize::from(right.is_some());
+            let coef = left.map_or(&zero, |(_, c)| c).zip(right.map_or(&zero, |(_, c)| c), f)?;
+            let mono = left.or(right).map(|(mono, _)| mono.clone())?;
+            if !coef.is_zero() {
+                terms.push((mono, coef));
+            }
+        }
+        Some(Form { terms, constant: self.constant.zip(&other.constant, f)? })
+    }
+
+    pub(crate) fn add(&self, other: &Form) -> Option<Form> {
+        self.merge(other, i128::checked_add)
+    }
+
+    pub(crate) fn sub(&self, other: &Form) -> Option<Form> {
+        self.merge(other, i128::checked_sub)
+    }
+
+    pub(crate) fn scale(&self, by: i128) -> Option<Form> {
+        self.times(&Coef::One(by))
+    }
+
+    fn times(&self, by: &Coef) -> Option<Form> {
+        let mut terms = Vec::with_capacity(self.terms.len());
+        for (mono, coef) in &self.terms {
+            let coef = coef.zip(by, i128::checked_mul)?;
+            if !coef.is_zero() {
+                terms.push((mono.clone(), coef));
+            }
+        }
+        Some(Form { terms, constant: self.constant.zip(by, i128::checked_mul)? })
+    }
+
+    pub(crate) fn plus(&self, value: i128) -> Option<Form> {
+        self.add(&Form::number(value))
+    }
+
+    pub(crate) fn mul(&self, other: &Form) -> Option<Form> {
+        if let Some(by) = other.constant() {
+            return self.times(by);
+        }
+        let mut sum = other.times(&self.constant)?;
+        for (mono, coef) in &self.terms {
+            for (others, factor) in &other.terms {
+                let mut joined = [&mono[..], &others[..]].concat();
+                if joined.len() > DEGREE {
+                    return None;
+                }
+                joined.sort_unstable();
+                let coef = coef.zip(factor, i128::checked_mul)?;
+                sum = sum.add(&Form { terms: vec![(joined, coef)], constant: Coef::One(0) })?;
+            }
+            let alone = Form { terms: vec![(mono.clone(), coef.clone())], constant: Coef::One(0) };
+            sum = sum.add(&alone.times(&other.constant)?)?;
+        }
+        Some(sum)
+    }
+
+    /// For each thread one of two forms.
+    pub(crate) fn select(which: &[bool], yes: &Form, no: &Form) -> Option<Form> {
+        let keep = Coef::of(which.iter().map(|yes| i128::from(*yes)).collect());
+        let drop = Coef::of(which.iter().map(|yes| i128::from(!*yes)).collect());
+        yes.times(&keep)?.add(&no.times(&drop)?)
+    }
+
+    /// Returns true if every coefficient is a multiple, so that the value is one.
+    pub(crate) fn is_multiple_of(&self, of: i128) -> bool {
+        let fits = |coef: &Coef| coef.all(|value| value % of == 0);
+        fits(&self.constant) && self.terms.iter().all(|(_, coef)| fits(coef))
+    }
+}
+
+/// A condition, for each thread. Conditions are built without negation: that of `a >= 0` is `-a - 1 >= 0`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Cond {
+    Const(bool),
+    /// By thread.
+    Table(Rc<[bool]>),
+    /// The form is at least zero.
+    AtLeast(Form),
+    All(Rc<[Cond]>),
+    Any(Rc<[Cond]>),
+}
+
+impl Cond {
+    pub(crate) fn table(values: Vec<bool>) -> Cond {
+        match values.first() {
+            Some(first) if values.iter().all(|value| value == first) => Cond::Const(*first),
+            _ => Cond::Table(values.into()),
+        }
+    }
+
+    /// `form >= 0`
+    pub(crate) fn at_least(form: Form) -> Cond {
+        match form.constant() {
+            Some(Coef::One(value)) => Cond::Const(*value >= 0),
+            Some(Coef::Each(values)) => Cond::table(values.iter().map(|value| *value >= 0).collect()),
+            None => Cond::AtLeast(form),
+        }
+    }
+
+    /// `a <= b`; `None` if it does not fit.
+    pub(crate) fn le(a: &Form, b: &Form) -> Option<Cond> {
+        b.sub(a).map(Cond::at_least)
+    }
+
+    pub(crate) fn lt(a: &Form, b: &Form) -> Option<Cond> {
+        b.sub(a)?.plus(-1).map(Cond::at_least)
+    }
+
+    pub(crate) fn equal(a: &Form, b: &Form) -> Option<Cond> {
+        Some(Cond::all([Cond::le(a, b)?, Cond::le(b, a)?]))
+    }
+
+    pub(crate) fn all(conds: impl IntoIterator<Item = Cond>) -> Cond {
+        let mut found = Vec::new();
+        let mut table: Option<Vec<bool>> = None;
+        for cond in conds {
+            match cond {
+                Cond::Const(true) => {}
+                Cond::Const(false) => return Cond::Const(false),
+                Cond::Table(values) => match &mut table {
+                    Some(old) => old.iter_mut().zip(values.iter()).for_each(|(old, new)| *old &= new),
+                    none => *none = Some(values.to_vec()),
+                },
+                Cond::All(parts) => found.extend(parts.iter().cloned()),
+                other => found.push(other),
+            }
+        }
+        match table.map(Cond::table) {
+            Some(Cond::Const(false)) => return Cond::Const(false),
+            Some(Cond::Const(true)) | None => {}
+            Some(cond) => found.insert(0, cond),
+        }
+        match found.len() {
+            0 => Cond::Const(true),
+            1 => found.swap_remove(0),
+            _ => Cond::All(found.into()),
+        }
+    }
+
+    pub(crate) fn any(conds: impl IntoIterator<Item = Cond>) -> Cond {
+        Cond::all(conds.into_iter().map(|cond| cond.negate())).negate()
+    }
+
+    pub(crate) fn negate(&self) -> Cond {
+        match self {
+            Cond::Const(value) => Cond::Const(!value),
+            Cond::Table(values) => Cond::table(values.iter().map(|value| !value).collect()),
+            // The coefficients are far from the limits of 128 bits.
+            Cond::AtLeast(form) => Cond::at_least(Form {
+                terms: form.terms.iter().map(|(mono, coef)| (mono.clone(), coef.map(|value| -value))).collect(),
+                constant: form.constant.map(|value| -value - 1),
+            }),
+            Cond::All(parts) => Cond::Any(parts.iter().map(Cond::negate).collect()),
+            Cond::Any(parts) => Cond::All(parts.iter().map(Cond::negate).collect()),
+        }
+    }
+
+    /// `if self { yes } else { no }`
+    pub(crate) fn choose(&self, yes: Cond, no: Cond) -> Cond {
+        Cond::any([Cond::all([self.clone(), yes]), Cond::all([self.negate(), no])])
+    }
+
+    /// Calls `visit` with every form in it.
+    pub(crate) fn forms(&self, visit: &mut dyn FnMut(&Form)) {
+        match self {
+            Cond::Const(_) | Cond::Table(_) => {}
+            Cond::AtLeast(form) => visit(form),
+            Cond::All(parts) | Cond::Any(parts) => parts.iter().for_each(|part| part.forms(visit)),
+        }
+    }
+
+    /// The values, if no symbol is in it.
+    pub(crate) fn decided(&self, threads: usize) -> Option<Vec<bool>> {
+        match self {
+            Cond::Const(value) => Some(vec![*value; threads]),
+            Cond::Table(values) => Some(values.to_vec()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Decides properties of checked PTX before it runs: for every launch that a contract admits, accesses stay in their memory, threads do not
+//! race, and barriers are reached by all.
+//!
+//! ```text
+//! Checked + Contract ──machine──► Trace ──bounds, races, barriers──► questions ──query──► solver ──► Report
+//! ```
+//!
+//! - `contract` has the launches: block, grid and conditions, as symbols with facts.
+//! - `form` has values: sums of products of symbols with a coefficient for each thread of the block. `world` makes new symbols with definitions.
+//! - `machine` executes an entry symbolically: `step` one instruction, with the meanings of `ops/`, the effects of `event` and the accesses of
+//!   `memory`; `blocks` walks the basic blocks of `flow`, `turns` the loops; `path` holds conditions. `trace` records what happens.
+//! - `query` asks `solver` whether conditions can hold together, for groups of threads at once.
+//!
+//! An instruction without a description leaves a gap: every property that depends on it is unknown. A proof never rests on what is left out.
+
+#![forbid(unsafe_code)]
+
+mod barriers;
+mod blocks;
+mod bounds;
+mod contract;
+mod event;
+mod finding;
+mod flow;
+mod form;
+mod machine;
+mod memory;
+mod ops;
+mod path;
+mod prove;
+mod query;
+mod races;
+mod report;
+mod site;
+pub mod solver;
+mod step;
+mod trace;
+mod turns;
+mod world;
+
+pub use contract::{Contract, Passed};
+pub use prove::{Refusal, prove};
+pub use report::{Counterexample, Finding, Place, Property, Report, Verdict};

@@ -1,0 +1,261 @@
+//! Symbolic execution of an entry: all threads of one block at once, every path once.
+//!
+//! `step` executes an instruction, `blocks` walks the blocks and joins paths, `turns` the loops, `memory` the accesses. A state has a value for each register and the conditions
+//! under which threads are here. What happens in memory and at barriers is recorded as a graph of events, which `bounds`, `races` and `barriers`
+//! read.
+
+use crate::contract::Symbols;
+use crate::flow::Flow;
+use crate::form::{Cond, Form, Sym};
+use crate::path::Path;
+use crate::site::{Site, integer};
+use crate::trace::{Base, Trace, What};
+use crate::world::{Scope, World};
+use ptx_core::hash::{Map, Set};
+use ptx_core::ir::{Function, Inst, Module, Operand, RegId, Symbol as Name};
+use ptx_core::isa::{Class, SpecialRegister, Type};
+use std::rc::Rc;
+
+/// The value of a register.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// A number modulo `2^width`.
+    Bits(Form),
+    /// The value of a predicate.
+    Truth(Cond),
+    /// Nothing is known.
+    Unknown,
+}
+
+/// Threads on one way through the function.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) registers: Rc<Vec<Value>>,
+    pub(crate) path: Path,
+    /// The nodes of the trace that lead here.
+    pub(crate) from: Vec<usize>,
+}
+
+impl State {
+    pub(crate) fn set(&mut self, register: RegId, value: Value) {
+        if let Some(place) = Rc::make_mut(&mut self.registers).get_mut(register.index()) {
+            *place = value;
+        }
+    }
+
+    pub(crate) fn get(&self, register: RegId) -> Value {
+        self.registers.get(register.index()).cloned().unwrap_or(Value::Unknown)
+    }
+}
+
+/// Something that the prover does not describe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    /// The instruction.
+    pub(crate) inst: usize,
+    /// The fact or the rule that is missing.
+    pub(crate) missing: String,
+}
+
+/// A symbolic execution.
+pub(crate) struct Machine<'m> {
+    pub(crate) world: World,
+    pub(crate) module: &'m Module,
+    pub(crate) function: &'m Function,
+    pub(crate) flow: &'m Flow,
+    pub(crate) launch: Symbols,
+    pub(crate) block: [u32; 3],
+    pub(crate) cluster: [u32; 3],
+    pub(crate) bases: Vec<Base>,
+    pub(crate) base_of: Map<What, usize>,
+    /// Buffers and variables that the entry writes, as an earlier execution found.
+    pub(crate) written: Set<What>,
+    /// Parameters that an access had to take for addresses.
+    pub(crate) pointers: Set<usize>,
+    pub(crate) trace: Trace,
+    pub(crate) gaps: Vec<Gap>,
+    /// The symbol of each base.
+    pub(crate) base_symbols: Vec<Sym>,
+    /// By parameter: the length of its buffer.
+    pub(crate) lens: Vec<Option<Form>>,
+    /// The alignment of buffers, if the contract says it.
+    pub(crate) align: Option<u64>,
+    /// Bytes of dynamic shared memory.
+    pub(crate) dynamic_shared: u64,
+    /// Buffers and variables that this execution wrote.
+    pub(crate) writes: Set<What>,
+    /// Numbers in parameters that are structs: by parameter, offset, bits and sign.
+    pub(crate) fields: Map<(usize, i128, u32, bool), Form>,
+    /// Loads of parameters beyond their ends.
+    pub(crate) outside_params: Vec<usize>,
+    /// Loads of equal memory: by buffer, offset and type.
+    pub(crate) loads: Map<(usize, Form, Type), Form>,
+    /// The registers that the current instruction reads.
+    pub(crate) current: Rc<Vec<Value>>,
+    /// Instructions that may still be executed.
+    pub(crate) steps: u32,
+    branches: u32,
+}
+
+/// The inputs of an execution.
+pub(crate) struct Setup<'m> {
+    pub(crate) world: World,
+    pub(crate) module: &'m Module,
+    pub(crate) function: &'m Function,
+    pub(crate) flow: &'m Flow,
+    pub(crate) launch: Symbols,
+    pub(crate) block: [u32; 3],
+    pub(crate) cluster: [u32; 3],
+    pub(crate) written: Set<What>,
+    pub(crate) dynamic_shared: u64,
+    pub(crate) lens: Vec<Option<Form>>,
+    pub(crate) align: Option<u64>,
+}
+
+/// The most instructions of one execution.
+const STEPS: u32 = 60_000;
+
+impl<'m> Machine<'m> {
+    pub(crate) fn new(setup: Setup<'m>) -> Machine<'m> {
+        let Setup { world, module, function, flow, launch, block, cluster, written, dynamic_shared, lens, align } =
+            setup;
+        Machine {
+            base_symbols: Vec::new(),
+            lens,
+            align,
+            dynamic_shared,
+            writes: Set::default(),
+            fields: Map::default(),
+            outside_params: Vec::new(),
+            world,
+            module,
+            function,
+            flow,
+            launch,
+            block,
+            cluster,
+            bases: Vec::new(),
+            base_of: Map::default(),
+            written,
+            pointers: Set::default(),
+            trace: Trace::default(),
+            gaps: Vec::new(),
+            loads: Map::default(),
+            current: Rc::default(),
+            steps: STEPS,
+            branches: 0,
+        }
+    }
+
+    pub(crate) fn gap(&mut self, inst: usize, missing: impl Into<String>) {
+        let gap = Gap { inst, missing: missing.into() };
+        if !self.gaps.contains(&gap) {
+            self.gaps.push(gap);
+        }
+    }
+
+    pub(crate) fn next_branch(&mut self) -> u32 {
+        self.branches += 1;
+        self.branches
+    }
+
+    /// The site of an instruction.
+    pub(crate) fn site(&self, inst: usize) -> Option<Site<'m>> {
+        let function = self.function;
+        let inst = function.insts.get(inst)?;
+        Some(Site { function, inst, row: inst.row? })
+    }
+
+    /// The condition under which an instruction is executed.
+    pub(crate) fn guard(&mut self, inst: &Inst) -> Cond {
+        let Some(guard) = inst.guard else { return Cond::Const(true) };
+        let cond = match self.current.get(guard.register.index()) {
+            Some(Value::Truth(cond)) => cond.clone(),
+            _ => self.world.any_truth(Scope::Thread),
+        };
+        if guard.negated { cond.negate() } else { cond }
+    }
+
+    /// `if cond { yes } else { no }`
+    pub(crate) fn chosen(&mut self, cond: &Cond, yes: Value, no: Value) -> Value {
+        match (cond, yes, no) {
+            (Cond::Const(true), yes, _) => yes,
+            (Cond::Const(false), _, no) => no,
+            (_, yes, no) if yes == no => yes,
+            (cond, Value::Bits(yes), Value::Bits(no)) => {
+                self.world.choose(cond, &yes, &no).map_or(Value::Unknown, Value::Bits)
+            }
+            (cond, Value::Truth(yes), Value::Truth(no)) => Value::Truth(cond.choose(yes, no)),
+            _ => Value::Unknown,
+        }
+    }
+
+    /// The value of a source.
+    pub(crate) fn source(&mut self, site: &Site<'_>, operand: &Operand, ty: Option<Type>) -> Value {
+        let is_predicate = ty.is_some_and(|ty| ty.class() == Class::Pred);
+        match operand {
+            Operand::Reg(register) if self.is_scalar(site, *register) => {
+                self.current.get(register.index()).cloned().unwrap_or(Value::Unknown)
+            }
+            Operand::Sum(register, offset) => match self.current.get(register.index()) {
+                Some(Value::Bits(form)) => form.plus((*offset).into()).map_or(Value::Unknown, Value::Bits),
+                _ => Value::Unknown,
+            },
+            Operand::Int(value) if is_predicate => Value::Truth(Cond::Const(*value != 0)),
+            // A float's literal stands for other bits.
+            Operand::Int(_) if ty.is_some_and(|ty| integer(ty).is_none()) => Value::Unknown,
+            Operand::Int(value) => Value::Bits(Form::number((*value as i64).into())),
+            Operand::Not(inner) => match self.source(site, inner, ty) {
+                Value::Truth(cond) => Value::Truth(cond.negate()),
+                _ => Value::Unknown,
+            },
+            Operand::Neg(inner) => match self.source(site, inner, ty) {
+                Value::Bits(form) => form.scale(-1).map_or(Value::Unknown, Value::Bits),
+                _ => Value::Unknown,
+            },
+            Operand::Special(register) => self.special(register).map_or(Value::Unknown, Value::Bits),
+            Operand::Symbol(Name::Var(id), offset) => {
+                let address = self.variable(*id).and_then(|base| base.plus((*offset).into()));
+                address.map_or(Value::Unknown, Value::Bits)
+            }
+            _ => Value::Unknown,
+        }
+    }
+
+    fn is_scalar(&self, site: &Site<'_>, register: RegId) -> bool {
+        site.function.registers.get(register.index()).is_some_and(|register| register.vector <= 1)
+    }
+
+    /// The value of a special register.
+    fn special(&mut self, register: &SpecialRegister) -> Option<Form> {
+        let name = register.name.trim_start_matches('%');
+        let (name, component) = name.split_once('.').unwrap_or((name, register.component));
+        let dimension = ["x", "y", "z"].iter().position(|own| *own == component);
+        let [x, y, _] = self.block.map(|extent| extent as usize);
+        let threads = self.world.threads;
+        let table = |f: &dyn Fn(usize) -> u64| Form::table((0..threads).map(|thread| f(thread).into()).collect());
+        let place = |thread: usize| [thread % x, thread / x % y, thread / x / y];
+        let alone = self.cluster == [1; 3];
+        Some(match (name, dimension) {
+            ("tid", Some(d)) => table(&|thread| place(thread)[d] as u64),
+            ("ntid", Some(d)) => Form::number(self.block[d].into()),
+            ("ctaid", Some(d)) => self.launch.block[d].clone(),
+            ("nctaid", Some(d)) => self.launch.blocks[d].clone(),
+            ("clusterid", Some(d)) if alone => self.launch.block[d].clone(),
+            ("nclusterid", Some(d)) if alone => self.launch.blocks[d].clone(),
+            ("cluster_ctaid", Some(_)) if alone => Form::number(0),
+            ("cluster_nctaid", Some(d)) => Form::number(self.cluster[d].into()),
+            ("cluster_ctarank", _) if alone => Form::number(0),
+            ("cluster_nctarank", _) => Form::number(self.cluster.iter().copied().map(i128::from).product()),
+            ("laneid", _) => table(&|thread| thread as u64 % 32),
+            ("warpid", _) => table(&|thread| thread as u64 / 32),
+            ("nwarpid", _) => Form::number(threads.div_ceil(32) as i128),
+            ("lanemask_eq", _) => table(&|thread| 1 << (thread % 32)),
+            ("lanemask_lt", _) => table(&|thread| (1 << (thread % 32)) - 1),
+            ("lanemask_le", _) => table(&|thread| (2 << (thread % 32)) - 1),
+            ("lanemask_gt", _) => table(&|thread| 0xffff_ffff & !((2 << (thread % 32)) - 1)),
+            ("lanemask_ge", _) => table(&|thread| 0xffff_ffff & !((1 << (thread % 32)) - 1)),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,454 @@
+//! Accesses: the buffer or variable of an address, the offset in it, and the value that is loaded.
+use crate::form::{Coef, Cond, Form};
+use crate::machine::{Machine, State, Value};
+use crate::site::{Site, integer};
+use crate::trace::{Access, Base, Kind, What};
+use crate::world::{Meaning, Origin, Scope, Symbol};
+use ptx_core::ir::{Base as Start, Operand, Param, RegId, Space, Symbol as Name, VarId};
+use ptx_core::isa::Type;
+
+/// An address in a buffer or variable.
+struct Place {
+    base: usize,
+    offset: Form,
+}
+
+/// The alignment of allocated memory.
+pub(crate) const ALLOCATED: u64 = 256;
+
+/// The spaces by the modifiers of accesses.
+const SPACES: [(&str, Space); 6] = [
+    ("global", Space::Global),
+    ("shared", Space::Shared),
+    ("shared::cta", Space::Shared),
+    ("local", Space::Local),
+    ("const", Space::Const),
+    ("param", Space::Param),
+];
+
+/// Modifiers of accesses that are not those of the thread alone, now.
+const OTHERS: [&str; 6] = ["async", "bulk", "shared::cluster", "multimem", "reduce", "mbarrier"];
+/// Accesses that other threads may use for communication.
+const STRONG: [&str; 7] = ["volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "sc"];
+
+impl Machine<'_> {
+    /// The address of a variable.
+    pub(crate) fn variable(&mut self, id: VarId) -> Option<Form> {
+        let variable = self.module.variables.get(id.index())?;
+        if variable.space == Space::Param {
+            return None;
+        }
+        let what = What::Var(id);
+        if let Some(base) = self.base_of.get(&what) {
+            return Some(self.address_of(*base));
+        }
+        let len = if variable.size == 0 {
+            Form::number(self.dynamic_shared.into())
+        } else {
+            Form::number(variable.size.into())
+        };
+        let align = if variable.size == 0 { variable.align.max(16) } else { variable.align.max(1) };
+        let base = Base { what, space: variable.space, name: variable.name.clone(), len, align };
+        Some(self.add_base(base, if variable.space == Space::Global { 1 << 47 } else { 1 << 24 }))
+    }
+
+    fn add_base(&mut self, base: Base, most: i128) -> Form {
+        let (scope, origin, meaning) = (Scope::Grid, Origin::Loose, Meaning::Base);
+        let symbol = self.world.add(Symbol { least: 0, most, scope, origin, meaning, facts: Vec::new() });
+        self.register(base, symbol)
+    }
+
+    fn register(&mut self, base: Base, symbol: u32) -> Form {
+        self.base_of.insert(base.what, self.bases.len());
+        self.base_symbols.push(symbol);
+        self.bases.push(base);
+        Form::symbol(symbol)
+    }
+
+    fn address_of(&self, base: usize) -> Form {
+        self.base_symbols.get(base).map_or_else(|| Form::number(0), |symbol| Form::symbol(*symbol))
+    }
+
+    /// Makes bases of the parameters that are addresses.
+    pub(crate) fn add_buffers(&mut self, pointers: &[bool]) {
+        for (at, param) in self.function.params.iter().enumerate() {
+            let Param::Var(id) = param else { continue };
+            let Some(variable) = self.module.variables.get(id.index()) else { continue };
+            if pointers.get(at) != Some(&true) {
+                continue;
+            }
+            let Some(symbol) = self.launch.params.get(at).cloned().flatten().and_then(|form| form.symbols().next())
+            else {
+                continue;
+            };
+            let align = variable.points_to.map_or(ALLOCATED, |(_, align)| align.max(1)).min(ALLOCATED);
+            let align = self.align.unwrap_or(align);
+            let len = self.lens.get(at).cloned().flatten().unwrap_or_else(|| {
+                Form::symbol(self.world.add(Symbol {
+                    least: 0,
+                    most: 1 << 47,
+                    scope: Scope::Grid,
+                    origin: Origin::Loose,
+                    meaning: Meaning::Other,
+                    facts: Vec::new(),
+                }))
+            });
+            let base = Base { what: What::Param(at), space: Space::Global, name: variable.name.clone(), len, align };
+            self.register(base, symbol);
+        }
+    }
+
+    /// The buffer or variable of an address operand.
+    fn place(&mut self, at: usize, site: &Site<'_>, operand: &Operand) -> Option<Place> {
+        let Operand::Memory { base, offset, .. } = operand else { return None };
+        let (address, bits) = match base {
+            Start::Reg(register) => match self.current.get(register.index()) {
+                Some(Value::Bits(form)) => (form.clone(), site.width(&Operand::Reg(*register))),
+                _ => return self.lost(at, "the address is computed in a way that is not described here"),
+            },
+            Start::Symbol(Name::Var(id)) => (self.variable(*id)?, 64),
+            _ => return self.lost(at, "the address is not in a buffer or variable"),
+        };
+        let address = address.plus((*offset).into())?;
+        self.split(at, &address, bits)
+    }
+
+    fn lost<T>(&mut self, at: usize, missing: &str) -> Option<T> {
+        self.gap(at, missing);
+        None
+    }
+
+    /// Base and offset of an address.
+    fn split(&mut self, at: usize, address: &Form, bits: u32) -> Option<Place> {
+        let single = |(mono, coef): &(Vec<u32>, Coef)| match (mono.as_slice(), coef) {
+            ([symbol], Coef::One(1)) => Some(*symbol),
+            _ => None,
+        };
+        let symbols: Vec<u32> = address.terms.iter().filter_map(single).collect();
+        let mut found = (0..self.bases.len()).filter(|base| symbols.contains(&self.base_symbols[*base]));
+        let (first, second) = (found.next(), found.next());
+        let base = match (first, second) {
+            (Some(base), None) => base,
+            (Some(_), Some(_)) => return self.lost(at, "the address is a sum of two addresses"),
+            _ => {
+                let is_param = |symbol: &u32| match self.world.symbol(*symbol).meaning {
+                    Meaning::Param(param) if self.world.symbol(*symbol).most > 1 << 33 => Some(param),
+                    _ => None,
+                };
+                let params: Vec<usize> = symbols.iter().filter_map(is_param).collect();
+                if let [param] = params.as_slice() {
+                    self.pointers.insert(*param);
+                }
+                return self.lost(at, "the address is not that of one buffer or variable, plus an offset");
+            }
+        };
+        let offset = address.sub(&self.address_of(base))?;
+        let is_base = |symbol: u32| self.world.symbol(symbol).meaning == Meaning::Base;
+        if offset.symbols().any(is_base) {
+            return self.lost(at, "the offset depends on an address");
+        }
+        let offset = self.world.number(&offset, bits, true);
+        Some(Place { base, offset })
+    }
+
+    /// Records an access, if its space is that of the buffer.
+    fn record(&mut self, site: &Site<'_>, state: &State, place: &Place, access: Access) -> bool {
+        let space = self.bases[place.base].space;
+        if let Some(named) = site.one_of(&SPACES)
+            && named != space
+            && !(access.size > 0 && site.is("async"))
+        {
+            self.gap(access.inst, "the address is in another state space than the instruction names");
+            return false;
+        }
+        if access.kind != Kind::Read {
+            self.writes.insert(self.bases[place.base].what);
+        }
+        let node = state.from.first().copied().unwrap_or(usize::MAX);
+        self.trace.access(node, access);
+        true
+    }
+}
+
+/// Returns true for an access that this module does not describe, which leaves a gap.
+fn is_other(machine: &mut Machine<'_>, at: usize, site: &Site<'_>) -> bool {
+    let other = OTHERS.iter().any(|modifier| site.is(modifier));
+    if other {
+        machine.gap(at, format!("`{}` is not described here", site.row.name));
+    }
+    other
+}
+
+/// The elements of an operand.
+fn elements(operand: &Operand) -> &[Operand] {
+    match operand {
+        Operand::Vector(elements) => elements,
+        other => std::slice::from_ref(other),
+    }
+}
+
+/// Number of values that an operand is.
+fn count(site: &Site<'_>, operand: &Operand) -> u64 {
+    match operand {
+        Operand::Vector(elements) => elements.len() as u64,
+        Operand::Reg(register) => {
+            site.function.registers.get(register.index()).map_or(1, |register| register.vector.max(1).into())
+        }
+        _ => 1,
+    }
+}
+
+pub(crate) fn load(
+    machine: &mut Machine<'_>,
+    at: usize,
+    site: &Site<'_>,
+    state: &mut State,
+    guard: &Cond,
+) -> Vec<(RegId, Value)> {
+    if is_other(machine, at, site) {
+        return Vec::new();
+    }
+    let (Some(ty), Some(memory)) = (site.last_type(), site.inst.operands.get(1)) else { return Vec::new() };
+    if let Operand::Memory { base: Start::Symbol(Name::Var(id)), offset, .. } = memory
+        && machine.module.variables.get(id.index()).is_some_and(|variable| variable.space == Space::Param)
+    {
+        return machine.load_param(at, site, *id, *offset, ty);
+    }
+    let Some(place) = machine.place(at, site, memory) else { return Vec::new() };
+    let size = ty.bytes() * count(site, site.operand(0));
+    let access = accessed(machine, state, guard, site, &place, (at, size, Kind::Read));
+    machine.record(site, state, &place, access);
+    let mut found = Vec::new();
+    for (element, operand) in (0..).zip(elements(site.operand(0))) {
+        if let Operand::Reg(register) = operand
+            && let Some(value) = machine.loaded(site, &place, element, ty, operand)
+        {
+            found.push((*register, value));
+        }
+    }
+    found
+}
+
+/// The access of an instruction.
+fn accessed(
+    machine: &Machine<'_>,
+    state: &State,
+    guard: &Cond,
+    site: &Site<'_>,
+    place: &Place,
+    (inst, size, kind): (usize, u64, Kind),
+) -> Access {
+    let guard = machine.world.simplify(guard.clone());
+    let strong = STRONG.iter().any(|modifier| site.is(modifier));
+    let (base, offset, path) = (place.base, place.offset.clone(), state.path.clone());
+    Access { inst, kind, base, offset, size, align: size, path, guard, value: None, strong }
+}
+
+impl Machine<'_> {
+    /// The value of a load: equal for equal places of memory that the entry does not write.
+    fn loaded(&mut self, site: &Site<'_>, place: &Place, element: i128, ty: Type, to: &Operand) -> Option<Value> {
+        let (bits, signed) = integer(ty)?;
+        let range = if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
+        if site.width(to) > 64 {
+            return None;
+        }
+        let what = self.bases[place.base].what;
+        let offset = place.offset.plus(element * i128::from(ty.bytes()))?;
+        let is_constant = !self.written.contains(&what) && self.bases[place.base].space != Space::Local;
+        let scope = self.world.scope(&offset);
+        if !is_constant || scope == Scope::Thread {
+            return Some(Value::Bits(self.world.unknown(range, Scope::Thread)));
+        }
+        let key = (place.base, offset, ty);
+        if let Some(form) = self.loads.get(&key) {
+            return Some(Value::Bits(form.clone()));
+        }
+        let form = self.world.unknown(range, scope);
+        self.loads.insert(key, form.clone());
+        Some(Value::Bits(form))
+    }
+
+    /// The value of a parameter of the entry.
+    fn load_param(&mut self, at: usize, site: &Site<'_>, id: VarId, offset: i64, ty: Type) -> Vec<(RegId, Value)> {
+        let position = self.function.params.iter().position(|param| *param == Param::Var(id));
+        let Some(variable) = self.module.variables.get(id.index()) else { return Vec::new() };
+        let Some(param) = position.filter(|_| self.function.entry) else {
+            self.gap(at, "parameters of functions are not described");
+            return Vec::new();
+        };
+        let (start, size) = (i128::from(offset), i128::from(ty.bytes()));
+        let count = elements(site.operand(0)).len() as i128;
+        if start < 0 || start + size * count > i128::from(variable.size) || start % (size * count) != 0 {
+            self.outside_params.push(at);
+        }
+        let mut found = Vec::new();
+        for (element, operand) in (0..).zip(elements(site.operand(0))) {
+            let Operand::Reg(register) = operand else { continue };
+            let Some((bits, signed)) = integer(ty) else { continue };
+            let whole = self.launch.params.get(param).cloned().flatten();
+            let form = match whole {
+                Some(form) if start == 0 && variable.ty.bits() == bits => self.world.number(&form, bits, signed),
+                _ => self.field(param, start + element * size, (bits, signed)),
+            };
+            if site.width(operand) <= 64 {
+                found.push((*register, Value::Bits(form)));
+            }
+        }
+        found
+    }
+
+    /// A number in a parameter that is a struct or an array.
+    fn field(&mut self, param: usize, offset: i128, (bits, signed): (u32, bool)) -> Form {
+        let key = (param, offset, bits, signed);
+        if let Some(form) = self.fields.get(&key) {
+            return form.clone();
+        }
+        let range = if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
+        let form = self.world.unknown(range, Scope::Grid);
+        self.fields.insert(key, form.clone());
+        form
+    }
+}
+
+pub(crate) fn store(
+    machine: &mut Machine<'_>,
+    at: usize,
+    site: &Site<'_>,
+    state: &mut State,
+    guard: &Cond,
+) -> Vec<(RegId, Value)> {
+    if is_other(machine, at, site) {
+        return Vec::new();
+    }
+    let (Some(ty), Some(memory)) = (site.last_type(), site.inst.operands.first()) else { return Vec::new() };
+    if let Operand::Memory { base: Start::Symbol(Name::Var(id)), .. } = memory
+        && machine.module.variables.get(id.index()).is_some_and(|variable| variable.space == Space::Param)
+    {
+        machine.gap(at, "parameters of functions are not described");
+        return Vec::new();
+    }
+    let Some(place) = machine.place(at, site, memory) else { return Vec::new() };
+    let size = ty.bytes() * count(site, site.operand(1));
+    let value = match machine.source(site, site.operand(1), Some(ty)) {
+        Value::Bits(form) => Some(form),
+        _ => None,
+    };
+    let access = accessed(machine, state, guard, site, &place, (at, size, Kind::Write));
+    machine.record(site, state, &place, Access { value, ..access });
+    Vec::new()
+}
+
+pub(crate) fn atomic(
+    machine: &mut Machine<'_>,
+    at: usize,
+    site: &Site<'_>,
+    state: &mut State,
+    guard: &Cond,
+) -> Vec<(RegId, Value)> {
+    if is_other(machine, at, site) {
+        return Vec::new();
+    }
+    let memory = site.inst.operands.iter().position(|operand| matches!(operand, Operand::Memory { .. }));
+    let (Some(ty), Some(memory)) = (site.last_type(), memory) else { return Vec::new() };
+    let Some(place) = machine.place(at, site, site.operand(memory)) else { return Vec::new() };
+    let size = ty.bytes() * count(site, site.operand(memory + 1));
+    let access = accessed(machine, state, guard, site, &place, (at, size, Kind::Atomic));
+    machine.record(site, state, &place, Access { strong: true, ..access });
+    Vec::new()
+}
+
+/// Numbers of matrices that one instruction moves.
+const MATRICES: [(&str, usize); 3] = [("x1", 1), ("x2", 2), ("x4", 4)];
+
+/// `ldmatrix` and `stmatrix`: the first lanes of each warp have the addresses of rows of 16 bytes.
+fn matrix(
+    machine: &mut Machine<'_>,
+    (at, kind, memory): (usize, Kind, usize),
+    site: &Site<'_>,
+    state: &State,
+    guard: &Cond,
+) {
+    let shape = site.is("m8n8").then(|| site.one_of(&MATRICES)).flatten();
+    let Some(matrices) = shape else {
+        return machine.gap(at, format!("this shape of `{}` is not described here", site.row.name));
+    };
+    let Some(place) = machine.place(at, site, site.operand(memory)) else { return };
+    let lanes = (0..machine.world.threads).map(|thread| thread % 32 < 8 * matrices).collect();
+    let guard = Cond::all([guard.clone(), Cond::table(lanes)]);
+    let access = accessed(machine, state, &guard, site, &place, (at, 16, kind));
+    machine.record(site, state, &place, access);
+}
+
+pub(crate) fn load_matrix(
+    machine: &mut Machine<'_>,
+    at: usize,
+    site: &Site<'_>,
+    state: &mut State,
+    guard: &Cond,
+) -> Vec<(RegId, Value)> {
+    matrix(machine, (at, Kind::Read, 1), site, state, guard);
+    Vec::new()
+}
+
+pub(crate) fn store_matrix(
+    machine: &mut Machine<'_>,
+    at: usize,
+    site: &Site<'_>,
+    state: &mut State,
+    guard: &Cond,
+) -> Vec<(RegId, Value)> {
+    matrix(machine, (at, Kind::Write, 0), site, state, guard);
+    Vec::new()
+}
+
+/// Copies that belong to groups, and the instructions about groups.
+const GROUPS: [&str; 2] = ["commit_group", "wait_group"];
+
+/// `cp.async`: both accesses are checked; their order is not described yet.
+pub(crate) fn copy(
+    machine: &mut Machine<'_>,
+    at: usize,
+    site: &Site<'_>,
+    state: &mut State,
+    guard: &Cond,
+) -> Vec<(RegId, Value)> {
+    machine.trace.disorder.get_or_insert(at);
+    if GROUPS.iter().any(|part| site.row.parts.contains(part)) || site.row.parts.contains(&"wait_all") {
+        return Vec::new();
+    }
+    if site.row.parts != ["async"] || site.row.operand("ignore_src").is_some() {
+        machine.gap(at, format!("`{}` is not described here", site.row.name));
+        return Vec::new();
+    }
+    let number = |machine: &mut Machine<'_>, name: &str| {
+        let operand = site.row.operand(name).map(|at| site.operand(at)).filter(|operand| **operand != Operand::Absent);
+        operand.map(|operand| machine.source(site, operand, None))
+    };
+    let size = match number(machine, "cp_size") {
+        Some(Value::Bits(form)) => form.known().and_then(|size| u64::try_from(size).ok()),
+        _ => None,
+    };
+    let Some(size) = size else { return Vec::new() };
+    let read = match number(machine, "src_size") {
+        None => Some(Form::number(size.into())),
+        Some(Value::Bits(form)) => Some(machine.world.number(&form, 32, false)),
+        Some(_) => None,
+    };
+    for (operand, kind) in [(0, Kind::Write), (1, Kind::Read)] {
+        let Some(place) = machine.place(at, site, site.operand(operand)) else { continue };
+        let access = accessed(machine, state, guard, site, &place, (at, size, kind));
+        match (&read, kind) {
+            (Some(read), Kind::Read) if read.known() != Some(size.into()) => {
+                // Nothing is read where the size is zero; a part counts as a whole.
+                let some = Cond::at_least(read.plus(-1).unwrap_or_else(|| Form::number(0)));
+                let guard = Cond::all([access.guard.clone(), some]);
+                machine.record(site, state, &place, Access { guard, ..access });
+            }
+            (None, Kind::Read) => machine.gap(at, "the number of bytes to read is not described"),
+            _ => {
+                machine.record(site, state, &place, access);
+            }
+        }
+    }
+    Vec::new()
+}

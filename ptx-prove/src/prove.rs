@@ -1,0 +1,142 @@
+//! From a module and a contract to a report.
+
+use crate::contract::{self, Contract, Passed};
+use crate::event::Event;
+use crate::finding::blank;
+use crate::flow::Flow;
+use crate::machine::{Gap, Machine, Setup, State, Value};
+use crate::path::Path;
+use crate::report::{Finding, Property, Report, Verdict};
+use crate::trace::What;
+use crate::world::World;
+use crate::{barriers, bounds, races};
+use ptx_core::check::Checked;
+use ptx_core::hash::Set;
+use ptx_core::ir::{Function, Module, Param, Variable};
+use std::rc::Rc;
+
+/// A contract that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such entry.
+    NoEntry,
+    /// The block has no thread, or more than 1024.
+    Block,
+    /// An expression of the contract is not described, such as a division by a number that may be zero.
+    Expression,
+}
+
+/// The most threads of a block.
+const THREADS: u64 = 1024;
+/// The most executions to find the parameters that are addresses.
+const ROUNDS: usize = 4;
+
+/// Decides all properties of an entry for every launch of the contract.
+///
+/// # Errors
+/// A contract that cannot be used.
+pub fn prove(checked: &Checked, entry: &str, contract: &Contract) -> Result<Report, Refusal> {
+    let module = checked.module();
+    let function = module.functions.iter().find(|f| f.entry && f.defined && f.name == entry).ok_or(Refusal::NoEntry)?;
+    let threads = contract.block.iter().map(|extent| u64::from(*extent)).product::<u64>();
+    if !(1..=THREADS).contains(&threads) || module.functions.is_empty() {
+        return Err(Refusal::Block);
+    }
+    if function.insts.is_empty() {
+        return Ok(Report::default());
+    }
+    let flow = Flow::new(function, &Event::is_barrier);
+    let variables: Vec<&Variable> = function.params.iter().filter_map(|param| variable(module, *param)).collect();
+    let mut pointers: Vec<bool> = variables.iter().map(|variable| variable.points_to.is_some()).collect();
+    let mut written = Set::default();
+    let input = Input { module, function, flow: &flow, contract, variables: &variables };
+    for round in 0.. {
+        let mut machine = input.execute(&pointers, written.clone())?;
+        let mut changed = !machine.writes.is_subset(&written);
+        written.extend(machine.writes.iter().copied());
+        for param in &machine.pointers {
+            changed |= !std::mem::replace(&mut pointers[*param], true);
+        }
+        if changed && round == ROUNDS {
+            machine.gap(0, "the buffers that the entry writes are not found");
+        }
+        if !changed || round == ROUNDS {
+            return Ok(report(machine, contract));
+        }
+    }
+    Ok(Report::default())
+}
+
+fn variable(module: &Module, param: Param) -> Option<&Variable> {
+    match param {
+        Param::Var(id) => module.variables.get(id.index()),
+        Param::Reg(_) => None,
+    }
+}
+
+struct Input<'m> {
+    module: &'m Module,
+    function: &'m Function,
+    flow: &'m Flow,
+    contract: &'m Contract,
+    variables: &'m [&'m Variable],
+}
+
+impl<'m> Input<'m> {
+    /// One symbolic execution.
+    fn execute(&self, pointers: &[bool], written: Set<What>) -> Result<Machine<'m>, Refusal> {
+        let contract = self.contract;
+        let threads = contract.block.iter().map(|extent| *extent as usize).product();
+        let mut world = World::new(threads);
+        let launch =
+            contract::symbols(&mut world, contract, self.variables, pointers).map_err(|_| Refusal::Expression)?;
+        let passed = |at: usize| contract.params.get(at).copied().unwrap_or(Passed::Other);
+        let len = |at: usize| match passed(at) {
+            Passed::Argument(argument) => launch.lens.get(argument).cloned(),
+            _ => None,
+        };
+        let lens = (0..self.variables.len()).map(len).collect();
+        let mut machine = Machine::new(Setup {
+            world,
+            module: self.module,
+            function: self.function,
+            flow: self.flow,
+            launch,
+            block: contract.block,
+            cluster: contract.cluster,
+            written,
+            dynamic_shared: contract.shared,
+            lens,
+            align: contract.align,
+        });
+        machine.add_buffers(pointers);
+        let state = State {
+            registers: Rc::new(vec![Value::Unknown; self.function.registers.len()]),
+            path: Path::default(),
+            from: Vec::new(),
+        };
+        if self.flow.is_structured {
+            machine.region(None, 0, state);
+        } else {
+            machine.gap(0, "the flow of control has a loop with several entries, or a jump to a computed place");
+        }
+        Ok(machine)
+    }
+}
+
+/// All findings, in the order of the text.
+fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
+    let mut found = bounds::check(&mut machine, contract);
+    found.extend(barriers::check(&machine, contract));
+    let are_together =
+        found.iter().all(|finding| finding.property != Property::Barriers || finding.verdict == Verdict::Proved);
+    found.extend(races::check(&machine, contract, are_together));
+    for Gap { inst, missing } in &machine.gaps {
+        found.extend(Property::ALL.map(|property| Finding {
+            verdict: Verdict::Unknown(missing.clone()),
+            ..blank(&machine, property, *inst)
+        }));
+    }
+    found.sort_by_key(|finding| (finding.span.lo, finding.property));
+    Report { findings: found }
+}

@@ -1,0 +1,481 @@
+//! Questions to the solver: can these conditions hold together, for some threads, in some launch?
+//!
+//! A question has one view for each thread in it. In a view, symbols of wider scope are shared with the first one, and the others are its own.
+//! Threads whose coefficients agree are one question: their numbers are written as sums over small ranges.
+
+use crate::form::{Coef, Cond, Form, Sym};
+use crate::solver::{Answer, Conjunction, Linear, Problem, solve};
+use crate::world::{Meaning, Origin, Symbol, World};
+use ptx_core::hash::{Map, Set};
+
+/// The work for a check of a loop's fact, in inequalities.
+pub(crate) const LOOP_BUDGET: u32 = 100_000;
+/// The work for a property.
+pub(crate) const BUDGET: u32 = 200_000;
+/// The most groups of threads, or pairs of groups, of one question.
+const GROUPS: usize = 5_000;
+/// The most alternatives of a clause.
+const ALTERNATIVES: usize = 64;
+
+/// The answer to a question.
+pub(crate) enum Decision {
+    Impossible,
+    Possible(Model),
+    Unknown,
+}
+
+impl Decision {
+    pub(crate) fn is_impossible(&self) -> bool {
+        matches!(self, Decision::Impossible)
+    }
+}
+
+/// Values under which the conditions hold.
+pub(crate) struct Model {
+    values: Map<(Sym, usize), i128>,
+    /// By view.
+    pub(crate) threads: Vec<usize>,
+    /// True if a value may be one that no run has.
+    pub(crate) is_loose: bool,
+}
+
+impl Model {
+    /// Returns true if it is in a later turn of a loop, which the turns before may never reach.
+    pub(crate) fn is_later(&self, world: &World) -> bool {
+        let mut values = self.values.iter();
+        values.any(|((symbol, _), value)| *value > 0 && world.symbol(*symbol).meaning == Meaning::Turn)
+    }
+
+    /// The value of a symbol in a view; its least one if the question does not name it.
+    pub(crate) fn value(&self, world: &World, symbol: Sym, view: usize) -> i128 {
+        let found = self.values.get(&(symbol, view)).or_else(|| self.values.get(&(symbol, 0)));
+        found.copied().unwrap_or_else(|| world.symbol(symbol).least.max(0))
+    }
+
+    /// The value of a form in a view.
+    pub(crate) fn form(&self, world: &World, form: &Form, view: usize) -> Option<i128> {
+        let thread = self.threads.get(view).copied().unwrap_or(0);
+        form.terms.iter().try_fold(form.constant.at(thread), |sum, (mono, coef)| {
+            let product = mono
+                .iter()
+                .try_fold(coef.at(thread), |product, symbol| product.checked_mul(self.value(world, *symbol, view)))?;
+            sum.checked_add(product)
+        })
+    }
+}
+
+/// The symbols that a view does not share with the first one.
+pub(crate) type Own<'q> = Box<dyn Fn(Sym, &Symbol) -> bool + 'q>;
+
+/// One thread of a question.
+pub(crate) struct View<'q> {
+    pub(crate) own: Own<'q>,
+    /// Numbers of turns that are further by so many.
+    pub(crate) shift: Map<Sym, i128>,
+    /// The threads that it may be, if not all.
+    pub(crate) threads: Option<Vec<usize>>,
+}
+
+/// `Σ factor · form + constant >= 0` over several views.
+#[derive(Clone)]
+pub(crate) struct Atom {
+    pub(crate) parts: Vec<(usize, Form, i128)>,
+    pub(crate) constant: i128,
+}
+
+/// A question.
+pub(crate) struct Views<'q> {
+    pub(crate) world: &'q World,
+    pub(crate) views: Vec<View<'q>>,
+    /// Conditions, each in a view.
+    pub(crate) conds: Vec<(usize, Cond)>,
+    /// Clauses of conjunctions of atoms.
+    pub(crate) mixed: Vec<Vec<Vec<Atom>>>,
+}
+
+/// Threads of a view that one question covers.
+#[derive(Clone)]
+struct Group {
+    threads: Vec<usize>,
+    /// Stride and length of each range that counts them.
+    levels: Vec<(usize, usize)>,
+}
+
+impl<'q> Views<'q> {
+    /// A question about one thread.
+    pub(crate) fn one(world: &'q World, conds: Vec<Cond>) -> Views<'q> {
+        let view = View { own: Box::new(|_, _| false), shift: Map::default(), threads: None };
+        Views { world, views: vec![view], conds: conds.into_iter().map(|cond| (0, cond)).collect(), mixed: Vec::new() }
+    }
+
+    fn space(&self, view: usize, symbol: Sym) -> usize {
+        if view > 0 && (self.views[view].own)(symbol, self.world.symbol(symbol)) { view } else { 0 }
+    }
+
+    /// Decides it; with so much work for each group of threads.
+    pub(crate) fn decide(mut self, budget: u32) -> Decision {
+        let Some(is_loose) = self.close() else { return Decision::Impossible };
+        let groups: Option<Vec<Vec<Group>>> = (0..self.views.len()).map(|view| self.groups(view)).collect();
+        let Some(groups) = groups else { return Decision::Impossible };
+        let count = groups.iter().map(Vec::len).product::<usize>();
+        if count > GROUPS {
+            return Decision::Unknown;
+        }
+        let mut unknown = false;
+        for at in 0..count {
+            let (mut rest, mut chosen) = (at, Vec::new());
+            for of in &groups {
+                chosen.push(&of[rest % of.len()]);
+                rest /= of.len();
+            }
+            let mut build = Build {
+                views: &self,
+                groups: &chosen,
+                problem: Problem::default(),
+                vars: Map::default(),
+                is_exact: true,
+                overflow: false,
+            };
+            let Some(levels) = build.all() else { continue };
+            match if build.overflow { Answer::Unknown } else { solve(&build.problem, budget) } {
+                Answer::Unsat => {}
+                Answer::Unknown => unknown = true,
+                Answer::Sat(model) => {
+                    let values = build.vars.iter().filter_map(|(key, at)| match key.as_slice() {
+                        [one] => Some((*one, model[*at])),
+                        _ => None,
+                    });
+                    let is_loose = is_loose || !build.is_exact;
+                    let thread = |group: &Group, first: usize| {
+                        let levels = group.levels.iter().zip(first..);
+                        group.threads[levels.map(|((stride, _), var)| stride * model[var] as usize).sum::<usize>()]
+                    };
+                    let threads = chosen.iter().zip(&levels).map(|(group, first)| thread(group, *first)).collect();
+                    return Decision::Possible(Model { values: values.collect(), threads, is_loose });
+                }
+            }
+        }
+        if unknown { Decision::Unknown } else { Decision::Impossible }
+    }
+
+    /// Adds the facts about every symbol that occurs; true if one of them is loose, nothing if a condition is false.
+    fn close(&mut self) -> Option<bool> {
+        let mut seen: Set<(Sym, usize)> = Set::default();
+        let mut pending = Vec::new();
+        let mixed: Vec<(usize, Form)> = self
+            .mixed
+            .iter()
+            .flatten()
+            .flatten()
+            .flat_map(|atom| atom.parts.iter().map(|(view, form, _)| (*view, form.clone())))
+            .collect();
+        for (view, form) in &mixed {
+            pending.extend(form.symbols().map(|symbol| (symbol, *view)));
+        }
+        for (view, cond) in &self.conds {
+            cond.forms(&mut |form| pending.extend(form.symbols().map(|symbol| (symbol, *view))));
+        }
+        let mut is_loose = false;
+        while let Some((symbol, view)) = pending.pop() {
+            let space = self.space(view, symbol);
+            if !seen.insert((symbol, space)) {
+                continue;
+            }
+            let known = self.world.symbol(symbol);
+            is_loose |= known.origin == Origin::Loose;
+            for fact in &known.facts {
+                fact.forms(&mut |form| pending.extend(form.symbols().map(|symbol| (symbol, space))));
+                self.conds.push((space, fact.clone()));
+            }
+        }
+        if self.conds.iter().any(|(_, cond)| *cond == Cond::Const(false)) { None } else { Some(is_loose) }
+    }
+
+    /// The threads of a view in groups; nothing if there is no thread.
+    fn groups(&self, view: usize) -> Option<Vec<Group>> {
+        let all = || (0..self.world.threads).collect();
+        let mut threads: Vec<usize> = self.views[view].threads.clone().unwrap_or_else(all);
+        let (mut coefs, mut constants, mut tables): (Vec<Coef>, Vec<Coef>, Vec<Vec<bool>>) = Default::default();
+        let mut add = |form: &Form| {
+            coefs.extend(form.terms.iter().map(|(_, coef)| coef.clone()).filter(|coef| matches!(coef, Coef::Each(_))));
+            constants.extend(Some(form.constant.clone()).filter(|coef| matches!(coef, Coef::Each(_))));
+        };
+        for (_, cond) in self.conds.iter().filter(|(own, _)| *own == view) {
+            cond.forms(&mut add);
+            top_tables(cond, &mut |table| threads.retain(|thread| table.get(*thread) == Some(&true)));
+            inner_tables(cond, &mut |table| tables.push(table.to_vec()));
+        }
+        for atom in self.mixed.iter().flatten().flatten() {
+            atom.parts.iter().filter(|(own, _, _)| *own == view).for_each(|(_, form, _)| add(form));
+        }
+        let distinct: Set<Coef> = coefs.into_iter().collect();
+        let coefs: Vec<Coef> = distinct.into_iter().collect();
+        let distinct: Set<Coef> = constants.into_iter().collect();
+        let constants: Vec<Coef> = distinct.into_iter().collect();
+        if threads.is_empty() {
+            return None;
+        }
+        if coefs.is_empty() && constants.is_empty() && tables.is_empty() {
+            return Some(vec![Group { threads: threads[..1].to_vec(), levels: Vec::new() }]);
+        }
+        let mut parts: Map<(Vec<i128>, Vec<bool>), Vec<usize>> = Map::default();
+        let mut order = Vec::new();
+        for thread in threads {
+            let key: (Vec<i128>, Vec<bool>) = (
+                coefs.iter().map(|coef| coef.at(thread)).collect(),
+                tables.iter().map(|table| table.get(thread) == Some(&true)).collect(),
+            );
+            if !parts.contains_key(&key) {
+                order.push(key.clone());
+            }
+            parts.entry(key).or_default().push(thread);
+        }
+        let mut groups = Vec::new();
+        for threads in order.into_iter().filter_map(|key| parts.remove(&key)) {
+            let rows: Vec<Vec<i128>> =
+                constants.iter().map(|coef| threads.iter().map(|thread| coef.at(*thread)).collect()).collect();
+            split(threads, &rows, &mut groups);
+        }
+        Some(groups)
+    }
+}
+
+/// Groups of threads whose numbers are sums over ranges; a thread alone where they are not.
+fn split(threads: Vec<usize>, rows: &[Vec<i128>], groups: &mut Vec<Group>) {
+    if let Some(levels) = levels(rows, threads.len()) {
+        return groups.push(Group { threads, levels });
+    }
+    // A power of two of them may have more order than all.
+    let half = threads.len().next_power_of_two() / 2;
+    let (left, right) = threads.split_at(half);
+    let part = |range: std::ops::Range<usize>| rows.iter().map(|row| row[range.clone()].to_vec()).collect::<Vec<_>>();
+    split(left.to_vec(), &part(0..half), groups);
+    split(right.to_vec(), &part(half..threads.len()), groups);
+}
+
+/// Strides and lengths under which every row is a sum of multiples of the ranges' numbers.
+fn levels(rows: &[Vec<i128>], count: usize) -> Option<Vec<(usize, usize)>> {
+    let (mut levels, mut stride, mut rest) = (Vec::new(), 1, count);
+    while rest > 1 {
+        let at = |row: &Vec<i128>, index: usize| row[index * stride];
+        let even = |length: usize| {
+            rows.iter().all(|row| {
+                let step = at(row, 1) - at(row, 0);
+                (0..rest / length).all(|block| {
+                    (1..length).all(|i| at(row, block * length + i) - at(row, block * length) == step * i as i128)
+                })
+            })
+        };
+        let whole = rows.iter().all(|row| (2..rest).all(|i| at(row, i) - at(row, i - 1) == at(row, 1) - at(row, 0)));
+        let length =
+            if whole { rest } else { (2..=rest / 2).rev().find(|length| rest % length == 0 && even(*length))? };
+        levels.push((stride, length));
+        stride *= length;
+        rest /= length;
+    }
+    Some(levels)
+}
+
+/// The tables that must hold.
+fn top_tables(cond: &Cond, visit: &mut dyn FnMut(&[bool])) {
+    match cond {
+        Cond::Table(table) => visit(table),
+        Cond::All(parts) => parts.iter().for_each(|part| top_tables(part, visit)),
+        _ => {}
+    }
+}
+
+/// The tables inside of alternatives.
+fn inner_tables(cond: &Cond, visit: &mut dyn FnMut(&[bool])) {
+    match cond {
+        Cond::All(parts) => parts.iter().for_each(|part| inner_tables(part, visit)),
+        Cond::Any(parts) => parts.iter().for_each(|part| {
+            top_tables(part, visit);
+            inner_tables(part, visit);
+        }),
+        _ => {}
+    }
+}
+
+/// A variable: a product of symbols, each with its space.
+type Key = Vec<(Sym, usize)>;
+
+/// The problem of one group for each view.
+struct Build<'b> {
+    views: &'b Views<'b>,
+    groups: &'b [&'b Group],
+    problem: Problem,
+    vars: Map<Key, usize>,
+    /// False if a condition was left out.
+    is_exact: bool,
+    /// True if a number did not fit.
+    overflow: bool,
+}
+
+impl Build<'_> {
+    /// Adds everything; the first variable of each group's ranges. Nothing if a condition is false.
+    fn all(&mut self) -> Option<Vec<usize>> {
+        let mut firsts = Vec::new();
+        for group in self.groups {
+            firsts.push(self.problem.variables);
+            for (_, length) in &group.levels {
+                let var = self.problem.variables;
+                self.problem.variables += 1;
+                self.bounds(var, (0, *length as i128 - 1));
+            }
+        }
+        for (view, cond) in &self.views.conds {
+            match self.alternatives(*view, cond, &firsts) {
+                None => self.is_exact = false,
+                Some(mut any) => match any.len() {
+                    0 => return None,
+                    1 => self.problem.atleast.append(&mut any[0]),
+                    _ => self.problem.clauses.push(any),
+                },
+            }
+        }
+        for clause in &self.views.mixed {
+            let mut any: Vec<Conjunction> = Vec::new();
+            for conjunction in clause {
+                any.push(conjunction.iter().filter_map(|atom| self.atom(atom, &firsts)).collect());
+            }
+            match any.len() {
+                0 => return None,
+                1 => self.problem.atleast.append(&mut any[0]),
+                _ => self.problem.clauses.push(any),
+            }
+        }
+        Some(firsts)
+    }
+
+    fn bounds(&mut self, var: usize, (least, most): (i128, i128)) {
+        self.problem.atleast.push(Linear { terms: vec![(var, 1)], constant: -least });
+        self.problem.atleast.push(Linear { terms: vec![(var, -1)], constant: most });
+    }
+
+    /// A condition as alternatives of conjunctions; nothing if there are too many.
+    fn alternatives(&mut self, view: usize, cond: &Cond, firsts: &[usize]) -> Option<Vec<Conjunction>> {
+        match cond {
+            Cond::Const(true) => Some(vec![Vec::new()]),
+            Cond::Const(false) => Some(Vec::new()),
+            Cond::Table(table) => {
+                let thread = self.groups[view].threads[0];
+                Some(if table.get(thread) == Some(&true) { vec![Vec::new()] } else { Vec::new() })
+            }
+            Cond::AtLeast(form) => {
+                let linear = self.linear(view, form, firsts)?;
+                Some(vec![vec![linear]])
+            }
+            Cond::Any(parts) => {
+                let mut all = Vec::new();
+                for part in parts.iter() {
+                    all.extend(self.alternatives(view, part, firsts)?);
+                    if all.len() > ALTERNATIVES {
+                        return None;
+                    }
+                }
+                Some(all)
+            }
+            Cond::All(parts) => {
+                let mut all: Vec<Conjunction> = vec![Vec::new()];
+                for part in parts.iter() {
+                    let more = self.alternatives(view, part, firsts)?;
+                    if all.len() * more.len() > ALTERNATIVES {
+                        return None;
+                    }
+                    all = all.iter().flat_map(|a| more.iter().map(|b| [&a[..], &b[..]].concat())).collect();
+                }
+                Some(all)
+            }
+        }
+    }
+
+    fn atom(&mut self, atom: &Atom, firsts: &[usize]) -> Option<Linear> {
+        let mut sum = Linear::constant(atom.constant);
+        for (view, form, factor) in &atom.parts {
+            let linear = self.linear(*view, form, firsts)?;
+            let Some(more) = sum.combine(1, &linear, *factor) else {
+                self.overflow = true;
+                return None;
+            };
+            sum = more;
+        }
+        Some(sum)
+    }
+
+    /// A form in a view.
+    fn linear(&mut self, view: usize, form: &Form, firsts: &[usize]) -> Option<Linear> {
+        let found = self.linear_of(view, form, firsts);
+        self.overflow |= found.is_none();
+        found
+    }
+
+    fn linear_of(&mut self, view: usize, form: &Form, firsts: &[usize]) -> Option<Linear> {
+        let group = self.groups[view];
+        let first = group.threads[0];
+        let base = form.constant.at(first);
+        let mut sum = Linear::constant(base);
+        for ((stride, _), var) in group.levels.iter().zip(firsts[view]..) {
+            let step = form.constant.at(group.threads[*stride]) - base;
+            sum = sum.combine(1, &Linear::variable(var), step)?;
+        }
+        for (mono, coef) in &form.terms {
+            for (key, factor) in self.expanded(view, mono) {
+                let factor = factor.checked_mul(coef.at(first))?;
+                match key.is_empty() {
+                    true => sum.constant = sum.constant.checked_add(factor)?,
+                    false => {
+                        let var = self.var(&key);
+                        sum = sum.combine(1, &Linear::variable(var), factor)?;
+                    }
+                }
+            }
+        }
+        Some(sum)
+    }
+
+    /// A product of symbols, some of which are shifted, as a sum of products.
+    fn expanded(&self, view: usize, mono: &[Sym]) -> Vec<(Key, i128)> {
+        let mut all: Vec<(Key, i128)> = vec![(Vec::new(), 1)];
+        for symbol in mono {
+            let name = (*symbol, self.views.space(view, *symbol));
+            let shift = self.views.views[view].shift.get(symbol).copied().unwrap_or(0);
+            let mut next: Vec<(Key, i128)> = Vec::new();
+            for (key, factor) in &all {
+                let mut longer = key.clone();
+                longer.push(name);
+                longer.sort_unstable();
+                next.push((longer, *factor));
+                if shift != 0 {
+                    next.push((key.clone(), factor * shift));
+                }
+            }
+            all = next;
+        }
+        all
+    }
+
+    /// The variable of a product, with the products that it is made of.
+    fn var(&mut self, key: &Key) -> usize {
+        if let Some(var) = self.vars.get(key) {
+            return *var;
+        }
+        let var = self.problem.variables;
+        self.problem.variables += 1;
+        self.vars.insert(key.clone(), var);
+        if let [(symbol, _)] = key.as_slice() {
+            let Symbol { least, most, .. } = self.views.world.symbol(*symbol);
+            self.bounds(var, (*least, *most));
+            return var;
+        }
+        for at in 0..key.len() {
+            let mut rest = key.clone();
+            let one = vec![rest.remove(at)];
+            let (a, b) = (self.var(&rest), self.var(&one));
+            if !self.problem.products.contains(&(var, a, b)) {
+                self.problem.products.push((var, a, b));
+            }
+        }
+        var
+    }
+}

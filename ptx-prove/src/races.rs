@@ -1,0 +1,550 @@
+//! Races: two threads, the same bytes, one of them writes, and nothing orders them.
+//!
+//! Within a block, accesses that one can come to from the same barrier without passing another may happen at once, the start of the entry and the
+//! turns of loops included. Between blocks, all accesses of global memory may.
+
+use crate::contract::Contract;
+use crate::finding::{counterexample, describe, reached, worse};
+use crate::form::{Coef, Cond, Form, Sym};
+use crate::machine::Machine;
+use crate::query::{Atom, BUDGET, Decision, View, Views};
+use crate::report::{Finding, Property, Verdict};
+use crate::trace::{Access, Kind, Mark, Node, Span};
+use crate::world::{Meaning, Scope, Symbol};
+use ptx_core::hash::{Map, Set};
+use ptx_core::ir::Space;
+use std::collections::BTreeMap;
+
+/// The turns of two accesses in the loops around both.
+type Turns = Vec<(usize, Option<i128>)>;
+
+/// Threads that a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Which {
+    /// Of one warp.
+    Warp,
+    /// Of two warps of a block.
+    Warps,
+    /// Of one block.
+    Block,
+    /// Of two blocks.
+    Blocks,
+}
+
+/// Two accesses that may happen at once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Pair {
+    first: usize,
+    second: usize,
+    which: Which,
+    turns: Turns,
+    /// Holds for the first thread, which ends without a barrier that the second one passes.
+    ended: Option<Cond>,
+}
+
+/// The most pairs of threads whose numbers are compared one by one.
+const EXACT: usize = 64;
+/// The most pairs of accesses.
+const PAIRS: usize = 20_000;
+
+pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bool) -> Vec<Finding> {
+    let trace = &machine.trace;
+    let is_common = |access: &Access| matches!(machine.bases[access.base].space, Space::Global | Space::Shared);
+    let mut found: BTreeMap<usize, Finding> = BTreeMap::new();
+    for access in trace.accesses.iter().filter(|access| is_common(access)) {
+        found.entry(access.inst).or_insert_with(|| describe(machine, contract, Property::Races, access));
+    }
+    let (pairs, is_whole) = pairs(machine);
+    let mut decided: Set<(usize, usize)> = Set::default();
+    for pair in pairs {
+        let (a, b) = (&trace.accesses[pair.first], &trace.accesses[pair.second]);
+        let insts = (a.inst.min(b.inst), a.inst.max(b.inst));
+        if decided.contains(&insts) {
+            continue;
+        }
+        let verdict = decide(machine, contract, &pair);
+        if matches!(verdict, Verdict::Refuted(_)) {
+            decided.insert(insts);
+        }
+        let other = machine.function.insts.get(b.inst).map(|inst| inst.span);
+        let finding = Finding { verdict, other, ..describe(machine, contract, Property::Races, a) };
+        if let Some(old) = found.get_mut(&a.inst) {
+            worse(old, finding);
+        }
+    }
+    let missing = if !is_whole {
+        Some("there are too many pairs of accesses")
+    } else if !are_together {
+        Some("barriers order threads only if all come to them, which is not proved")
+    } else if trace.disorder.is_some() {
+        Some("the order of asynchronous copies is not described")
+    } else {
+        None
+    };
+    let mut found: Vec<Finding> = found.into_values().collect();
+    for finding in found.iter_mut().filter(|finding| finding.verdict == Verdict::Proved) {
+        if let Some(missing) = missing {
+            finding.verdict = Verdict::Unknown(missing.to_owned());
+        }
+    }
+    found
+}
+
+/// All pairs of accesses that may happen at once, of which one writes; false if there are too many.
+fn pairs(machine: &Machine<'_>) -> (Vec<Pair>, bool) {
+    let trace = &machine.trace;
+    let mut found: Set<Pair> = Set::default();
+    let mut order = Vec::new();
+    let mut add = |pair: Pair| {
+        if found.len() < PAIRS && found.insert(pair.clone()) {
+            order.push(pair);
+        }
+        found.len() < PAIRS
+    };
+    let mut is_whole = true;
+    let has_warps = trace.barriers.iter().any(|barrier| barrier.span == Span::Warp);
+    let passes: &[(bool, Which)] =
+        if has_warps { &[(false, Which::Warps), (true, Which::Warp)] } else { &[(false, Which::Block)] };
+    for (stops_at_warps, which) in passes {
+        for at_once in intervals(machine, *stops_at_warps) {
+            for (i, (first, a)) in at_once.iter().enumerate() {
+                for (second, b) in &at_once[i..] {
+                    if conflict(machine, *first, *second, false) {
+                        let turns = relation(a, b);
+                        // Two lanes that store the same together do not race.
+                        let is_store = first == second && trace.accesses[*first].kind == Kind::Write;
+                        let parts: &[Which] = match which {
+                            Which::Block if is_store => &[Which::Warps, Which::Warp],
+                            which => std::slice::from_ref(which),
+                        };
+                        for which in parts {
+                            let (first, second, turns) = (*first, *second, turns.clone());
+                            is_whole &= add(Pair { first, second, which: *which, turns, ended: None });
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for pair in ended(machine) {
+        is_whole &= add(pair);
+    }
+    let accesses: Vec<usize> = distinct(machine);
+    for (i, first) in accesses.iter().enumerate() {
+        for second in &accesses[i..] {
+            if conflict(machine, *first, *second, true) {
+                let (first, second, turns) = (*first, *second, Vec::new());
+                is_whole &= add(Pair { first, second, which: Which::Blocks, turns, ended: None });
+            }
+        }
+    }
+    (order, is_whole)
+}
+
+/// Pairs of an access of a thread that ends before a barrier, and one behind that barrier: nothing orders them.
+fn ended(machine: &Machine<'_>) -> Vec<Pair> {
+    let trace = &machine.trace;
+    let mut found = Vec::new();
+    let mut seen: Set<(Cond, usize)> = Set::default();
+    let last = last_ones(machine);
+    for (node, at) in trace.nodes.iter().enumerate() {
+        for (place, mark) in at.marks.iter().enumerate() {
+            let Mark::Barrier(barrier) = mark else { continue };
+            let barrier = &trace.barriers[*barrier];
+            let leaves = barrier.path.steps().filter(|step| step.decides && step.excused);
+            let leaves = leaves.map(|step| &step.cond).filter(|cond| machine.world.cond_scope(cond) == Scope::Thread);
+            for cond in leaves {
+                let behind = follow(machine, (node, place + 1), &|_| false);
+                for second in behind.iter().map(|(access, _)| *access) {
+                    if !seen.insert((cond.clone(), second)) {
+                        continue;
+                    }
+                    for first in last.iter().copied().filter(|first| conflict(machine, *first, second, false)) {
+                        let turns = (0..trace.loops.len()).map(|own| (own, None)).collect();
+                        let ended = Some(cond.negate());
+                        found.push(Pair { first, second, which: Which::Block, turns, ended });
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Accesses behind which a thread can end without a barrier.
+fn last_ones(machine: &Machine<'_>) -> Vec<usize> {
+    let trace = &machine.trace;
+    let is_barrier = |mark: &Mark| matches!(mark, Mark::Barrier(at) if trace.barriers[*at].span == Span::Block);
+    // Nodes from whose start the end can be reached, found backwards. A node may be left where a guarded instruction ends threads.
+    let mut ends = vec![true; trace.nodes.len()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (at, node) in trace.nodes.iter().enumerate() {
+            let free = !node.marks.iter().any(is_barrier);
+            let can = free && (node.next.iter().any(|(next, _)| ends[*next]) || leaves(node));
+            if ends[at] != can {
+                // Only from true to false.
+                changed |= ends[at];
+                ends[at] &= can;
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for node in &trace.nodes {
+        let mut can = leaves(node) || node.next.iter().any(|(next, _)| ends[*next]);
+        for mark in node.marks.iter().rev() {
+            match mark {
+                Mark::Access(access) if can => found.push(*access),
+                Mark::Access(_) => {}
+                Mark::Barrier(at) => can &= trace.barriers[*at].span != Span::Block,
+            }
+        }
+    }
+    found
+}
+
+/// Returns true if threads may end in a node.
+fn leaves(node: &Node) -> bool {
+    node.may_end || node.next.is_empty()
+}
+
+/// One of the accesses of global memory that are equal in all respects.
+fn distinct(machine: &Machine<'_>) -> Vec<usize> {
+    let mut seen: Set<(usize, Form, Cond, Cond)> = Set::default();
+    let accesses = machine.trace.accesses.iter().enumerate();
+    let global = accesses.filter(|(_, access)| machine.bases[access.base].space == Space::Global);
+    let new = global.filter(|(_, access)| {
+        seen.insert((access.inst, access.offset.clone(), access.path.cond(), access.guard.clone()))
+    });
+    new.map(|(at, _)| at).collect()
+}
+
+/// Returns true if two accesses can race at all.
+fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) -> bool {
+    let (a, b) = (&machine.trace.accesses[first], &machine.trace.accesses[second]);
+    let space = machine.bases[a.base].space;
+    let is_common = space == Space::Global || space == Space::Shared && !blocks;
+    let writes = a.kind != Kind::Read || b.kind != Kind::Read;
+    let are_strong = a.strong && b.strong;
+    a.base == b.base && is_common && writes && !are_strong
+}
+
+/// Crossings of the jumps back of loops: how often, or unknown.
+type Crossings = BTreeMap<usize, Option<i128>>;
+
+/// For each barrier, and for the start, the accesses that follow it before another one.
+fn intervals(machine: &Machine<'_>, stops_at_warps: bool) -> Vec<Vec<(usize, Crossings)>> {
+    let trace = &machine.trace;
+    let stops = |barrier: usize| trace.barriers[barrier].span == Span::Block || stops_at_warps;
+    let mut starts = vec![(0, 0)];
+    for (at, node) in trace.nodes.iter().enumerate() {
+        for (place, mark) in node.marks.iter().enumerate() {
+            if let Mark::Barrier(barrier) = mark
+                && stops(*barrier)
+            {
+                starts.push((at, place + 1));
+            }
+        }
+    }
+    starts.into_iter().filter(|_| !trace.nodes.is_empty()).map(|start| follow(machine, start, &stops)).collect()
+}
+
+fn follow(machine: &Machine<'_>, start: (usize, usize), stops: &dyn Fn(usize) -> bool) -> Vec<(usize, Crossings)> {
+    let trace = &machine.trace;
+    let mut found: Set<(usize, Crossings)> = Set::default();
+    let mut seen: Set<(usize, usize, Crossings)> = Set::default();
+    let mut pending = vec![(start.0, start.1, Crossings::new())];
+    let mut order = Vec::new();
+    'next: while let Some((node, from, crossed)) = pending.pop() {
+        if !seen.insert((node, from, crossed.clone())) {
+            continue;
+        }
+        for mark in trace.nodes[node].marks.iter().skip(from) {
+            match mark {
+                Mark::Barrier(barrier) if stops(*barrier) => continue 'next,
+                Mark::Barrier(_) => {}
+                Mark::Access(access) => {
+                    if found.insert((*access, crossed.clone())) {
+                        order.push((*access, crossed.clone()));
+                    }
+                }
+            }
+        }
+        for (next, back) in &trace.nodes[node].next {
+            let mut crossed = crossed.clone();
+            if let Some(own) = back
+                && trace.loops[*own].together
+            {
+                let count = crossed.entry(*own).or_insert(Some(0));
+                *count = count.and_then(|count| if count < 1 { Some(count + 1) } else { None });
+                // Loops inside of it begin again.
+                crossed.extend((own + 1..trace.loops.len()).map(|inner| (inner, None)));
+            }
+            pending.push((*next, 0, crossed));
+        }
+    }
+    order
+}
+
+/// The turns of the second access relative to those of the first.
+fn relation(a: &Crossings, b: &Crossings) -> Turns {
+    let loops: std::collections::BTreeSet<usize> = a.keys().chain(b.keys()).copied().collect();
+    let of = |crossed: &Crossings, own: usize| crossed.get(&own).copied().unwrap_or(Some(0));
+    let relative = |own: usize| Some(of(b, own)? - of(a, own)?);
+    loops.into_iter().map(|own| (own, relative(own))).filter(|(_, turns)| *turns != Some(0)).collect()
+}
+
+/// Decides whether two threads can make two accesses at once.
+fn decide(machine: &Machine<'_>, contract: &Contract, pair: &Pair) -> Verdict {
+    let (a, b) = (&machine.trace.accesses[pair.first], &machine.trace.accesses[pair.second]);
+    let mut restricted = vec![None];
+    if let Some(overlaps) = overlaps(machine, pair, a, b) {
+        if overlaps.is_empty() {
+            return Verdict::Proved;
+        }
+        if overlaps.len() < EXACT {
+            restricted = overlaps.into_iter().map(Some).collect();
+        }
+    }
+    let mut verdict = Verdict::Proved;
+    for threads in restricted {
+        match ask(machine, contract, pair, threads) {
+            Verdict::Proved => {}
+            Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
+            refuted => return refuted,
+        }
+    }
+    verdict
+}
+
+/// Returns true if a symbol of the second thread is another one than that of the first.
+fn is_own(machine: &Machine<'_>, pair: &Pair, symbol: Sym, known: &Symbol) -> bool {
+    if known.scope == Scope::Thread {
+        return true;
+    }
+    if known.scope == Scope::Grid {
+        return false;
+    }
+    if pair.which == Which::Blocks {
+        return true;
+    }
+    pair.turns.iter().any(|(own, turns)| {
+        let own = machine.trace.loops[*own];
+        if symbol == own.turn { turns.is_none() } else { symbol >= own.first && !is_turn(known) }
+    })
+}
+
+fn is_turn(symbol: &Symbol) -> bool {
+    symbol.meaning == Meaning::Turn
+}
+
+/// The pairs of threads whose bytes overlap, if the offsets differ by numbers alone.
+fn overlaps(machine: &Machine<'_>, pair: &Pair, a: &Access, b: &Access) -> Option<Vec<(usize, usize)>> {
+    let world = &machine.world;
+    let is_same = pair.ended.is_none()
+        && a.offset.terms == b.offset.terms
+        && pair.turns.is_empty()
+        && pair.which != Which::Blocks;
+    let plain = Form { terms: a.offset.terms.clone(), constant: Coef::One(0) };
+    let is_shared = !plain.symbols().any(|symbol| is_own(machine, pair, symbol, world.symbol(symbol)));
+    if !is_same || !plain.is_even() || !is_shared {
+        return None;
+    }
+    let allowed = |access: &Access| -> Vec<(i128, usize)> {
+        let table = Cond::all([access.path.cond(), access.guard.clone()]);
+        let known = tables(&table, world.threads);
+        let mut list: Vec<_> = (0..world.threads)
+            .filter(|t| known[*t])
+            .map(|thread| (access.offset.constant.at(thread), thread))
+            .collect();
+        list.sort_unstable();
+        list
+    };
+    let (left, right) = (allowed(a), allowed(b));
+    let (sizes, mut start, mut found) = ((i128::from(a.size), i128::from(b.size)), 0, Vec::new());
+    for (at, thread) in left {
+        while start < right.len() && right[start].0 + sizes.1 <= at {
+            start += 1;
+        }
+        for (_, other) in right[start..].iter().take_while(|(place, _)| *place < at + sizes.0) {
+            let fits = match pair.which {
+                Which::Warp => thread / 32 == other / 32,
+                Which::Warps => thread / 32 != other / 32,
+                _ => true,
+            };
+            if thread != *other && fits {
+                found.push((thread, *other));
+            }
+            if found.len() > EXACT {
+                return Some(found);
+            }
+        }
+    }
+    Some(found)
+}
+
+/// The threads that the tables of a condition allow.
+fn tables(cond: &Cond, threads: usize) -> Vec<bool> {
+    match cond {
+        Cond::Const(value) => vec![*value; threads],
+        Cond::Table(table) => table.to_vec(),
+        Cond::All(parts) => parts.iter().fold(vec![true; threads], |all, part| {
+            all.iter().zip(tables(part, threads)).map(|(a, b)| *a && b).collect()
+        }),
+        _ => vec![true; threads],
+    }
+}
+
+/// `a - b` of the two views, plus a constant.
+fn difference((a, x): (usize, &Form), (b, y): (usize, &Form), constant: i128) -> Atom {
+    Atom { parts: vec![(a, x.clone(), 1), (b, y.clone(), -1)], constant }
+}
+
+/// Either is less than the other.
+fn differ(a: &Form, b: &Form) -> Vec<Vec<Atom>> {
+    vec![vec![difference((0, a), (1, b), -1)], vec![difference((1, b), (0, a), -1)]]
+}
+
+/// The part of an offset that a symbol multiplies, divided by it and by the greatest number that divides all of it.
+fn cofactor(offset: &Form, stride: Sym) -> Option<(Form, Form)> {
+    let has = |mono: &Vec<Sym>| mono.contains(&stride);
+    let part: Vec<_> = offset.terms.iter().filter(|(mono, _)| has(mono)).cloned().collect();
+    let mut sum = Form::number(0);
+    for (mono, coef) in &part {
+        let mut rest = mono.clone();
+        rest.remove(rest.iter().position(|symbol| *symbol == stride)?);
+        let zero = Coef::One(0);
+        let term = match rest.is_empty() {
+            true => Form { terms: Vec::new(), constant: coef.clone() },
+            false => Form { terms: vec![(rest, coef.clone())], constant: zero },
+        };
+        sum = sum.add(&term)?;
+    }
+    Some((Form { terms: part, constant: Coef::One(0) }, sum))
+}
+
+/// Rows of a matrix: where both offsets have a multiple of one stride, the multiples differ by at least one stride, or not at all. The facts are
+/// products, which the solver does not find.
+fn rows(machine: &Machine<'_>, pair: &Pair, a: &Form, b: &Form) -> Vec<Vec<Vec<Atom>>> {
+    let world = &machine.world;
+    let mut strides: Vec<Sym> = a
+        .terms
+        .iter()
+        .filter(|(mono, coef)| mono.len() > 1 || matches!(coef, Coef::Each(_)))
+        .flat_map(|(mono, _)| mono.clone())
+        .collect();
+    strides.sort_unstable();
+    strides.dedup();
+    strides.retain(|symbol| {
+        let known = world.symbol(*symbol);
+        known.least >= 0 && known.scope == Scope::Grid && !is_own(machine, pair, *symbol, known)
+    });
+    let mut found = Vec::new();
+    for stride in strides {
+        let (Some((left, x)), Some((right, y))) = (cofactor(a, stride), cofactor(b, stride)) else { continue };
+        let unit = [4096, 1024, 256, 128, 64, 32, 16, 8, 4, 2]
+            .into_iter()
+            .find(|unit| x.is_multiple_of(*unit) && y.is_multiple_of(*unit));
+        let unit = unit.unwrap_or(1);
+        let stride = Form::symbol(stride);
+        let more = |(v, x, p): (usize, &Form, &Form), (w, y, q): (usize, &Form, &Form)| {
+            let rows = Atom { parts: vec![(v, x.clone(), 1), (w, y.clone(), -1)], constant: -unit };
+            let bytes =
+                Atom { parts: vec![(v, p.clone(), 1), (w, q.clone(), -1), (0, stride.clone(), -unit)], constant: 0 };
+            vec![rows, bytes]
+        };
+        let same = vec![
+            difference((0, &x), (1, &y), 0),
+            difference((1, &y), (0, &x), 0),
+            difference((0, &left), (1, &right), 0),
+            difference((1, &right), (0, &left), 0),
+        ];
+        found.push(vec![more((0, &x, &left), (1, &y, &right)), more((1, &y, &right), (0, &x, &left)), same]);
+    }
+    found
+}
+
+/// Asks for two threads, or for all.
+fn ask(machine: &Machine<'_>, contract: &Contract, pair: &Pair, threads: Option<(usize, usize)>) -> Verdict {
+    let world = &machine.world;
+    let (a, b) = (&machine.trace.accesses[pair.first], &machine.trace.accesses[pair.second]);
+    let mut conds: Vec<(usize, Cond)> = reached(machine, a).into_iter().map(|cond| (0, cond)).collect();
+    conds.extend([(1, b.path.cond()), (1, b.guard.clone())]);
+    conds.extend(pair.ended.iter().map(|cond| (0, cond.clone())));
+    let mut mixed = vec![
+        vec![vec![difference((0, &a.offset), (1, &b.offset), i128::from(a.size) - 1)]],
+        vec![vec![difference((1, &b.offset), (0, &a.offset), i128::from(b.size) - 1)]],
+    ];
+    let own = Form::table((0..world.threads).map(|thread| thread as i128).collect());
+    let warp = Form::table((0..world.threads).map(|thread| thread as i128 / 32).collect());
+    let same = |form: &Form| vec![vec![difference((0, form), (1, form), 0), difference((1, form), (0, form), 0)]];
+    // Equal accesses are a question of order alone.
+    let order = |form: &Form| {
+        if pair.first == pair.second && pair.turns.is_empty() && pair.ended.is_none() {
+            differ(form, form).split_off(1)
+        } else {
+            differ(form, form)
+        }
+    };
+    match pair.which {
+        Which::Blocks => mixed.push(machine.launch.block.iter().flat_map(|form| differ(form, form)).collect()),
+        Which::Block => mixed.push(order(&own)),
+        Which::Warps => mixed.push(order(&warp)),
+        Which::Warp => {
+            mixed.push(order(&own));
+            mixed.push(same(&warp));
+        }
+    }
+    mixed.extend(rows(machine, pair, &a.offset, &b.offset));
+    // Lanes of one instruction that write the same value to the same place are no race.
+    let is_store = pair.first == pair.second && pair.which == Which::Warp && a.kind == Kind::Write;
+    let mut may_be_same = false;
+    if is_store {
+        let mut other = differ(&a.offset, &a.offset);
+        match &a.value {
+            Some(value) => other.extend(differ(value, value)),
+            None => may_be_same = true,
+        }
+        if !may_be_same {
+            mixed.push(other);
+        }
+    }
+    let restricted = |view: usize| threads.map(|(first, second)| vec![if view == 0 { first } else { second }]);
+    let mut shift: Map<Sym, i128> = Map::default();
+    for (own, turns) in &pair.turns {
+        if let Some(turns) = turns {
+            shift.insert(machine.trace.loops[*own].turn, *turns);
+        }
+    }
+    let first = View { own: Box::new(|_, _| false), shift: Map::default(), threads: restricted(0) };
+    let own = Box::new(|symbol, known: &Symbol| is_own(machine, pair, symbol, known));
+    let second = View { own, shift, threads: restricted(1) };
+    match (Views { world, views: vec![first, second], conds, mixed }).decide(BUDGET) {
+        Decision::Impossible => Verdict::Proved,
+        Decision::Unknown => {
+            Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned())
+        }
+        Decision::Possible(model) => {
+            let other_order = machine.trace.has_other_order
+                || machine.trace.accesses.iter().any(|access| access.strong && access.kind == Kind::Atomic);
+            if model.is_loose {
+                let missing =
+                    "the places or conditions depend on values that are not described, such as those from memory";
+                return Verdict::Unknown(missing.to_owned());
+            }
+            if may_be_same {
+                let missing = "lanes of a warp store to one place, and may store the same value";
+                return Verdict::Unknown(missing.to_owned());
+            }
+            if other_order {
+                let missing = "threads may be ordered by atomics and fences, which are not described";
+                return Verdict::Unknown(missing.to_owned());
+            }
+            match model.form(world, &a.offset, 0) {
+                Some(offset) => Verdict::Refuted(Box::new(counterexample(machine, contract, &model, offset))),
+                None => Verdict::Unknown("the numbers do not fit into 128 bits".to_owned()),
+            }
+        }
+    }
+}

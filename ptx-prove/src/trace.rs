@@ -1,0 +1,145 @@
+//! What happens beside registers, as data: accesses and barriers, as a graph in the order of execution, and the memory that is accessed.
+
+use crate::form::{Cond, Form, Sym};
+use crate::path::Path;
+use ptx_core::ir::{Space, VarId};
+
+/// A buffer or a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum What {
+    /// The buffer whose address is the parameter with this number.
+    Param(usize),
+    /// A variable.
+    Var(VarId),
+}
+
+/// Memory with a start and a length.
+#[derive(Clone, Debug)]
+pub(crate) struct Base {
+    pub(crate) what: What,
+    pub(crate) space: Space,
+    pub(crate) name: String,
+    /// In bytes.
+    pub(crate) len: Form,
+    /// Its address is a multiple of this.
+    pub(crate) align: u64,
+}
+
+/// The way in which memory is accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+    Atomic,
+}
+
+/// An access of all threads for which its conditions hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Access {
+    pub(crate) inst: usize,
+    pub(crate) kind: Kind,
+    /// The buffer or variable: an index into the machine's bases.
+    pub(crate) base: usize,
+    /// In bytes from its start.
+    pub(crate) offset: Form,
+    pub(crate) size: u64,
+    pub(crate) align: u64,
+    pub(crate) path: Path,
+    pub(crate) guard: Cond,
+    /// The value that is written, if it is a number.
+    pub(crate) value: Option<Form>,
+    /// True for volatile, relaxed, acquire and release accesses.
+    pub(crate) strong: bool,
+}
+
+/// The threads that a barrier orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    Block,
+    Warp,
+}
+
+/// A barrier.
+#[derive(Clone, Debug)]
+pub(crate) struct Barrier {
+    pub(crate) inst: usize,
+    pub(crate) span: Span,
+    pub(crate) path: Path,
+    pub(crate) guard: Cond,
+}
+
+/// One event of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mark {
+    Access(usize),
+    Barrier(usize),
+}
+
+/// The execution of a basic block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    pub(crate) marks: Vec<Mark>,
+    /// The nodes that follow; behind the last block of a loop that is executed once for all turns, with the loop.
+    pub(crate) next: Vec<(usize, Option<usize>)>,
+    /// True if threads may end here.
+    pub(crate) may_end: bool,
+}
+
+/// A loop that is executed once for all turns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turns {
+    /// The number of the turn.
+    pub(crate) turn: Sym,
+    /// The first symbol that was made in it.
+    pub(crate) first: Sym,
+    /// True if all threads of the block are in the same turn between its barriers.
+    pub(crate) together: bool,
+}
+
+/// All events.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trace {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) accesses: Vec<Access>,
+    pub(crate) barriers: Vec<Barrier>,
+    pub(crate) loops: Vec<Turns>,
+    /// Jumps back of loops with barriers: all threads take them together.
+    pub(crate) meetings: Vec<Barrier>,
+    /// True if threads are ordered in ways that only the other checks describe, so that a race may be none.
+    pub(crate) has_other_order: bool,
+    /// The first instruction whose order of accesses is not described.
+    pub(crate) disorder: Option<usize>,
+}
+
+impl Trace {
+    /// A new node behind others.
+    pub(crate) fn node(&mut self, from: &[usize]) -> usize {
+        let new = self.nodes.len();
+        self.nodes.push(Node::default());
+        from.iter().for_each(|from| self.nodes[*from].next.push((new, None)));
+        new
+    }
+
+    /// Notes that threads may end in a node.
+    pub(crate) fn end(&mut self, node: usize) {
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.may_end = true;
+        }
+    }
+
+    fn mark(&mut self, node: usize, mark: Mark) {
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.marks.push(mark);
+        }
+    }
+
+    pub(crate) fn access(&mut self, node: usize, access: Access) {
+        self.mark(node, Mark::Access(self.accesses.len()));
+        self.accesses.push(access);
+    }
+
+    pub(crate) fn barrier(&mut self, node: usize, barrier: Barrier) {
+        self.mark(node, Mark::Barrier(self.barriers.len()));
+        self.barriers.push(barrier);
+    }
+}

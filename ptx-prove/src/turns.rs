@@ -1,0 +1,309 @@
+//! Loops. A loop whose turns are decided by numbers alone is executed turn by turn. Any other is executed once for all turns: a register that a
+//! turn changes by a constant is its first value plus the number of the turn times that constant, and any other may have any value.
+
+use crate::blocks::Edges;
+use crate::event::Event;
+use crate::form::{Coef, Cond, Form};
+use crate::machine::{Machine, State, Value};
+use crate::query::Views;
+use crate::site::integer;
+use crate::trace::{Barrier, Span, Turns};
+use crate::world::{Meaning, Origin, Scope, Symbol};
+use ptx_core::check::access;
+use ptx_core::ir::RegId;
+
+/// The most turns of a loop that is executed turn by turn.
+const TURNS: usize = 512;
+/// The number of a loop's turn.
+const MOST_TURNS: i128 = 1 << 62;
+
+/// A register that every turn changes by the same amount.
+struct Induction {
+    register: RegId,
+    bits: u32,
+    step: Form,
+}
+
+/// A fact about a register at the start of every turn: its value as a number of this sign stays in the register's width.
+#[derive(Clone)]
+struct Candidate {
+    register: RegId,
+    signed: bool,
+    /// `first + turn · step`
+    value: Form,
+    step: Form,
+    range: (i128, i128),
+}
+
+/// The condition under which a turn leads to the next one.
+struct Back {
+    cond: Cond,
+    turn: u32,
+    /// The first symbol that was made in the turn.
+    first: u32,
+}
+
+/// What earlier executions of a loop found.
+#[derive(Default)]
+struct Known {
+    /// Facts that do not carry over to the next turn: register and sign.
+    refused: Vec<(RegId, bool)>,
+    before: Option<Back>,
+}
+
+/// An execution of a loop for all turns.
+struct Summary {
+    exits: Vec<(usize, State)>,
+    failed: Vec<(RegId, bool)>,
+    back: Back,
+}
+
+impl Machine<'_> {
+    /// Executes a loop; the states that leave it.
+    pub(crate) fn turns(&mut self, header: usize, state: State) -> Vec<(usize, State)> {
+        let (trace, gaps, steps) = (self.trace.clone(), self.gaps.clone(), self.steps);
+        if let Some(exits) = self.turn_by_turn(header, state.clone()) {
+            return exits;
+        }
+        (self.trace, self.gaps) = (trace, gaps);
+        self.steps = steps.min(self.steps.saturating_add(steps / 4));
+        self.all_turns(header, state)
+    }
+
+    /// Executes turns one by one while numbers decide them; nothing if they do not.
+    fn turn_by_turn(&mut self, header: usize, state: State) -> Option<Vec<(usize, State)>> {
+        let start = state.path.clone();
+        let (mut exits, mut current) = (Vec::new(), state);
+        for _ in 0..TURNS {
+            let Edges { exits: more, back } = self.region(Some(header), header, current);
+            exits.extend(more);
+            let Some(next) = self.join(back) else { return Some(exits) };
+            let decided = |cond: &Cond| cond.decided(self.world.threads).is_some();
+            if !next.path.since(&start).iter().all(|step| !step.decides || decided(&step.cond)) || self.steps == 0 {
+                return None;
+            }
+            if let Some(which) = next.path.cond().decided(self.world.threads)
+                && !which.contains(&true)
+            {
+                return Some(exits);
+            }
+            current = next;
+        }
+        None
+    }
+
+    /// The registers that a loop writes.
+    fn written_in(&self, header: usize) -> Vec<RegId> {
+        let mut found = Vec::new();
+        let blocks = self.flow.loops[header].iter().flat_map(|own| &own.blocks).enumerate().filter(|(_, own)| **own);
+        for (block, _) in blocks {
+            for inst in &self.function.insts[self.flow.graph.range(block)] {
+                access::writes(inst, &mut |register| found.push(register));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Bits of a register that holds an integer; nothing of a predicate.
+    fn bits_of(&self, register: RegId) -> Option<u32> {
+        let declared = self.function.registers.get(register.index())?;
+        if declared.vector > 1 || declared.ty.bits() == 1 {
+            return None;
+        }
+        integer(declared.ty).map(|(bits, _)| bits).or(Some(declared.ty.bits()).filter(|bits| *bits <= 64))
+    }
+
+    /// Forgets what a loop writes.
+    fn forget(&mut self, state: &mut State, written: &[RegId]) {
+        for register in written {
+            let value = match self.bits_of(*register) {
+                Some(bits) => Value::Bits(self.world.any(bits)),
+                None => Value::Unknown,
+            };
+            state.set(*register, value);
+        }
+    }
+
+    /// Executes a loop once for all turns.
+    fn all_turns(&mut self, header: usize, state: State) -> Vec<(usize, State)> {
+        let written = self.written_in(header);
+        let inductions = self.inductions(header, &state, &written);
+        let range = self.flow.loops[header].iter().flat_map(|own| &own.blocks).enumerate().filter(|(_, own)| **own);
+        let mut blocks = range.map(|(block, _)| block);
+        let is_barrier = |block: usize| {
+            let insts = &self.function.insts[self.flow.graph.range(block)];
+            insts.iter().any(Event::is_barrier)
+        };
+        let together = blocks.any(is_barrier);
+        let scope = if together { Scope::Block } else { Scope::Thread };
+        // What leads from turn to turn is found without facts that are not proved yet.
+        let all = inductions.iter().flat_map(|one| [(one.register, false), (one.register, true)]);
+        let mut known = Known { refused: all.collect(), before: None };
+        loop {
+            let (trace, gaps) = (self.trace.clone(), self.gaps.clone());
+            let summary = self.summary(header, &state, (&written, &inductions), scope, &known);
+            if self.steps == 0 {
+                // The facts of this execution may not hold.
+                let at = self.flow.graph.range(header).start;
+                self.gap(at, "the loop is too long for the budget of a proof");
+                return summary.exits;
+            }
+            if known.before.is_some() && summary.failed.is_empty() {
+                return summary.exits;
+            }
+            match known.before {
+                Some(_) => known.refused.extend(summary.failed),
+                None => known = Known { refused: Vec::new(), before: Some(summary.back) },
+            }
+            (self.trace, self.gaps) = (trace, gaps);
+        }
+    }
+
+    /// The registers that change by the same amount in every turn: found by a turn from any values.
+    fn inductions(&mut self, header: usize, state: &State, written: &[RegId]) -> Vec<Induction> {
+        let (trace, gaps, writes) = (self.trace.clone(), self.gaps.clone(), self.writes.clone());
+        let first = self.world.symbols.len() as u32;
+        let mut probe = state.clone();
+        self.forget(&mut probe, written);
+        let before = probe.registers.clone();
+        let edges = self.region(Some(header), header, probe);
+        let after = self.join(edges.back);
+        (self.trace, self.gaps, self.writes) = (trace, gaps, writes);
+        let mut found = Vec::new();
+        for register in written {
+            let (Some(bits), Some(after)) = (self.bits_of(*register), &after) else { continue };
+            if let (Some(Value::Bits(old)), Value::Bits(new)) = (before.get(register.index()), after.get(*register))
+                && let Some(step) = new.sub(old)
+                && step.symbols().all(|symbol| symbol < first)
+            {
+                found.push(Induction { register: *register, bits, step });
+            }
+        }
+        found
+    }
+
+    /// One execution for all turns, with the facts that are not refused.
+    fn summary(
+        &mut self,
+        header: usize,
+        state: &State,
+        (written, inductions): (&[RegId], &[Induction]),
+        scope: Scope,
+        known: &Known,
+    ) -> Summary {
+        let first = self.world.symbols.len() as u32;
+        let turn = self.world.add(Symbol {
+            least: 0,
+            most: MOST_TURNS,
+            scope,
+            origin: Origin::Exact,
+            meaning: Meaning::Turn,
+            facts: Vec::new(),
+        });
+        let mut start = state.clone();
+        self.forget(&mut start, written);
+        let candidates = self.start(&mut start, state, (turn, inductions), &known.refused);
+        let mut facts: Vec<Cond> = candidates.iter().flat_map(|fact| inside(&fact.value, fact.range)).collect();
+        if let Some(back) = &known.before
+            && let Some(cond) = self.world.earlier(&back.cond, back.turn, turn, back.first)
+        {
+            // A turn is the first one, or the one before led back.
+            let is_first = Cond::at_least(Form { terms: vec![(vec![turn], Coef::One(-1))], constant: Coef::One(0) });
+            facts.push(Cond::any([is_first, cond]));
+        }
+        start.path = start.path.fact(Cond::all(facts));
+        let own = self.trace.loops.len();
+        self.trace.loops.push(Turns { turn, first, together: scope == Scope::Block });
+        let node = self.trace.node(&start.from);
+        start.from = vec![node];
+        let entered = start.path.clone();
+        let Edges { exits, back } = self.region(Some(header), header, start);
+        let mut failed = Vec::new();
+        let ways = back.iter().map(|next| Cond::all(next.path.since(&entered).iter().map(|step| step.cond.clone())));
+        let way = Back { cond: Cond::any(ways.collect::<Vec<_>>()), turn, first };
+        for next in &back {
+            if scope == Scope::Block {
+                let inst = next.from.first().map_or(0, |_| self.flow.graph.range(header).start);
+                let (span, path, guard) = (Span::Block, next.path.clone(), Cond::Const(true));
+                self.trace.meetings.push(Barrier { inst, span, path, guard });
+            }
+            next.from.iter().for_each(|from| self.trace.nodes[*from].next.push((node, Some(own))));
+            for fact in &candidates {
+                if !self.carries(next, fact) {
+                    failed.push((fact.register, fact.signed));
+                }
+            }
+        }
+        let several = exits.len() > 1;
+        let leaves = exits.into_iter().map(|(to, left)| {
+            let path = left.path.as_facts(&state.path);
+            let path = if several { self.way_out(path) } else { path };
+            (to, State { path, ..left })
+        });
+        let exits: Vec<_> = leaves.collect();
+        failed.sort_unstable();
+        failed.dedup();
+        Summary { exits, failed, back: way }
+    }
+
+    /// One of several ways out of a loop: which of them a thread takes is not known.
+    fn way_out(&mut self, path: crate::path::Path) -> crate::path::Path {
+        let cond = self.world.any_truth(Scope::Thread);
+        let branch = self.next_branch();
+        path.branch(cond, branch, false)
+    }
+
+    /// Gives the inductive registers their values at the start of a turn.
+    fn start(
+        &mut self,
+        start: &mut State,
+        state: &State,
+        (turn, inductions): (u32, &[Induction]),
+        refused: &[(RegId, bool)],
+    ) -> Vec<Candidate> {
+        let mut candidates = Vec::new();
+        for Induction { register, bits, step } in inductions {
+            let Value::Bits(initial) = state.get(*register) else { continue };
+            let turns = Form::symbol(turn);
+            let Some(plain) = step.mul(&turns).and_then(|change| initial.add(&change)) else { continue };
+            if step.known() == Some(0) || *bits < 16 {
+                start.set(*register, Value::Bits(plain));
+                continue;
+            }
+            let mut value = plain;
+            for signed in [false, true] {
+                let (bits, modulus) = (*bits, 1i128 << (*bits).min(64));
+                if refused.contains(&(*register, signed)) {
+                    continue;
+                }
+                let initial = self.world.number(&initial, bits, signed);
+                let step = self.world.number(step, bits, true);
+                let Some(exact) = step.mul(&turns).and_then(|change| initial.add(&change)) else { continue };
+                let least = if signed { -(modulus / 2) } else { 0 };
+                let range = (least, least + modulus - 1);
+                candidates.push(Candidate { register: *register, signed, value: exact.clone(), step, range });
+                self.world.learn(&exact, range);
+                value = exact;
+            }
+            start.set(*register, Value::Bits(value));
+        }
+        candidates
+    }
+
+    /// Returns true if a fact about a turn holds for the next one.
+    fn carries(&mut self, next: &State, fact: &Candidate) -> bool {
+        let Some(value) = fact.value.add(&fact.step) else { return false };
+        let path = next.path.cond();
+        inside(&value, fact.range).into_iter().all(|cond| {
+            let conds = [path.clone(), cond.negate()].into_iter().chain(self.launch.facts.iter().cloned());
+            Views::one(&self.world, conds.collect()).decide(crate::query::LOOP_BUDGET).is_impossible()
+        })
+    }
+}
+
+/// The two bounds of a range.
+fn inside(form: &Form, (least, most): (i128, i128)) -> Vec<Cond> {
+    [Cond::le(&Form::number(least), form), Cond::le(form, &Form::number(most))].into_iter().flatten().collect()
+}

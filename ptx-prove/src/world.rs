@@ -1,0 +1,399 @@
+//! The symbols of a proof, with their ranges and definitions, and the arithmetic that makes new ones.
+
+use crate::form::{Coef, Cond, Form, Mono, Sym};
+use ptx_core::hash::Map;
+
+/// Threads for which a symbol has one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    /// All of the launch.
+    Grid,
+    /// Those of a block.
+    Block,
+    /// One thread.
+    Thread,
+}
+
+/// The freedom of a symbol's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// Every value in its range occurs in some launch, or its definitions determine it.
+    Exact,
+    /// Its value may be one that no run has.
+    Loose,
+}
+
+/// The meaning of a symbol to the user.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Meaning {
+    /// The value of a parameter.
+    Param(usize),
+    /// The length in bytes of a parameter's buffer.
+    Len(usize),
+    /// A free number of the contract.
+    Number(usize),
+    /// `%ctaid`
+    Block(usize),
+    /// `%nctaid`
+    Blocks(usize),
+    /// The address of a buffer or variable.
+    Base,
+    /// The number of a loop's turn.
+    Turn,
+    /// Anything else.
+    Other,
+}
+
+/// A symbol: an integer.
+#[derive(Clone, Debug)]
+pub(crate) struct Symbol {
+    pub(crate) least: i128,
+    pub(crate) most: i128,
+    pub(crate) scope: Scope,
+    pub(crate) origin: Origin,
+    pub(crate) meaning: Meaning,
+    /// Conditions that hold for its value.
+    pub(crate) facts: Vec<Cond>,
+}
+
+/// All symbols of a proof.
+pub(crate) struct World {
+    pub(crate) symbols: Vec<Symbol>,
+    /// Threads of a block.
+    pub(crate) threads: usize,
+    /// Results of operations that are computed already, so that equal values have equal symbols.
+    made: Map<(&'static str, Vec<Form>, i128), Form>,
+    /// Ranges that intervals do not find: of the terms with a constant.
+    known: Map<Terms, Vec<(Coef, i128, i128)>>,
+}
+
+/// The part of a form beside its constant.
+type Terms = Vec<(Mono, Coef)>;
+
+/// A quotient and a remainder.
+pub(crate) type Division = (Form, Form);
+
+impl World {
+    pub(crate) fn new(threads: usize) -> World {
+        World { symbols: Vec::new(), threads, made: Map::default(), known: Map::default() }
+    }
+
+    pub(crate) fn add(&mut self, symbol: Symbol) -> Sym {
+        self.symbols.push(symbol);
+        self.symbols.len() as Sym - 1
+    }
+
+    /// A symbol of the launch.
+    pub(crate) fn launch(&mut self, meaning: Meaning, (least, most): (i128, i128), scope: Scope) -> Sym {
+        self.add(Symbol { least, most, scope, origin: Origin::Exact, meaning, facts: Vec::new() })
+    }
+
+    /// A value in a range of which nothing else is known.
+    pub(crate) fn unknown(&mut self, (least, most): (i128, i128), scope: Scope) -> Form {
+        let meaning = Meaning::Other;
+        Form::symbol(self.add(Symbol { least, most, scope, origin: Origin::Loose, meaning, facts: Vec::new() }))
+    }
+
+    /// Any value of so many bits.
+    pub(crate) fn any(&mut self, bits: u32) -> Form {
+        self.unknown((0, (1 << bits.min(64)) - 1), Scope::Thread)
+    }
+
+    fn derived(&mut self, (least, most): (i128, i128), scope: Scope) -> Sym {
+        let meaning = Meaning::Other;
+        self.add(Symbol { least, most, scope, origin: Origin::Exact, meaning, facts: Vec::new() })
+    }
+
+    pub(crate) fn symbol(&self, symbol: Sym) -> &Symbol {
+        &self.symbols[symbol as usize]
+    }
+
+    pub(crate) fn assume(&mut self, symbol: Sym, fact: Cond) {
+        if fact != Cond::Const(true) {
+            self.symbols[symbol as usize].facts.push(fact);
+        }
+    }
+
+    pub(crate) fn scope(&self, form: &Form) -> Scope {
+        if !form.is_even() {
+            return Scope::Thread;
+        }
+        form.symbols().map(|symbol| self.symbol(symbol).scope).max().unwrap_or(Scope::Grid)
+    }
+
+    /// The threads for which a condition has one value.
+    pub(crate) fn cond_scope(&self, cond: &Cond) -> Scope {
+        match cond {
+            Cond::Const(_) => Scope::Grid,
+            Cond::Table(_) => Scope::Thread,
+            Cond::AtLeast(form) => self.scope(form),
+            Cond::All(parts) | Cond::Any(parts) => {
+                parts.iter().map(|part| self.cond_scope(part)).max().unwrap_or(Scope::Grid)
+            }
+        }
+    }
+
+    /// The least and the greatest value over all threads, by intervals and what is known of such sums.
+    pub(crate) fn range(&self, form: &Form) -> Option<(i128, i128)> {
+        let mut found = self.interval(form);
+        for (constant, least, most) in self.known.get(&form.terms).into_iter().flatten() {
+            if let Some(Coef::One(more)) = form.constant.zip(constant, i128::checked_sub) {
+                let (low, high) = found.unwrap_or((i128::MIN, i128::MAX));
+                found = Some((low.max(least + more), high.min(most + more)));
+            }
+        }
+        found
+    }
+
+    fn interval(&self, form: &Form) -> Option<(i128, i128)> {
+        let (mut least, mut most) = (form.constant.least(), form.constant.most());
+        for (mono, coef) in &form.terms {
+            let (low, high) = self.product_range(mono)?;
+            let ends = [(low, coef.least()), (low, coef.most()), (high, coef.least()), (high, coef.most())];
+            let ends: Vec<i128> = ends.iter().map(|(a, b)| a.checked_mul(*b)).collect::<Option<_>>()?;
+            least = least.checked_add(*ends.iter().min()?)?;
+            most = most.checked_add(*ends.iter().max()?)?;
+        }
+        Some((least, most))
+    }
+
+    fn product_range(&self, mono: &Mono) -> Option<(i128, i128)> {
+        mono.iter().try_fold((1i128, 1i128), |(low, high), symbol| {
+            let Symbol { least, most, .. } = self.symbol(*symbol);
+            let ends = [
+                low.checked_mul(*least)?,
+                low.checked_mul(*most)?,
+                high.checked_mul(*least)?,
+                high.checked_mul(*most)?,
+            ];
+            Some((*ends.iter().min()?, *ends.iter().max()?))
+        })
+    }
+
+    fn within(&self, form: &Form, (least, most): (i128, i128)) -> bool {
+        self.range(form).is_some_and(|(low, high)| low >= least && high <= most)
+    }
+
+    /// The number that bits are: `form` stands for its value modulo `2^bits`.
+    pub(crate) fn number(&mut self, form: &Form, bits: u32, signed: bool) -> Form {
+        let bits = bits.min(64);
+        let modulus = 1i128 << bits;
+        let least = if signed { -(modulus / 2) } else { 0 };
+        let reduce = |value: i128| (value - least).rem_euclid(modulus) + least;
+        if let Some(constant) = form.constant() {
+            return Form { terms: Vec::new(), constant: constant.map(reduce) };
+        }
+        let range = (least, least + modulus - 1);
+        if self.within(form, range) {
+            return form.clone();
+        }
+        let quotient = self.divide_shifted(form, modulus, least);
+        let wrapped = quotient.and_then(|quotient| form.sub(&quotient.scale(modulus)?));
+        let Some(wrapped) = wrapped else { return self.unknown(range, Scope::Thread) };
+        self.learn(&wrapped, range);
+        wrapped
+    }
+
+    /// Remembers a range that intervals do not find.
+    pub(crate) fn learn(&mut self, form: &Form, (least, most): (i128, i128)) {
+        let known = self.known.entry(form.terms.clone()).or_default();
+        if !known.iter().any(|(constant, ..)| *constant == form.constant) {
+            known.push((form.constant.clone(), least, most));
+        }
+    }
+
+    /// A condition about the turn before: other symbols of that turn get new names.
+    pub(crate) fn earlier(&mut self, cond: &Cond, old: Sym, new: Sym, first: Sym) -> Option<Cond> {
+        let mut renamed = Map::default();
+        self.renamed(cond, (old, new, first), &mut renamed)
+    }
+
+    fn renamed(&mut self, cond: &Cond, turn: (Sym, Sym, Sym), names: &mut Map<Sym, Sym>) -> Option<Cond> {
+        Some(match cond {
+            Cond::AtLeast(form) => Cond::at_least(self.renamed_form(form, turn, names)?),
+            Cond::All(parts) => {
+                Cond::all(parts.iter().map(|part| self.renamed(part, turn, names)).collect::<Option<Vec<_>>>()?)
+            }
+            Cond::Any(parts) => {
+                Cond::any(parts.iter().map(|part| self.renamed(part, turn, names)).collect::<Option<Vec<_>>>()?)
+            }
+            decided => decided.clone(),
+        })
+    }
+
+    fn renamed_form(&mut self, form: &Form, turn: (Sym, Sym, Sym), names: &mut Map<Sym, Sym>) -> Option<Form> {
+        let mut sum = Form { terms: Vec::new(), constant: form.constant.clone() };
+        for (mono, coef) in &form.terms {
+            let mut product = Form { terms: Vec::new(), constant: coef.clone() };
+            for symbol in mono {
+                let factor = match *symbol {
+                    old if old == turn.0 => Form::symbol(turn.1).plus(-1)?,
+                    made if made >= turn.2 => Form::symbol(self.renamed_symbol(made, turn, names)?),
+                    other => Form::symbol(other),
+                };
+                product = product.mul(&factor)?;
+            }
+            sum = sum.add(&product)?;
+        }
+        Some(sum)
+    }
+
+    fn renamed_symbol(&mut self, symbol: Sym, turn: (Sym, Sym, Sym), names: &mut Map<Sym, Sym>) -> Option<Sym> {
+        if let Some(name) = names.get(&symbol) {
+            return Some(*name);
+        }
+        let old = self.symbol(symbol).clone();
+        let facts = old.facts.clone();
+        let new = self.add(Symbol { facts: Vec::new(), ..old });
+        names.insert(symbol, new);
+        for fact in &facts {
+            let fact = self.renamed(fact, turn, names)?;
+            self.assume(new, fact);
+        }
+        Some(new)
+    }
+
+    /// `⌊(form - least) / by⌋`
+    fn divide_shifted(&mut self, form: &Form, by: i128, least: i128) -> Option<Form> {
+        let shifted = form.plus(least.checked_neg()?)?;
+        self.floor(&shifted, by).map(|(quotient, _)| quotient)
+    }
+
+    /// Floor division by a positive number.
+    pub(crate) fn floor(&mut self, form: &Form, by: i128) -> Option<Division> {
+        if by == 1 {
+            return Some((form.clone(), Form::number(0)));
+        }
+        // What is a multiple for all threads divides exactly; the rest may be a remainder already.
+        let (whole, rest): (Vec<_>, Vec<_>) =
+            form.terms.iter().cloned().partition(|(_, coef)| coef.all(|value| value % by == 0));
+        let quotient = Form {
+            terms: whole.into_iter().map(|(mono, coef)| (mono, coef.map(|value| value / by))).collect(),
+            constant: form.constant.map(|value| value.div_euclid(by)),
+        };
+        let rest = Form { terms: rest, constant: form.constant.map(|value| value.rem_euclid(by)) };
+        if self.within(&rest, (0, by - 1)) {
+            return Some((quotient, rest));
+        }
+        let more = self.quotient(&rest, by)?;
+        Some((quotient.add(&more)?, rest.sub(&more.scale(by)?)?))
+    }
+
+    /// A symbol for the quotient.
+    fn quotient(&mut self, form: &Form, by: i128) -> Option<Form> {
+        let key = ("floor", vec![form.clone()], by);
+        if let Some(found) = self.made.get(&key) {
+            return Some(found.clone());
+        }
+        let (least, most) = self.range(form)?;
+        let symbol = self.derived((least.div_euclid(by), most.div_euclid(by)), self.scope(form));
+        let quotient = Form::symbol(symbol);
+        let rest = form.sub(&quotient.scale(by)?)?;
+        self.assume(symbol, Cond::all([Cond::at_least(rest.clone()), Cond::lt(&rest, &Form::number(by))?]));
+        self.made.insert(key, quotient.clone());
+        Some(quotient)
+    }
+
+    /// Division of numbers that are not negative. By zero the quotient has all bits, and the remainder is the dividend's.
+    pub(crate) fn divide(&mut self, a: &Form, b: &Form, bits: u32) -> Option<Division> {
+        let key = ("divide", vec![a.clone(), b.clone()], i128::from(bits));
+        if let Some(quotient) = self.made.get(&key).cloned() {
+            let rest = a.sub(&quotient.mul(b)?)?;
+            return Some((quotient, rest));
+        }
+        let ((_, most), (divisor, _)) = (self.range(a)?, self.range(b)?);
+        if divisor < 1 {
+            return None;
+        }
+        let scope = self.scope(a).max(self.scope(b));
+        let symbol = self.derived((0, most / divisor), scope);
+        let quotient = Form::symbol(symbol);
+        let rest = a.sub(&quotient.mul(b)?)?;
+        self.assume(symbol, Cond::all([Cond::at_least(rest.clone()), Cond::lt(&rest, b)?]));
+        self.made.insert(key, quotient.clone());
+        Some((quotient, rest))
+    }
+
+    /// `if cond { yes } else { no }`
+    pub(crate) fn choose(&mut self, cond: &Cond, yes: &Form, no: &Form) -> Option<Form> {
+        if yes == no {
+            return Some(yes.clone());
+        }
+        if let Some(which) = cond.decided(self.threads) {
+            return Form::select(&which, yes, no);
+        }
+        // Address and index differ in few places: the parts that both have stay.
+        let difference = yes.sub(no)?;
+        let scope = self.cond_scope(cond);
+        if difference.constant().is_some() || self.scope(&difference) == Scope::Grid {
+            let symbol = self.derived((0, 1), scope);
+            let bit = Form::symbol(symbol);
+            let is = Cond::at_least(bit.plus(-1)?);
+            self.assume(symbol, cond.choose(is.clone(), is.negate()));
+            return no.add(&difference.mul(&bit)?);
+        }
+        let (low, high) = self.range(&difference)?;
+        let symbol = self.derived((low.min(0), high.max(0)), scope.max(self.scope(&difference)));
+        let chosen = Form::symbol(symbol);
+        let fact = cond.choose(Cond::equal(&chosen, &difference)?, Cond::equal(&chosen, &Form::number(0))?);
+        self.assume(symbol, fact);
+        no.add(&chosen)
+    }
+
+    /// The smaller of two numbers.
+    pub(crate) fn smaller(&mut self, a: &Form, b: &Form) -> Option<Form> {
+        if let (Some(a), Some(b)) = (a.constant(), b.constant()) {
+            let constant = a.zip(b, |a, b| Some(a.min(b)))?;
+            return Some(Form { terms: Vec::new(), constant });
+        }
+        let ((low, high), (least, most)) = (self.range(a)?, self.range(b)?);
+        if high <= least {
+            return Some(a.clone());
+        }
+        if most <= low {
+            return Some(b.clone());
+        }
+        let key = ("smaller", vec![a.clone(), b.clone()], 0);
+        if let Some(found) = self.made.get(&key) {
+            return Some(found.clone());
+        }
+        let scope = self.scope(a).max(self.scope(b));
+        let symbol = self.derived((low.min(least), high.min(most)), scope);
+        let found = Form::symbol(symbol);
+        let is = |form: &Form| Cond::equal(&found, form);
+        let fact = Cond::all([Cond::le(&found, a)?, Cond::le(&found, b)?, Cond::any([is(a)?, is(b)?])]);
+        self.assume(symbol, fact);
+        self.made.insert(key, found.clone());
+        Some(found)
+    }
+
+    /// The larger of two numbers.
+    pub(crate) fn larger(&mut self, a: &Form, b: &Form) -> Option<Form> {
+        self.smaller(&a.scale(-1)?, &b.scale(-1)?)?.scale(-1)
+    }
+
+    /// One where a condition holds, else zero.
+    pub(crate) fn bit(&mut self, cond: &Cond) -> Option<Form> {
+        self.choose(cond, &Form::number(1), &Form::number(0))
+    }
+
+    /// A condition of which nothing is known.
+    pub(crate) fn any_truth(&mut self, scope: Scope) -> Cond {
+        let bit = self.unknown((0, 1), scope);
+        Cond::AtLeast(Form { constant: Coef::One(-1), ..bit })
+    }
+
+    /// Decides a condition by intervals where they suffice.
+    pub(crate) fn simplify(&self, cond: Cond) -> Cond {
+        match cond {
+            Cond::AtLeast(form) => match self.range(&form) {
+                Some((least, _)) if least >= 0 => Cond::Const(true),
+                Some((_, most)) if most < 0 => Cond::Const(false),
+                _ => Cond::AtLeast(form),
+            },
+            Cond::All(parts) => Cond::all(parts.iter().map(|part| self.simplify(part.clone()))),
+            Cond::Any(parts) => Cond::any(parts.iter().map(|part| self.simplify(part.clone()))),
+            decided => decided,
+        }
+    }
+}
