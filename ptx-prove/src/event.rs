@@ -5,6 +5,7 @@ use crate::machine::{Machine, State, Value};
 use crate::memory;
 use crate::site::Site;
 use crate::trace::{Barrier, Span};
+use crate::world::Scope;
 use ptx_core::ir::RegId;
 
 /// The execution of an instruction that does more than compute.
@@ -105,10 +106,16 @@ fn barrier(
             matches!(machine.source(site, count, None), Value::Bits(form) if form.known() == Some(threads))
         }
     };
-    if whole {
+    let number = site.row.operand("a").map(|at| machine.source(site, site.operand(at), None));
+    let is_one = match number {
+        None => true,
+        Some(Value::Bits(form)) => machine.world.scope(&form) != Scope::Thread,
+        Some(_) => false,
+    };
+    if whole && is_one {
         machine.trace.barrier(node, barrier(Span::Block));
     } else {
-        machine.gap(at, "barriers of a part of the block are not described");
+        machine.gap(at, "barriers of a part of the block, or with a computed number, are not described");
     }
     Vec::new()
 }

@@ -31,6 +31,9 @@ const OTHERS: [&str; 6] = ["async", "bulk", "shared::cluster", "multimem", "redu
 /// Accesses that other threads may use for communication.
 const STRONG: [&str; 7] = ["volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "sc"];
 
+/// Scopes without other blocks, or other clusters.
+const NARROW: [&str; 2] = ["cta", "cluster"];
+
 impl Machine<'_> {
     /// The address of a variable.
     pub(crate) fn variable(&mut self, id: VarId) -> Option<Form> {
@@ -240,8 +243,9 @@ fn accessed(
 ) -> Access {
     let guard = machine.world.simplify(guard.clone());
     let strong = STRONG.iter().any(|modifier| site.is(modifier));
+    let narrow = NARROW.iter().any(|modifier| site.is(modifier));
     let (base, offset, path) = (place.base, place.offset.clone(), state.path.clone());
-    Access { inst, kind, base, offset, size, align: size, path, guard, value: None, strong }
+    Access { inst, kind, base, offset, size, align: size, path, guard, value: None, strong, narrow }
 }
 
 impl Machine<'_> {

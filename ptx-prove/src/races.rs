@@ -226,7 +226,7 @@ fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) ->
     let space = machine.bases[a.base].space;
     let is_common = space == Space::Global || space == Space::Shared && !blocks;
     let writes = a.kind != Kind::Read || b.kind != Kind::Read;
-    let are_strong = a.strong && b.strong;
+    let are_strong = a.strong && b.strong && !(blocks && (a.narrow || b.narrow));
     a.base == b.base && is_common && writes && !are_strong
 }
 

@@ -50,6 +50,8 @@ pub(crate) struct Access {
     pub(crate) value: Option<Form>,
     /// True for volatile, relaxed, acquire and release accesses.
     pub(crate) strong: bool,
+    /// True if its scope is the block or the cluster: to other blocks it is a plain access.
+    pub(crate) narrow: bool,
 }
 
 /// The threads that a barrier orders.
