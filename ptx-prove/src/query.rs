@@ -137,7 +137,11 @@ impl<'q> Views<'q> {
                 overflow: false,
             };
             let Some(levels) = build.all() else { continue };
-            match if build.overflow { Answer::Unknown } else { solve(&build.problem, budget) } {
+            let mut left = budget.min(self.world.work.get());
+            let given = left;
+            let answer = if build.overflow { Answer::Unknown } else { solve(&build.problem, &mut left) };
+            self.world.work.set(self.world.work.get().saturating_sub(given - left));
+            match answer {
                 Answer::Unsat => {}
                 Answer::Unknown => unknown = true,
                 Answer::Sat(model) => {

@@ -101,7 +101,7 @@ pub enum Answer {
 }
 
 /// Decides a problem with at most so much work: the budget counts inequalities that are looked at.
-pub fn solve(problem: &Problem, budget: u32) -> Answer {
+pub fn solve(problem: &Problem, budget: &mut u32) -> Answer {
     let mut search = Search { problem, budget };
     let facts = problem.atleast.iter().cloned().collect();
     search.split(facts, (0..problem.clauses.len()).collect())
@@ -109,7 +109,7 @@ pub fn solve(problem: &Problem, budget: u32) -> Answer {
 
 struct Search<'p> {
     problem: &'p Problem,
-    budget: u32,
+    budget: &'p mut u32,
 }
 
 impl Search<'_> {
@@ -149,7 +149,7 @@ impl Search<'_> {
     /// Decides a conjunction with further equalities; products are variables with the facts that follow from their factors.
     fn conjunction(&mut self, facts: &[Linear], more: &[Linear]) -> Answer {
         let equal: Vec<Linear> = self.problem.equal.iter().chain(more).cloned().collect();
-        let plain = omega::decide(facts.to_vec(), equal.clone(), self.problem.variables, &mut self.budget);
+        let plain = omega::decide(facts.to_vec(), equal.clone(), self.problem.variables, self.budget);
         match &plain {
             Answer::Unsat => return plain,
             Answer::Sat(model) if self.respects(model) => return plain,
@@ -160,7 +160,7 @@ impl Search<'_> {
             return plain;
         }
         let atleast = facts.iter().cloned().chain(implied).collect();
-        omega::decide(atleast, equal, self.problem.variables, &mut self.budget)
+        omega::decide(atleast, equal, self.problem.variables, self.budget)
     }
 
     /// A model that respects the products: the given one, or one with some factors fixed.

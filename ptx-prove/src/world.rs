@@ -2,6 +2,7 @@
 
 use crate::form::{Coef, Cond, Form, Mono, Sym};
 use ptx_core::hash::Map;
+use std::cell::Cell;
 
 /// Threads for which a symbol has one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +57,9 @@ pub(crate) struct Symbol {
     pub(crate) facts: Vec<Cond>,
 }
 
+/// The work of a proof, in inequalities that are looked at.
+const WORK: u32 = 20_000_000;
+
 /// All symbols of a proof.
 pub(crate) struct World {
     pub(crate) symbols: Vec<Symbol>,
@@ -63,6 +67,8 @@ pub(crate) struct World {
     pub(crate) threads: usize,
     /// Results of operations that are computed already, so that equal values have equal symbols.
     made: Map<(&'static str, Vec<Form>, i128), Form>,
+    /// The work that is left for all questions of a proof, in inequalities.
+    pub(crate) work: Cell<u32>,
     /// Ranges that intervals do not find: of the terms with a constant.
     known: Map<Terms, Vec<(Coef, i128, i128)>>,
 }
@@ -75,7 +81,7 @@ pub(crate) type Division = (Form, Form);
 
 impl World {
     pub(crate) fn new(threads: usize) -> World {
-        World { symbols: Vec::new(), threads, made: Map::default(), known: Map::default() }
+        World { symbols: Vec::new(), threads, made: Map::default(), known: Map::default(), work: Cell::new(WORK) }
     }
 
     pub(crate) fn add(&mut self, symbol: Symbol) -> Sym {

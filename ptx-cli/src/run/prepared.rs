@@ -22,6 +22,7 @@ fn told(failure: Failure) -> String {
     match failure {
         Failure::Usage(message) => message,
         Failure::Output(why) => why.to_string(),
+        Failure::Undecided => "this is not decided".to_owned(),
     }
 }
 
