@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 
 pub(crate) fn check(machine: &mut Machine<'_>, contract: &Contract) -> Vec<Finding> {
     let mut found: BTreeMap<(usize, usize, Property), Finding> = BTreeMap::new();
-    let mut done: Set<(usize, Form, Cond, Cond)> = Set::default();
+    let mut done: Set<(usize, usize, Form, Cond, Cond)> = Set::default();
     for at in 0..machine.trace.accesses.len() {
         let access = machine.trace.accesses[at].clone();
-        let key = (access.inst, access.offset.clone(), access.path.cond(), access.guard.clone());
+        let key = (access.inst, access.base, access.offset.clone(), access.path.cond(), access.guard.clone());
         if !done.insert(key) {
             continue;
         }

@@ -4,7 +4,7 @@ use crate::machine::{Machine, State, Value};
 use crate::site::{Site, integer};
 use crate::trace::{Access, Base, Kind, What};
 use crate::world::{Meaning, Origin, Scope, Symbol};
-use ptx_core::ir::{Base as Start, Operand, Param, RegId, Space, Symbol as Name, VarId};
+use ptx_core::ir::{Base as Start, Operand, Param, RegId, Space, Symbol as Name, VarId, Variable};
 use ptx_core::isa::Type;
 
 /// An address in a buffer or variable.
@@ -41,6 +41,11 @@ impl Machine<'_> {
         if variable.space == Space::Param {
             return None;
         }
+        // Arrays without a size are all at the start of dynamic shared memory.
+        let is_dynamic = |variable: &Variable| variable.space == Space::Shared && variable.size == 0;
+        let first = self.module.variables.iter().position(is_dynamic).filter(|_| is_dynamic(variable));
+        let id = first.and_then(|first| u32::try_from(first).ok()).map_or(id, VarId);
+        let variable = self.module.variables.get(id.index())?;
         let what = What::Var(id);
         if let Some(base) = self.base_of.get(&what) {
             return Some(self.address_of(*base));

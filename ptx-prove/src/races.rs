@@ -211,11 +211,11 @@ fn leaves(node: &Node) -> bool {
 
 /// One of the accesses of global memory that are equal in all respects.
 fn distinct(machine: &Machine<'_>) -> Vec<usize> {
-    let mut seen: Set<(usize, Form, Cond, Cond)> = Set::default();
+    let mut seen: Set<(usize, usize, Form, Cond, Cond)> = Set::default();
     let accesses = machine.trace.accesses.iter().enumerate();
     let global = accesses.filter(|(_, access)| machine.bases[access.base].space == Space::Global);
     let new = global.filter(|(_, access)| {
-        seen.insert((access.inst, access.offset.clone(), access.path.cond(), access.guard.clone()))
+        seen.insert((access.inst, access.base, access.offset.clone(), access.path.cond(), access.guard.clone()))
     });
     new.map(|(at, _)| at).collect()
 }
