@@ -125,13 +125,13 @@ D:  ret;
 const TRANSPOSE: &str = ".version 8.0
 .target sm_80
 .address_size 64
-.visible .entry tr(.param .u64 out, .param .u64 in, .param .u32 rows, .param .u32 cols)
+.visible .entry tr(.param .u64 out, .param .u64 src, .param .u32 rows, .param .u32 cols)
 {
     .reg .pred %p<5>;
     .reg .b32 %r<20>;
     .reg .f32 %f<8>;
     .reg .b64 %rd<12>;
-    ld.param.u64 %rd1, [in];
+    ld.param.u64 %rd1, [src];
     ld.param.u64 %rd2, [out];
     ld.param.u32 %r1, [rows];
     ld.param.u32 %r2, [cols];
@@ -208,7 +208,7 @@ fn threads_that_end_order_nothing() {
 fn strides_may_be_parameters() {
     let file = file(TRANSPOSE);
     let size = |name: &str| format!("len({name}) >= 4*rows*cols");
-    let (whole, out) = (size("in"), size("out"));
+    let (whole, out) = (size("src"), size("out"));
     let common = [
         "prove",
         file.name(),
