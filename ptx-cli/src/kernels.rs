@@ -81,6 +81,9 @@ pub(crate) fn as_ptx(
     out: &mut dyn Write,
 ) -> Result<Option<Source>, Failure> {
     let Some(program) = compile(path, choices, None, out)? else { return Ok(None) };
-    let text = ptx(&program, entry)?.as_bytes().to_vec();
-    Ok(Some(Source::new(path.display().to_string(), text)))
+    let Some(text) = module(&program, entry)?.texts.first() else { return Ok(None) };
+    let mut source = Source::new(path.display().to_string(), text.ptx.as_bytes().to_vec());
+    source.rust = text.lines.clone();
+    source.rust.sort_unstable();
+    Ok(Some(source))
 }

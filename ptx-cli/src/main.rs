@@ -13,15 +13,19 @@ mod info;
 mod isa;
 mod json;
 mod kernels;
+mod launch;
 mod library;
 mod lsp;
 mod memory;
 mod output;
+mod profile;
 mod prove;
+mod ptxas;
 mod render;
 mod roundtrip;
 mod rpc;
 mod run;
+mod sass;
 mod source;
 mod transpile;
 mod write;
@@ -61,6 +65,8 @@ enum Command {
     Library(library::Arguments),
     /// Serve an editor: the Language Server Protocol over standard input and output.
     Lsp(lsp::Arguments),
+    /// Count what a kernel asks of a GPU, line by line, without a GPU.
+    Profile(profile::Arguments),
     /// Decide for all launches at once: bounds, alignment, races and barriers.
     ///
     /// The exit status is 0 if all is proved, 1 if something is refuted, and 2 if something is unknown and nothing refuted.
@@ -69,6 +75,8 @@ enum Command {
     Roundtrip(roundtrip::Arguments),
     /// Run a kernel on the CPU device, or on a GPU.
     Run(run::Arguments),
+    /// Show machine code beside PTX and Rust, with its schedule; needs ptxas and nvdisasm.
+    Sass(sass::Arguments),
     /// Write a PTX file as Rust, and prove that it is the same.
     Transpile(transpile::Arguments),
 }
@@ -95,9 +103,11 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
         Command::Isa(arguments) => isa::run(arguments, out),
         Command::Library(arguments) => library::run(arguments, out),
         Command::Lsp(arguments) => lsp::run(arguments, out),
+        Command::Profile(arguments) => profile::run(arguments, out),
         Command::Prove(arguments) => prove::run(arguments, out),
         Command::Roundtrip(arguments) => roundtrip::run(arguments, out),
         Command::Run(arguments) => run::run(arguments, out),
+        Command::Sass(arguments) => sass::run(arguments, out),
         Command::Transpile(arguments) => transpile::run(arguments, out),
     }
 }

@@ -27,14 +27,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     entry: Option<String>,
     /// Threads of a block: 256, or 16,16,1; else what the entry requires.
-    #[arg(long, value_parser = crate::run::extent)]
+    #[arg(long, value_parser = crate::launch::extent)]
     block: Option<[u32; 3]>,
     /// Blocks: an expression such as `n.div_ceil(256)`, or `(a, b)`; any grid if absent. Names are parameters of the kernel, and others are free
     /// numbers.
     #[arg(long)]
     grid: Option<String>,
     /// Blocks of a cluster: 2, or 2,1,1; else what the entry requires, or 1.
-    #[arg(long, value_parser = crate::run::extent)]
+    #[arg(long, value_parser = crate::launch::extent)]
     cluster: Option<[u32; 3]>,
     /// Bytes of dynamic shared memory.
     #[arg(long, default_value_t = 0)]

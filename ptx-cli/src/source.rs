@@ -14,6 +14,8 @@ pub(crate) struct Source {
     pub(crate) name: String,
     /// Its contents.
     pub(crate) bytes: Vec<u8>,
+    /// Lines of the Rust source that made lines of the PTX: (line of PTX, line, column), in order; of a PTX file none.
+    pub(crate) rust: Vec<(u32, u32, u32)>,
     /// Start of each line, computed at first use.
     lines: OnceCell<Vec<usize>>,
     /// The number of characters before each piece of `PIECE` bytes, computed at the first use.
@@ -99,7 +101,7 @@ impl Source {
     }
 
     pub(crate) fn new(name: String, bytes: Vec<u8>) -> Source {
-        Source { name, bytes, lines: OnceCell::new(), characters: OnceCell::new() }
+        Source { name, bytes, rust: Vec::new(), lines: OnceCell::new(), characters: OnceCell::new() }
     }
 
     fn lines(&self) -> &[usize] {
@@ -140,6 +142,27 @@ impl Source {
 
     pub(crate) fn range(&self, span: Span) -> (Position, Position) {
         (self.position(span.lo), self.position(span.hi.max(span.lo)))
+    }
+
+    /// The text of a line, from 1.
+    pub(crate) fn line_text(&self, line: usize) -> String {
+        let start = |line: usize| self.lines().get(line).copied().unwrap_or(self.bytes.len());
+        let bytes = self.bytes.get(start(line.saturating_sub(1))..start(line)).unwrap_or_default();
+        String::from_utf8_lossy(bytes).trim_end().to_owned()
+    }
+
+    /// The line that the user wrote for a line of the PTX: of Rust where there is some.
+    pub(crate) fn written_line(&self, line: usize) -> usize {
+        let behind = self.rust.partition_point(|(ptx, ..)| *ptx as usize <= line);
+        // The loads of parameters come before the first line of the body.
+        let nearest = self.rust.get(behind.saturating_sub(1));
+        nearest.map_or(line, |(_, rust, _)| *rust as usize)
+    }
+
+    /// The text of a span, on one line.
+    pub(crate) fn span_text(&self, span: Span) -> String {
+        let bytes = self.bytes.get(span.lo as usize..span.hi as usize).unwrap_or_default();
+        String::from_utf8_lossy(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// The lines that hold `span`, as text, and where their first byte stands.

@@ -532,3 +532,139 @@ fn fmt_takes_what_check_takes() {
     assert_eq!(ptx(&["fmt", file.name()]).status.code(), Some(0));
     assert_eq!(ptx(&["check", file.name()]).status.code(), Some(0));
 }
+
+/// Threads of a block store words in a stride of two, load them again, and copy them out in a stride of eight.
+const STRIDES: &str = ".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry strides(.param .u64 in, .param .u64 out)
+{
+    .reg .u32 %r<4>;
+    .reg .u64 %rd<6>;
+    .reg .pred %p;
+    .shared .align 16 .b8 tile[1024];
+    ld.param.u64 %rd1, [in];
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.u64 %rd1, %rd1, %rd3;
+    ld.global.nc.u32 %r2, [%rd1];
+    shl.b32 %r3, %r1, 3;
+    st.shared.u32 [%r3], %r2;
+    bar.sync 0;
+    ld.shared.u32 %r2, [%r3];
+    mul.wide.u32 %rd4, %r1, 32;
+    add.u64 %rd2, %rd2, %rd4;
+    setp.lt.u32 %p, %r1, 48;
+    @%p st.global.u32 [%rd2], %r2;
+    ret;
+}
+";
+
+#[test]
+fn profile_counts_what_a_kernel_asks_of_a_gpu() {
+    let file = file(STRIDES);
+    let (input, output) = (file.beside("in.bin"), file.beside("out.bin"));
+    std::fs::write(&input, [7; 512]).unwrap();
+    let (input, buffer) = (format!("@{}", input.display()), format!("{}:4096", output.display()));
+    let line = [
+        "profile",
+        file.name(),
+        "--entry",
+        "strides",
+        "--grid",
+        "4",
+        "--block",
+        "128",
+        "--arg",
+        &input,
+        "--arg",
+        &buffer,
+    ];
+    let (code, json, said_there) = said(&[&line[..], &["--format", "json"]].concat());
+    assert_eq!((code, said_there.as_str()), (0, ""));
+    assert_eq!(&std::fs::read(&output).unwrap()[32 * 47..32 * 48 + 4], [[7; 4].as_slice(), &[0; 28], &[0; 4]].concat());
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let totals = [
+        ("instructions", 15 * 16),
+        ("thread_instructions", 15 * 512),
+        ("thread_instructions_pred_on", 15 * 512 - 4 * 80),
+        ("shared_load_wavefronts", 32),
+        ("shared_load_wavefronts_ideal", 16),
+        ("shared_store_wavefronts", 32),
+        ("shared_store_wavefronts_ideal", 16),
+        ("global_load_requests", 16),
+        ("global_load_sectors", 64),
+        ("global_load_sectors_ideal", 64),
+        ("global_store_requests", 8),
+        ("global_store_sectors", 4 * 48),
+        ("global_store_sectors_ideal", 4 * 6),
+    ];
+    for (name, value) in totals {
+        assert_eq!(report["totals"][name], value, "{name}");
+    }
+    let lines = report["lines"].as_array().unwrap();
+    let store = lines.iter().find(|line| line["line"] == 23).unwrap();
+    assert_eq!((&store["file"], &store["global_store_sectors"]), (&file.name().into(), &(4 * 48).into()));
+    assert_eq!((&store["text"], &store["instructions"]), (&"@%p st.global.u32 [%rd2], %r2;".into(), &16.into()));
+    assert_eq!(lines.iter().map(|line| line["instructions"].as_u64().unwrap()).sum::<u64>(), 15 * 16);
+    let occupancy = &report["occupancy"];
+    assert_eq!((&occupancy["chip"], &occupancy["shared_bytes_per_block"]), (&"H100".into(), &1024.into()));
+    assert_eq!((&occupancy["warps_per_multiprocessor"], &occupancy["occupancy"]), (&64.into(), &1.0.into()));
+    let (code, text, _) = said(&[&line[..], &["--chip", "a100"]].concat());
+    assert!(code == 0 && text.contains("1. line 23: @%p st.global.u32") && text.contains("roofline of A100"), "{text}");
+    let page = file.beside("report.html");
+    let (code, text, _) = said(&[&line[..], &["--blocks", "2", "--html", page.to_str().unwrap()]].concat());
+    assert!(code == 0 && text.contains("estimated from 2 of 4 blocks, standard error 0.0 %"), "{text}");
+    assert!(text.contains("global stores   8 requests, 192 sectors"), "{text}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("id=\"L23\"") && !page.contains("http"), "{page}");
+    let (code, _, message) = said(&[&line[..], &["--chip", "H1000"]].concat());
+    assert!(code == 2 && message.contains("H100, H200"), "{message}");
+}
+
+/// The chapter about the profiler shows what the command prints about its listings.
+#[test]
+fn the_book_shows_real_profiles() {
+    let book = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/book"));
+    let folder = TempDir::new("ptx-test").unwrap();
+    for name in ["slow.rs", "fast.rs"] {
+        std::fs::copy(book.join("listings/profile").join(name), folder.path().join(name)).unwrap();
+    }
+    std::fs::write(folder.path().join("x.bin"), vec![0; 393_216]).unwrap();
+    // Without a ptxas on the way: machines differ in it.
+    let shown = |command: &str| {
+        let mut ptx = Command::new(env!("CARGO_BIN_EXE_ptx"));
+        let ptx = ptx.args(command.split(' ')).current_dir(folder.path()).env_remove("PTXAS").env("PATH", "");
+        String::from_utf8(ptx.output().unwrap().stdout).unwrap()
+    };
+    let chapter = book.join("text/guides/profiling.md");
+    let (mut text, mut rest) = (String::new(), std::fs::read_to_string(&chapter).unwrap());
+    while let Some((before, behind)) = rest.split_once("<!-- $ ptx ") {
+        let (marker, behind) = behind.split_once(" -->\n").unwrap();
+        let (fence, behind) = behind.split_once('\n').unwrap();
+        let (_, behind) = behind.split_once("```\n").unwrap();
+        text += &format!("{before}<!-- $ ptx {marker} -->\n{fence}\n{}```\n", shown(marker));
+        rest = behind.to_owned();
+    }
+    expect_test::expect_file![chapter].assert_eq(&(text + &rest));
+}
+
+#[test]
+fn sass_says_which_tool_is_missing() {
+    let file = file(SCALE);
+    let output = Command::new(env!("CARGO_BIN_EXE_ptx"))
+        .args(["sass", file.name()])
+        .env_remove("PTXAS")
+        .env_remove("NVDISASM")
+        .env("PATH", "")
+        .output()
+        .unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(2) && message.contains("needs ptxas") && message.contains("pip install"),
+        "{message}"
+    );
+    let (code, _, message) = said(&["sass", "--diff", file.name()]);
+    assert!(code == 2 && message.contains("compares two files"), "{message}");
+}

@@ -38,6 +38,8 @@ pub(super) struct Engine<'a> {
     pub observer: Option<&'a dyn Observer>,
     pub tracer: Option<&'a mut Tracer>,
     pub reporter: Option<&'a mut Reporter>,
+    /// The clusters that run, in order, if not all do.
+    pub chosen: Option<&'a [u64]>,
     /// On how many cores the blocks may run.
     pub cores: usize,
 }

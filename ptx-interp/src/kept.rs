@@ -60,6 +60,11 @@ pub(super) trait Keeper: Send {
     /// A warp of a block starts, by its number there.
     fn start_warp(&self, warp: &mut Kept, block: [u32; 3], index: u32) {}
 
+    /// Returns true if every instruction of a block's warps is reported, not only those that were marked.
+    fn follows(&self, block: [u32; 3]) -> bool {
+        false
+    }
+
     // ---- blocks that run ahead ----
 
     /// Returns true if blocks that run ahead miss nothing that was seen of others.

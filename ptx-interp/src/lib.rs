@@ -12,11 +12,12 @@
 //!   others wait, `engine::spin` finds loops that wait for ever, `engine::ahead` uses several cores.
 //! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
 //! - `tensor_map`, `swizzle` and `texture` say where tiles and texels stand in memory.
-//! - `chip` lists how many blocks a chip holds at once, the limit of cooperative launches.
+//! - `chip` lists chips with their sizes and peaks: the limit of cooperative launches, occupancy, the roofline.
 //! - `observe` is the trait of those who watch a launch, with what the engine reports to them, and `kept` the state that they
 //!   have beside the engine's; `role` is what an instruction means to them, `map` names what lies at an address.
 //! - `watch/` is the observer that finds races, reads of memory that nothing wrote, and misuse of protocols. Only `machine`
 //!   uses it: the engine and `ops/` run without it.
+//! - `profile/` is the observer that counts what a kernel asks of the hardware.
 //! - `soft` is binary floating point on integers, for every format and rounding mode.
 //!
 //! A dev build runs some 20 times slower than an optimized one. Two lines in your `Cargo.toml` optimize this crate alone:
@@ -33,7 +34,7 @@ mod access;
 mod block;
 mod bounds;
 mod bytes;
-mod chip;
+pub mod chip;
 mod cluster;
 mod contend;
 mod ctx;
@@ -59,6 +60,7 @@ mod observe;
 mod ops;
 mod poll;
 mod probe;
+pub mod profile;
 mod program;
 mod progress;
 mod role;

@@ -5,7 +5,7 @@ use super::layout::{Layout, Slot};
 use super::names::Names;
 use super::role::{Act, Role};
 use ptx_core::ir::Init;
-use ptx_core::isa::Arch;
+use ptx_core::isa::{Arch, Row};
 use ptx_core::span::Span;
 
 /// The instructions, functions and variables of a program, as messages, observers and calls see them.
@@ -31,6 +31,9 @@ pub(super) struct Code {
     pub function: u32,
     /// The name of its row.
     pub name: &'static str,
+    /// Its row, and the modifiers as written; the return at the end of a function has none.
+    pub row: Option<&'static Row>,
+    pub modifiers: Box<[&'static str]>,
     /// Its meaning beside its result.
     pub role: Role,
     /// The registers that it reads and writes (its guard aside), for those who trace it.

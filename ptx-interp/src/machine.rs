@@ -1,15 +1,16 @@
 //! The machine: global memory, and launches on it.
 
-use super::chip;
+use super::chip::{self, Chip, Needs};
 use super::engine::Engine;
 use super::engine::ahead::cores;
 use super::fault::{Fault, FaultKind};
 use super::global::Global;
 use super::grid::{Grid, check_dimensions};
-use super::launch::{Launch, Stats};
+use super::launch::{Launch, Options, Stats};
 use super::layout::Home;
 use super::listing::Entry;
 use super::observe::Observer;
+use super::profile::{self, Profile, Profiler, choose_clusters};
 use super::program::Program;
 use super::progress::Reporter;
 use super::space::{Where, code_address};
@@ -211,10 +212,48 @@ impl Machine {
     /// # Errors
     /// A [`Fault`] that names the instruction, the thread and the reason. Memory then holds what was written so far.
     pub fn launch(&mut self, program: &Program, launch: &Launch) -> Result<Stats, Fault> {
+        self.launch_with(program, launch, None)
+    }
+
+    /// Runs an entry to its end and counts what it asks of the hardware, unwatched and on one core.
+    ///
+    /// # Errors
+    /// Those of [`Machine::launch`].
+    pub fn profile(
+        &mut self,
+        program: &Program,
+        launch: &Launch,
+        options: &profile::Options,
+    ) -> Result<(Stats, Profile), Fault> {
+        let entry = find_entry(program, launch.entry)?;
+        check_dimensions(launch.grid, launch.block, launch.cluster)?;
+        let chip = options.chip.unwrap_or_else(|| Chip::usual(program.arch()));
+        let threads = launch.block.iter().map(|d| u64::from(*d)).product();
+        let shared = entry.shared.saturating_add(launch.dynamic_shared.into());
+        let occupancy = chip.occupancy(Needs { threads, registers: None, shared });
+        let product = |extent: [u32; 3]| extent.iter().map(|d| u64::from(*d)).fold(1, u64::saturating_mul);
+        let cluster = product(launch.cluster).max(1);
+        let clusters = product(launch.grid) / cluster;
+        let chosen = options.blocks.and_then(|blocks| choose_clusters(clusters, cluster, blocks));
+        let profiler = Profiler::new(program, chip, occupancy.blocks.saturating_mul(shared), chosen.is_some());
+        let unwatched = Launch { options: Options { watch: false, ..launch.options }, ..*launch };
+        let stats = self.launch_with(program, &unwatched, Some((&profiler, chosen.as_deref())))?;
+        Ok((stats, profiler.finish(&program.listing, (clusters, cluster))))
+    }
+
+    /// Runs an entry, profiled or not; of a profiled one perhaps only some clusters.
+    fn launch_with(
+        &mut self,
+        program: &Program,
+        launch: &Launch,
+        profiler: Option<(&Profiler, Option<&[u64]>)>,
+    ) -> Result<Stats, Fault> {
         let entry = find_entry(program, launch.entry)?;
         check_dimensions(launch.grid, launch.block, launch.cluster)?;
         check_sizes(entry, launch)?;
-        check_steps(launch)?;
+        if profiler.is_none_or(|(_, chosen)| chosen.is_none()) {
+            check_steps(launch)?;
+        }
         if launch.cooperative {
             chip::check_resident(program.arch(), entry.shared, launch)?;
         }
@@ -240,7 +279,7 @@ impl Machine {
             registers: entry.max_registers,
         };
         let mut stats = Stats::default();
-        let alone = self.tracer.is_some() || launch.options.seed != 0 || program.alone;
+        let alone = self.tracer.is_some() || launch.options.seed != 0 || program.alone || profiler.is_some();
         let watch = self.past.watch(&mut self.global, program, launch, program.listing.waits_for_launch(entry));
         if let Some(reporter) = &mut self.reporter {
             reporter.begin(launch.grid.iter().map(|d| u64::from(*d)).product());
@@ -250,9 +289,13 @@ impl Machine {
             grid: &grid,
             global: &mut self.global,
             stats: &mut stats,
-            observer: watch.as_ref().map(|watch| watch as &dyn Observer),
+            observer: match profiler {
+                Some((profiler, _)) => Some(profiler),
+                None => watch.as_ref().map(|watch| watch as &dyn Observer),
+            },
             tracer: self.tracer.as_mut(),
             reporter: self.reporter.as_mut(),
+            chosen: profiler.and_then(|(_, chosen)| chosen),
             cores: if alone { 1 } else { self.cores.unwrap_or_else(cores) },
         };
         engine.run(entry).map_err(|fault| fault.seed(launch.options.seed))?;

@@ -7,6 +7,8 @@ pub(crate) mod cpu;
 #[path = "device/no_cpu.rs"]
 pub(crate) mod cpu;
 pub(crate) mod cuda;
+#[cfg(feature = "cpu")]
+pub(crate) mod profile;
 
 use crate::context;
 use crate::error::{Error, ErrorKind, Result};
@@ -14,6 +16,8 @@ use crate::stream::{Queue, Stream};
 use cpu::CpuDevice;
 use cuda::CudaDevice;
 use cudarc::driver::CudaContext;
+#[cfg(feature = "cpu")]
+use profile::LaunchProfile;
 #[cfg(feature = "cpu")]
 use ptx_interp::Options;
 use std::fmt;
@@ -137,6 +141,47 @@ impl Device {
     #[must_use]
     pub fn steps(self, limit: u64) -> Device {
         self.with(|options| options.step_limit = Some(limit))
+    }
+
+    /// The same CPU device with its launches profiled: bank conflicts, sectors, divergence and operations, by line of Rust. A profiled launch is
+    /// not watched. A CUDA device stays as it is.
+    ///
+    /// ```
+    /// # use ptx_launch::prelude::*;
+    /// #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(x.len() >= 256)))]
+    /// fn clear_every_eighth(x: &mut [u32]) {
+    ///     let at = x.at(tid.x * 8);
+    ///     ptx! { st.global.u32 [at], 0; }
+    /// }
+    ///
+    /// let device = Device::cpu().profile();
+    /// let mut x = device.zeros::<u32>(256)?;
+    /// clear_every_eighth(&device, &mut x)?;
+    /// let profiles = device.take_profiles();
+    /// let totals = profiles[0].totals;
+    /// assert_eq!((totals.global_store_sectors, totals.global_store_sectors_ideal), (32, 4));
+    /// # ptx_launch::Result::Ok(())
+    /// ```
+    ///
+    /// *Needs the feature `cpu`, which is on by default.*
+    #[cfg(feature = "cpu")]
+    #[must_use]
+    pub fn profile(self) -> Device {
+        if let Inner::Cpu(device) = &self.0 {
+            device.begin_profiles();
+        }
+        self
+    }
+
+    /// The profiles of the launches since the last call, in order; none without [`Device::profile`], and none on a CUDA device.
+    ///
+    /// *Needs the feature `cpu`, which is on by default.*
+    #[cfg(feature = "cpu")]
+    pub fn take_profiles(&self) -> Vec<LaunchProfile> {
+        match &self.0 {
+            Inner::Cpu(device) => device.profiles().as_mut().map(std::mem::take).unwrap_or_default(),
+            Inner::Cuda(_) => Vec::new(),
+        }
     }
 
     #[cfg(feature = "cpu")]

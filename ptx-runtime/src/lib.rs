@@ -42,6 +42,8 @@ pub use buffer::{Buffer, Element, Pinned, View, ViewMut};
 pub use config::{Config, Dim, IntoDim, Spread};
 pub use context::keep_current_context;
 pub use device::Device;
+#[cfg(feature = "cpu")]
+pub use device::profile::{LaunchProfile, ProfiledLine};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::Graph;
 pub use int::{Int, ToInt};
@@ -50,7 +52,7 @@ pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, 
 pub use param::{Arg, KernelParam, Param};
 pub use properties::{Properties, StreamId};
 #[cfg(feature = "cpu")]
-pub use ptx_interp::Options as CpuOptions;
+pub use ptx_interp::{Options as CpuOptions, profile::Counts as ProfileCounts};
 #[cfg(feature = "check")]
 pub use runtime::{CompiledText, RuntimeKernel, RuntimeLaunch, RuntimeModule};
 pub use statics::Static;

@@ -1,7 +1,8 @@
 //! `ptx run --device cuda`: the same launch on a GPU. The driver is looked for when the command runs, not when it is built.
 
-use super::argument::Argument;
-use super::{Arguments, declared, entry_of, required};
+use super::Arguments;
+use crate::launch::argument::Argument;
+use crate::launch::declared;
 use crate::output::{Failure, Outcome};
 use crate::source::{Source, read_bytes};
 use crate::write;
@@ -14,16 +15,16 @@ pub(super) fn launch(arguments: &Arguments, source: &Source, checked: &Checked, 
     of_the_cpu(arguments)?;
     let module = checked.module();
     let names = module.functions.iter().filter(|f| f.entry && f.defined).map(|f| f.name.as_str()).collect();
-    let entry = entry_of(arguments, names)?;
+    let kernel = &arguments.kernel;
+    let entry = kernel.entry_of(names)?;
     let declared = declared(module, entry);
-    super::check_arguments(arguments, &declared)?;
-    let mut values = arguments.args.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+    kernel.check_arguments(&declared)?;
+    let mut values = arguments.kernel.args.iter().map(value).collect::<Result<Vec<_>, _>>()?;
     let ptx = String::from_utf8_lossy(&source.bytes);
-    let name = arguments.file.display().to_string();
-    let block = arguments.block.unwrap_or_else(|| required(module, entry, "reqntid"));
-    let cluster = arguments.cluster.unwrap_or_else(|| required(module, entry, "reqnctapercluster"));
-    let config = Config::grid(arguments.grid).block(block).cluster(cluster).shared(arguments.shared);
-    let config = config.cooperative(arguments.cooperative);
+    let name = kernel.file.display().to_string();
+    let (block, cluster) = (kernel.block_of(module, entry), kernel.cluster_of(module, entry));
+    let config = Config::grid(kernel.grid).block(block).cluster(cluster).shared(kernel.shared);
+    let config = config.cooperative(kernel.cooperative);
     let result = Device::cuda(0).and_then(|device| {
         let kernel = RuntimeModule::load(&device, &name, &ptx)?.kernel(entry)?;
         run(&device, kernel, config, &mut values)
@@ -42,9 +43,9 @@ pub(super) fn launch(arguments: &Arguments, source: &Source, checked: &Checked, 
 fn of_the_cpu(arguments: &Arguments) -> Result<(), Failure> {
     let options = [
         ("--trace", !arguments.trace.is_empty(), "a GPU shows no single instruction"),
-        ("--seed", arguments.seed != 0, "a GPU orders its threads as it likes"),
+        ("--seed", arguments.kernel.seed != 0, "a GPU orders its threads as it likes"),
         ("--seeds", arguments.seeds != 1, "a GPU orders its threads as it likes"),
-        ("--steps", arguments.steps.is_some(), "a GPU counts no steps"),
+        ("--steps", arguments.kernel.steps.is_some(), "a GPU counts no steps"),
     ];
     match options.iter().find(|(_, given, _)| *given) {
         Some((name, _, why)) => {
@@ -107,7 +108,7 @@ fn value(argument: &Argument) -> Result<Value, Failure> {
 }
 
 fn save(arguments: &Arguments, values: &[Value]) -> Outcome {
-    for (argument, value) in arguments.args.iter().zip(values) {
+    for (argument, value) in arguments.kernel.args.iter().zip(values) {
         if let (Argument::Output(path, _), Value::Memory(bytes)) = (argument, value) {
             write::replace(path, bytes)?;
         }

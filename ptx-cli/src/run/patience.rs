@@ -15,7 +15,7 @@ const ENDLESS: Duration = Duration::from_secs(15);
 /// Tells how far a launch is, and ends it when no block ends any longer.
 pub(super) fn reporter(arguments: &Arguments) -> Reporter {
     let start = Instant::now();
-    let mut patience = Patience { limited: arguments.steps.is_none(), ..Patience::default() };
+    let mut patience = Patience { limited: arguments.kernel.steps.is_none(), ..Patience::default() };
     Reporter::new(move |progress| {
         let (line, flow) = patience.look(start.elapsed(), progress);
         // Without standard error there is nobody to tell.

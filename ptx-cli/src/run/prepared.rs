@@ -31,16 +31,17 @@ impl Prepared {
     pub(crate) fn new(arguments: &Arguments) -> Result<Prepared, String> {
         let mut out = Vec::new();
         let refused = |out: Vec<u8>| String::from_utf8_lossy(&out).trim_end().to_owned();
-        let (source, rust_lines) = if kernels::is_source(&arguments.file) {
-            let program = kernels::compile(&arguments.file, &arguments.kernels, None, &mut out).map_err(told)?;
+        let (source, rust_lines) = if kernels::is_source(&arguments.kernel.file) {
+            let program =
+                kernels::compile(&arguments.kernel.file, &arguments.kernel.kernels, None, &mut out).map_err(told)?;
             let Some(program) = program else { return Err(refused(out)) };
-            let module = kernels::module(&program, arguments.entry.as_deref()).map_err(told)?;
+            let module = kernels::module(&program, arguments.kernel.entry.as_deref()).map_err(told)?;
             let text = module.texts.first().ok_or("the kernel has no target")?;
             let lines = text.lines.iter().map(|(ptx, line, _)| (*ptx as usize, *line)).collect();
-            let name = arguments.file.display().to_string();
+            let name = arguments.kernel.file.display().to_string();
             (Source::new(name, text.ptx.clone().into_bytes()), Some(lines))
         } else {
-            (Source::read(&arguments.file).map_err(told)?, None)
+            (Source::read(&arguments.kernel.file).map_err(told)?, None)
         };
         let (tree, earlier) = source.parse();
         let (checked, diagnostics) = check(tree, earlier, &Default::default());
@@ -81,7 +82,7 @@ impl Prepared {
     /// Launches it; `false` after a finding, which is written.
     pub(crate) fn launch(&self, arguments: &Arguments, tracer: Tracer, out: &mut dyn Write) -> Result<bool, String> {
         let parts = (&self.source, &self.checked, &self.program);
-        let left = super::launch_with(arguments, parts, (arguments.seed, true), Some(tracer), out);
+        let left = super::launch_with(arguments, parts, (arguments.kernel.seed, true), Some(tracer), out);
         left.map(|left| left.is_some()).map_err(told)
     }
 }

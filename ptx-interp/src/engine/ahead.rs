@@ -164,6 +164,7 @@ fn ahead(
         observer,
         tracer: None,
         reporter: None,
+        chosen: None,
         cores: 1,
     };
     let result = engine.drain(entry, &mut queue, |_, queue| queue.fruitless > PATIENCE || stop.load(Ordering::Relaxed));

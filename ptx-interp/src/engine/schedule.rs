@@ -67,9 +67,22 @@ impl Queue {
 impl Engine<'_> {
     /// Runs every block of the grid.
     pub(crate) fn run(&mut self, entry: &Entry) -> Result<(), Fault> {
-        let mut queue = Queue::new(0, self.grid.clusters().iter().map(|d| u64::from(*d)).product());
+        let mut queue = Queue::new(0, self.count_clusters());
         self.drain(entry, &mut queue, Engine::pays)?;
         if queue.is_done() { Ok(()) } else { self.run_ahead(entry, queue) }
+    }
+
+    /// The clusters that run.
+    fn count_clusters(&self) -> u64 {
+        let all = || self.grid.clusters().iter().map(|d| u64::from(*d)).product();
+        self.chosen.map_or_else(all, |chosen| chosen.len() as u64)
+    }
+
+    /// The place in the grid of the cluster that runs as the one of this number.
+    fn cluster_id(&self, number: u64) -> [u32; 3] {
+        let at = self.chosen.and_then(|chosen| chosen.get(number as usize)).copied().unwrap_or(number);
+        let [x, y, _] = self.grid.clusters().map(u64::from);
+        [(at % x) as u32, (at / x % y) as u32, (at / x / y) as u32]
     }
 
     /// Runs clusters until all have ended, or until `enough` returns true. They start in order; one that runs long lets others
@@ -80,14 +93,13 @@ impl Engine<'_> {
         queue: &mut Queue,
         enough: impl Fn(&Self, &Queue) -> bool,
     ) -> Result<(), Fault> {
-        let [x, y, z] = self.grid.clusters().map(u64::from);
+        let count = self.count_clusters();
         let most = (RESIDENT_BYTES / self.cluster_bytes(entry)).max(1) as usize;
         queue.room = queue.room.max(self.grid.width());
         while !queue.is_done() && !enough(self, queue) {
             let contenders = if queue.contended { CONTENDERS } else { usize::MAX };
             while queue.next < queue.end && queue.resident.len() < most.min(queue.room).min(contenders) {
-                let id = [(queue.next % x) as u32, (queue.next / x % y) as u32, (queue.next / x / y) as u32];
-                queue.resident.push_front(self.start(entry, id)?);
+                queue.resident.push_front(self.start(entry, self.cluster_id(queue.next))?);
                 queue.next += 1;
                 if self.grid.seed == 0 {
                     break;
@@ -107,7 +119,7 @@ impl Engine<'_> {
                 continue;
             }
             queue.resident.push_back(cluster);
-            let all_run = queue.next == x * y * z || queue.resident.len() >= most;
+            let all_run = queue.next == count || queue.resident.len() >= most;
             if all_run && queue.patience.is_over(self.stats.warp_instructions) {
                 self.look_for_spins(queue)?;
             }
@@ -209,6 +221,7 @@ impl Engine<'_> {
         }
         if let Some(observer) = self.observer {
             observer.start_warp(&mut warp.kept, block, index);
+            warp.reported = observer.follows(block);
         }
         Ok(warp)
     }

@@ -16,6 +16,7 @@ mod matrices;
 mod mbarriers;
 mod memory_forms;
 mod polling;
+mod profile;
 mod recorded;
 mod recordings;
 mod speed;

@@ -5,12 +5,16 @@
 
 mod figures;
 
+#[path = "../../src/profile/banks.rs"]
+mod banks;
 #[path = "../../src/fault.rs"]
 mod fault;
 #[path = "../../src/ops/tcgen05/idesc.rs"]
 mod idesc;
 #[path = "../../src/ops/layouts.rs"]
 mod layouts;
+#[path = "../../src/profile/sectors.rs"]
+mod sectors;
 #[path = "../../src/soft.rs"]
 mod soft;
 #[path = "../../src/swizzle.rs"]

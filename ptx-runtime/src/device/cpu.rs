@@ -1,5 +1,6 @@
 //! The CPU device: memory and launches of the interpreter. Work runs while it is submitted.
 
+use super::profile::LaunchProfile;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::zeros;
 use ptx_interp::{Fault, FaultKind, Machine, Options, Program};
@@ -13,6 +14,8 @@ pub(crate) struct CpuDevice(Arc<State>);
 struct State {
     machine: Mutex<Machine>,
     options: Mutex<Options>,
+    /// The profiles of launches, if these are profiled.
+    profiles: Mutex<Option<Vec<LaunchProfile>>>,
 }
 
 impl fmt::Debug for CpuDevice {
@@ -24,7 +27,11 @@ impl fmt::Debug for CpuDevice {
 impl CpuDevice {
     /// A device with an empty memory, whose launches run with these options.
     pub(crate) fn new(options: Options) -> CpuDevice {
-        CpuDevice(Arc::new(State { machine: Mutex::new(Machine::new()), options: Mutex::new(options) }))
+        CpuDevice(Arc::new(State {
+            machine: Mutex::new(Machine::new()),
+            options: Mutex::new(options),
+            profiles: Mutex::default(),
+        }))
     }
 
     pub(crate) fn options(&self) -> Options {
@@ -33,6 +40,16 @@ impl CpuDevice {
 
     pub(crate) fn change_options(&self, change: impl FnOnce(&mut Options)) {
         change(&mut self.0.options.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Profiles the launches from now on.
+    pub(crate) fn begin_profiles(&self) {
+        self.profiles().get_or_insert_default();
+    }
+
+    /// The profiles of the launches so far, if these are profiled.
+    pub(crate) fn profiles(&self) -> MutexGuard<'_, Option<Vec<LaunchProfile>>> {
+        self.0.profiles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn name(&self) -> &'static str {

@@ -5,15 +5,21 @@ use super::fit::Bounds;
 use super::program::CpuProgram;
 use crate::config::Config;
 use crate::device::cpu::CpuDevice;
-use crate::error::Result;
+use crate::device::profile::LaunchProfile;
 use crate::kernel::Kernel;
 use crate::param::Arg;
-use ptx_interp::Launch;
+use ptx_interp::profile::Options;
+use ptx_interp::{Fault, Launch};
 use std::io::Write;
 
 /// # Safety
 /// As [`super::launch`].
-pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config, args: &[Arg<'_>]) -> Result<()> {
+pub(super) unsafe fn launch(
+    kernel: &Kernel,
+    device: &CpuDevice,
+    config: &Config,
+    args: &[Arg<'_>],
+) -> crate::error::Result<()> {
     let shape = BOUNDS.fit(config, kernel.entry, &device.name())?;
     if shape.is_empty() {
         return Ok(());
@@ -31,8 +37,27 @@ pub(super) unsafe fn launch(kernel: &Kernel, device: &CpuDevice, config: &Config
         params: &params,
         options: device.options(),
     };
-    let result = device.machine().launch(program.decoded(), &launch);
-    result.map(|stats| print(&stats.printed)).map_err(|fault| program.explain(kernel, &fault))
+    let result = match device.profiles().is_some() {
+        true => profile(device, program, &launch),
+        false => device.machine().launch(program.decoded(), &launch).map(|stats| stats.printed),
+    };
+    result.map(|printed| print(&printed)).map_err(|fault| program.explain(kernel, &fault))
+}
+
+/// A launch that is profiled; gives its output.
+fn profile(device: &CpuDevice, program: &CpuProgram, launch: &Launch) -> Result<String, Fault> {
+    let (stats, profile) = device.machine().profile(program.decoded(), launch, &Options::default())?;
+    let profile = LaunchProfile {
+        kernel: launch.entry.to_owned(),
+        grid: launch.grid,
+        block: launch.block,
+        totals: profile.totals,
+        lines: program.profiled_lines(&profile),
+    };
+    if let Some(profiles) = device.profiles().as_mut() {
+        profiles.push(profile);
+    }
+    Ok(stats.printed)
 }
 
 /// Writes the output of `printf` to the standard output of the process, as the driver does. A closed one loses it: `print!` would

@@ -2,6 +2,7 @@
 //! the Rust source.
 
 use crate::device::cpu::fault_kind;
+use crate::device::profile::ProfiledLine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Kernel, Module, Text, Variant};
 use ptx_core::check::check;
@@ -10,7 +11,9 @@ use ptx_core::lex::lex;
 use ptx_core::lower::Options;
 use ptx_core::parse::parse;
 use ptx_core::span::Span;
+use ptx_interp::profile::Profile;
 use ptx_interp::{Fault, Program};
+use std::collections::BTreeMap;
 
 /// A decoded module, or one of its entries, and the variant it was made from.
 #[derive(Debug)]
@@ -60,6 +63,23 @@ impl CpuProgram {
     fn origin(&self, kernel: &Kernel, span: Span) -> String {
         let whole = kernel.module.text_or_none(self.variant);
         place(whole, self.alone.as_ref().map_or(whole.ptx, |(_, text)| text), span)
+    }
+
+    /// The counters of a launch by line of Rust; of the PTX where a line comes from none.
+    pub(super) fn profiled_lines(&self, profile: &Profile) -> Vec<ProfiledLine> {
+        let text = self.alone.as_ref().map_or(self.variant.ptx, |(_, text)| text);
+        let starts: Vec<usize> = std::iter::once(0)
+            .chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1))
+            .collect();
+        let mut lines: BTreeMap<(&str, u32), ProfiledLine> = BTreeMap::new();
+        for instruction in &profile.instructions {
+            let line = starts.partition_point(|start| *start <= instruction.span.lo as usize);
+            let line = u32::try_from(line).unwrap_or(u32::MAX);
+            let (file, line) = self.variant.lines.source(line).unwrap_or(("", line));
+            let found = lines.entry((file, line)).or_insert_with(|| ProfiledLine::new(file, line));
+            found.counts.add(&instruction.counts);
+        }
+        lines.into_values().collect()
     }
 
     /// The kernel's fault, with its source line.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// One argument of a kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Argument {
+pub(crate) enum Argument {
     /// `f32:1.5`: its type and its bytes.
     Scalar(Type, Vec<u8>),
     /// `bytes@in.bin`: a struct by value, with what the file holds.

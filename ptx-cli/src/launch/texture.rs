@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// The parts of `tex:u8x4:64,32:linear,wrap,normalized@in.bin`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Texels {
+pub(crate) struct Texels {
     /// All but the address.
     texture: Texture,
     /// The file with the texels, row after row.

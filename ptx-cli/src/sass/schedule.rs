@@ -1,0 +1,111 @@
+//! The static schedule: the cycles that a warp alone needs to issue a basic block, and with the latencies that it waits for.
+
+use super::listing::{Function, Instruction};
+
+/// A run of instructions with one entry and one exit.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Block {
+    /// Its first instruction, and the one behind its last.
+    pub first: usize,
+    pub end: usize,
+    /// Cycles that its stalls demand.
+    pub issue: u64,
+    /// Cycles with the latencies of what it waits for.
+    pub latency: u64,
+}
+
+/// Latencies in cycles of operations without a fixed one, by opcode, measured on an H100 (`sm_90`) by Luo et al., "Benchmarking and Dissecting the Nvidia
+/// Hopper GPU Architecture via Microbenchmarking", arXiv:2402.13499: loads that hit L2, shared memory, `mma.m16n8k16`. The others are those of Volta and
+/// Ampere (Jia et al., arXiv:1804.06826; Abdelkhalik et al., arXiv:2208.11174), which have not been measured again.
+const LATENCIES: &[(&str, u64)] = &[
+    ("LDG", 263),
+    ("LD", 263),
+    ("LDL", 41),
+    ("LDC", 30),
+    ("LDS", 29),
+    ("LDSM", 33),
+    ("ATOM", 263),
+    ("ATOMG", 263),
+    ("ATOMS", 60),
+    ("RED", 263),
+    ("TEX", 280),
+    ("TLD", 280),
+    ("HMMA", 33),
+    ("IMMA", 33),
+    ("DMMA", 33),
+    ("MUFU", 23),
+    ("S2R", 25),
+    ("S2UR", 25),
+    ("SHFL", 24),
+    ("VOTE", 12),
+    ("POPC", 12),
+    ("FLO", 12),
+    ("I2F", 12),
+    ("F2I", 12),
+    ("F2F", 12),
+    ("DFMA", 48),
+    ("DADD", 48),
+    ("DMUL", 48),
+];
+
+/// The latency of what is in no line, and the time until operands are read.
+const OTHERS: u64 = 20;
+const READ: u64 = 12;
+
+fn latency_of(instruction: &Instruction) -> u64 {
+    LATENCIES.iter().find(|(opcode, _)| *opcode == instruction.opcode()).map_or(OTHERS, |(_, cycles)| *cycles)
+}
+
+/// The basic blocks of a function.
+pub(super) fn blocks(function: &Function) -> Vec<Block> {
+    let code = &function.instructions;
+    let starts = |at: usize| at == 0 || !code[at].labels.is_empty() || code[at - 1].jumps();
+    let firsts: Vec<usize> = (0..code.len()).filter(|at| starts(*at)).collect();
+    let ends = firsts.iter().copied().skip(1).chain([code.len()]);
+    firsts.iter().zip(ends).map(|(first, end)| measure(&code[*first..end], *first)).collect()
+}
+
+/// Issues the instructions of a block one by one, each when the stall before it is over and its barriers are open.
+fn measure(code: &[Instruction], first: usize) -> Block {
+    let mut open = [0u64; 6];
+    let (mut now, mut issue) = (0u64, 0u64);
+    for instruction in code {
+        let control = instruction.control;
+        now = control.waits().map(|barrier| open[usize::from(barrier) % 6]).fold(now, u64::max);
+        let mut set = |barrier: Option<u8>, cycles: u64| {
+            if let Some(at) = barrier.and_then(|barrier| open.get_mut(usize::from(barrier))) {
+                *at = (*at).max(now + cycles);
+            }
+        };
+        set(control.write, latency_of(instruction));
+        set(control.read, READ);
+        let stall = u64::from(control.stall).max(1);
+        (now, issue) = (now + stall, issue + stall);
+    }
+    Block { first, end: first + code.len(), issue, latency: now }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::control::Control;
+    use super::super::listing::{Function, Instruction};
+    use super::{Block, blocks};
+
+    #[test]
+    fn blocks_issue_and_wait() {
+        let inst =
+            |text: &str, control: Control| Instruction { text: text.to_owned(), control, ..Instruction::default() };
+        let stall = |stall: u8| Control { stall, ..Control::default() };
+        let code = vec![
+            inst("LDS R0, [R1]", Control { stall: 2, write: Some(0), ..Control::default() }),
+            inst("FADD R2, R2, R2", stall(4)),
+            inst("FADD R0, R0, R2", Control { stall: 5, wait: 1, ..Control::default() }),
+            inst("@P0 BRA `(.L_x_0)", stall(5)),
+            inst("EXIT", stall(5)),
+        ];
+        let function = Function { instructions: code, ..Function::default() };
+        let expected =
+            [Block { first: 0, end: 4, issue: 16, latency: 39 }, Block { first: 4, end: 5, issue: 5, latency: 5 }];
+        assert_eq!(blocks(&function), expected);
+    }
+}
