@@ -33,7 +33,7 @@ fn push_without_lines(text: &mut Vec<u8>, part: &[u8]) {
         let is = |name: &&str| {
             trimmed.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"\t") || rest.starts_with(b" "))
         };
-        match LINES.iter().any(|name| is(name)) {
+        match LINES.iter().any(is) {
             true => text.push(b'\n'),
             false => text.extend(line),
         }
