@@ -113,11 +113,13 @@ impl Case {
     }
 
     fn run(&self, machine: &mut Machine, program: &Program, params: &[u8], options: Options) -> Stats {
+        self.with_launch(params, options, |launch| machine.launch(program, launch).unwrap())
+    }
+
+    fn with_launch(&self, params: &[u8], options: Options, run: impl FnOnce(&Launch) -> Stats) -> Stats {
         let dynamic_shared = if self.entry == "block" { 64 << 10 } else { 0 };
         let Case { entry, grid, block, .. } = *self;
-        let launch =
-            Launch { entry, grid, block, cluster: [1; 3], dynamic_shared, cooperative: false, params, options };
-        machine.launch(program, &launch).unwrap()
+        run(&Launch { entry, grid, block, cluster: [1; 3], dynamic_shared, cooperative: false, params, options })
     }
 }
 
@@ -173,6 +175,29 @@ fn threads_and_instructions_per_second() {
                 first * 1e3
             );
         }
+    }
+}
+
+#[test]
+#[ignore = "a measurement, for release builds"]
+fn seconds_of_the_profiler() {
+    for case in cases() {
+        let program = case.program();
+        let seconds = [false, true].map(|profiled| {
+            let (mut machine, _, params) = case.machine();
+            machine.cores(1);
+            let runs = (0..RUNS).map(|_| {
+                let start = Instant::now();
+                case.with_launch(&params, Options { watch: false, ..Options::default() }, |launch| match profiled {
+                    true => machine.profile(&program, launch, &Default::default()).map(|(stats, _)| stats).unwrap(),
+                    false => machine.launch(&program, launch).unwrap(),
+                });
+                start.elapsed().as_secs_f64()
+            });
+            runs.fold(f64::INFINITY, f64::min)
+        });
+        let [plain, profiled] = seconds.map(|seconds| seconds * 1e3);
+        println!("{}: {plain:.1} ms on one core, profiled {profiled:.1} ms, {:.1}x", case.name, profiled / plain);
     }
 }
 
