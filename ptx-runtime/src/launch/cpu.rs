@@ -38,21 +38,21 @@ pub(super) unsafe fn launch(
         options: device.options(),
     };
     let result = match device.profiles().is_some() {
-        true => profile(device, program, &launch),
+        true => profile(kernel, device, program, &launch),
         false => device.machine().launch(program.decoded(), &launch).map(|stats| stats.printed),
     };
     result.map(|printed| print(&printed)).map_err(|fault| program.explain(kernel, &fault))
 }
 
 /// A launch that is profiled; gives its output.
-fn profile(device: &CpuDevice, program: &CpuProgram, launch: &Launch) -> Result<String, Fault> {
+fn profile(kernel: &Kernel, device: &CpuDevice, program: &CpuProgram, launch: &Launch) -> Result<String, Fault> {
     let (stats, profile) = device.machine().profile(program.decoded(), launch, &Options::default())?;
     let profile = LaunchProfile {
         kernel: launch.entry.to_owned(),
         grid: launch.grid,
         block: launch.block,
         totals: profile.totals,
-        lines: program.profiled_lines(&profile),
+        lines: program.profiled_lines(kernel, &profile),
     };
     if let Some(profiles) = device.profiles().as_mut() {
         profiles.push(profile);

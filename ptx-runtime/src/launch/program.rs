@@ -66,8 +66,9 @@ impl CpuProgram {
     }
 
     /// The counters of a launch by line of Rust; of the PTX where a line comes from none.
-    pub(super) fn profiled_lines(&self, profile: &Profile) -> Vec<ProfiledLine> {
-        let text = self.alone.as_ref().map_or(self.variant.ptx, |(_, text)| text);
+    pub(super) fn profiled_lines(&self, kernel: &Kernel, profile: &Profile) -> Vec<ProfiledLine> {
+        let whole = kernel.module.text_or_none(self.variant);
+        let text = self.alone.as_ref().map_or(whole.ptx, |(_, text)| text);
         let starts: Vec<usize> = std::iter::once(0)
             .chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1))
             .collect();
@@ -75,7 +76,7 @@ impl CpuProgram {
         for instruction in &profile.instructions {
             let line = starts.partition_point(|start| *start <= instruction.span.lo as usize);
             let line = u32::try_from(line).unwrap_or(u32::MAX);
-            let (file, line) = self.variant.lines.source(line).unwrap_or(("", line));
+            let (file, line) = whole.lines.source(line).unwrap_or(("", line));
             let found = lines.entry((file, line)).or_insert_with(|| ProfiledLine::new(file, line));
             found.counts.add(&instruction.counts);
         }
