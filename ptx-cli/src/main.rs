@@ -65,7 +65,7 @@ enum Command {
     Library(library::Arguments),
     /// Serve an editor: the Language Server Protocol over standard input and output.
     Lsp(lsp::Arguments),
-    /// Count what a kernel asks of a GPU, line by line, without a GPU.
+    /// Count what a kernel requires of a GPU, line by line, without a GPU.
     Profile(profile::Arguments),
     /// Decide for all launches at once: bounds, alignment, races and barriers.
     ///

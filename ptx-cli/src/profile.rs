@@ -1,4 +1,4 @@
-//! `ptx profile`: what a kernel asks of a GPU, counted on the CPU device.
+//! `ptx profile`: what a kernel requires of a GPU, counted on the CPU device.
 //!
 //! ```text
 //! report   the counters by line of the source, with occupancy and roofline: what every format shows

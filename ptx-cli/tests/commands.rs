@@ -562,7 +562,7 @@ const STRIDES: &str = ".version 8.0
 ";
 
 #[test]
-fn profile_counts_what_a_kernel_asks_of_a_gpu() {
+fn profile_counts_what_a_kernel_requires_of_a_gpu() {
     let file = file(STRIDES);
     let (input, output) = (file.beside("in.bin"), file.beside("out.bin"));
     std::fs::write(&input, [7; 512]).unwrap();

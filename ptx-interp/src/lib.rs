@@ -17,7 +17,7 @@
 //!   have beside the engine's; `role` is what an instruction means to them, `map` names what lies at an address.
 //! - `watch/` is the observer that finds races, reads of memory that nothing wrote, and misuse of protocols. Only `machine`
 //!   uses it: the engine and `ops/` run without it.
-//! - `profile/` is the observer that counts what a kernel asks of the hardware.
+//! - `profile/` is the observer that counts what a kernel requires of the hardware.
 //! - `soft` is binary floating point on integers, for every format and rounding mode.
 //!
 //! A dev build runs some 20 times slower than an optimized one. Two lines in your `Cargo.toml` optimize this crate alone:

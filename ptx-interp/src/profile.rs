@@ -1,4 +1,4 @@
-//! The profiler: an observer that counts what a kernel asks of the hardware, for each instruction.
+//! The profiler: an observer that counts what a kernel requires of the hardware, for each instruction.
 //!
 //! ```text
 //! counts    the counters, each named once with its definition

@@ -160,7 +160,7 @@ impl Device {
     /// let profiles = device.take_profiles();
     /// let totals = profiles[0].totals;
     /// assert_eq!((totals.global_store_sectors, totals.global_store_sectors_ideal), (32, 4));
-    /// # ptx_launch::Result::Ok(())
+    /// # Ok::<(), ptx_launch::Error>(())
     /// ```
     ///
     /// *Needs the feature `cpu`, which is on by default.*

@@ -8,7 +8,7 @@ use super::sectors::{Extent, SECTOR, each_sector, measure};
 use crate::space::Where;
 use crate::warp::lanes;
 
-/// A memory as the profiler tells them apart.
+/// A memory that has counters of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Shared,

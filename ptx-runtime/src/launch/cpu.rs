@@ -37,7 +37,9 @@ pub(super) unsafe fn launch(
         params: &params,
         options: device.options(),
     };
-    let result = match device.profiles().is_some() {
+    // Not in the `match`, which would hold the lock while the kernel runs.
+    let is_profiled = device.profiles().is_some();
+    let result = match is_profiled {
         true => profile(kernel, device, program, &launch),
         false => device.machine().launch(program.decoded(), &launch).map(|stats| stats.printed),
     };
