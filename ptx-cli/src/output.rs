@@ -11,7 +11,7 @@ pub(crate) type Outcome = Result<bool, Failure>;
 pub(crate) enum Failure {
     /// Bad usage, or a file that cannot be read.
     Usage(String),
-    /// Something is not decided. The output says what: there is no message.
+    /// Something is not decided. The output names it: there is no message.
     Undecided,
     /// Its output could not be written.
     Output(std::io::Error),

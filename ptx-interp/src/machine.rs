@@ -215,7 +215,7 @@ impl Machine {
         self.launch_with(program, launch, None)
     }
 
-    /// Runs an entry to its end and counts what it asks of the hardware, unwatched and on one core.
+    /// Runs an entry to its end and counts its work for the hardware, unwatched and on one core.
     ///
     /// # Errors
     /// Those of [`Machine::launch`].

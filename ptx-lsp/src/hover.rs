@@ -250,7 +250,7 @@ const LONGEST: usize = 2000;
 /// A piece of the text without empty lines and without its end if it is long.
 fn spaced(document: &Document, range: Range<usize>) -> String {
     let text = document.text().as_str().get(range).unwrap_or_default();
-    let cut = text.floor_char_boundary(LONGEST);
+    let cut = crate::text::floor_char(text, LONGEST);
     let lines = text[..cut].lines().filter(|line| !line.trim().is_empty());
     lines.collect::<Vec<_>>().join("\n") + if cut < text.len() { " …" } else { "" }
 }

@@ -304,7 +304,7 @@ fn fields(text: &str, ty: &str) -> Vec<Member> {
 
 /// A helper of the library, a special register or a variable at a position outside of `ptx!`: its bytes and a text about it.
 pub(crate) fn hover(text: &str, offset: usize) -> Option<(Range<usize>, String)> {
-    let offset = text.floor_char_boundary(offset);
+    let offset = crate::text::floor_char(text, offset);
     let rest = text.get(offset..)?;
     let end = offset + rest.bytes().take_while(|byte| is_name(*byte)).count();
     let (owner, separator, last) = path_before(text, end)?;

@@ -67,7 +67,7 @@ impl Text {
 
     /// The position of a byte. A byte inside a character is the position of the character.
     pub fn position(&self, offset: usize) -> Position {
-        let offset = self.text.floor_char_boundary(offset);
+        let offset = floor_char(&self.text, offset);
         let line = self.line_of(offset);
         let start = self.line(line).start;
         let (known, before) = self.last.get();
@@ -89,8 +89,8 @@ impl Text {
 
     /// Replaces a part, whose ends are moved to characters' starts. Returns the bytes that went away.
     pub fn replace(&mut self, range: Range<usize>, new: &str) -> Range<usize> {
-        let lo = self.text.floor_char_boundary(range.start);
-        let hi = self.text.floor_char_boundary(range.end).max(lo);
+        let lo = floor_char(&self.text, range.start);
+        let hi = floor_char(&self.text, range.end).max(lo);
         self.last.set(Default::default());
         // A line end of two bytes may come together, or be torn: lines are counted again from the one with the byte before.
         let first = self.line_of(lo.saturating_sub(1));
@@ -126,4 +126,10 @@ pub fn units_of(text: &str) -> u32 {
         false => text.chars().map(char::len_utf16).sum(),
     };
     u32::try_from(units).unwrap_or(u32::MAX)
+}
+
+/// The start of the character that holds a byte; the end of the text for every byte behind it. (`str::floor_char_boundary`
+/// needs Rust 1.91.)
+pub(crate) fn floor_char(text: &str, offset: usize) -> usize {
+    (0..=offset.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
 }

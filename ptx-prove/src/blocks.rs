@@ -123,7 +123,7 @@ impl Machine<'_> {
         let first = match meeting.first {
             Some(cond) => cond,
             None => {
-                // A bit that says on which path a thread comes.
+                // A bit for the path on which a thread comes.
                 let bit = self.world.any_truth(Scope::Thread);
                 let ways =
                     Cond::any([Cond::all([bit.clone(), a.path.cond()]), Cond::all([bit.negate(), b.path.cond()])]);

@@ -49,7 +49,7 @@ pub(crate) fn counterexample(
     }
 }
 
-/// Keeps the verdict that says more against the property.
+/// Keeps the verdict that is worse for the property.
 pub(crate) fn worse(old: &mut Finding, new: Finding) {
     let rank = |verdict: &Verdict| match verdict {
         Verdict::Proved => 0,

@@ -9,7 +9,7 @@
 //! - `form` has values: sums of products of symbols with a coefficient for each thread of the block. `world` makes new symbols with definitions.
 //! - `machine` executes an entry symbolically: `step` one instruction, with the meanings of `ops/`, the effects of `event` and the accesses of
 //!   `memory`; `blocks` walks the basic blocks of `flow`, `turns` the loops; `path` holds conditions. `trace` records what happens.
-//! - `query` asks `solver` whether conditions can hold together, for groups of threads at once.
+//! - `query` decides by `solver` if conditions can hold together, for groups of threads at once.
 //!
 //! An instruction without a description leaves a gap: every property that depends on it is unknown. A proof never rests on what is left out.
 

@@ -78,7 +78,7 @@ pub(crate) struct Machine<'m> {
     pub(crate) base_symbols: Vec<Sym>,
     /// By parameter: the length of its buffer.
     pub(crate) lens: Vec<Option<Form>>,
-    /// The alignment of buffers, if the contract says it.
+    /// The alignment of buffers, if the contract has it.
     pub(crate) align: Option<u64>,
     /// Bytes of dynamic shared memory.
     pub(crate) dynamic_shared: u64,

@@ -90,7 +90,7 @@ impl Path {
 /// Two paths that meet.
 pub(crate) struct Meeting {
     pub(crate) path: Path,
-    /// Holds for those who come on the first path, and for none of the second; `None` if nothing tells them apart.
+    /// Holds for those who come on the first path, and for none of the second; `None` if nothing separates them.
     pub(crate) first: Option<Cond>,
 }
 

@@ -1,7 +1,7 @@
 //! Linear arithmetic over integers: conjunctions by the Omega test (`omega`), clauses by splitting, products by the inequalities that follow
 //! from their factors.
 //!
-//! The answer `Unsat` is a proof. `Sat` carries a model that satisfies every constraint, clause and product. `Unknown` says that the budget is
+//! The answer `Unsat` is a proof. `Sat` carries a model that satisfies every constraint, clause and product. `Unknown` means that the budget is
 //! spent, that a number does not fit into 128 bits, or that no model of the products was found.
 
 mod omega;

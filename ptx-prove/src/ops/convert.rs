@@ -9,14 +9,14 @@ pub(super) fn cvt(machine: &mut Machine<'_>, args: &Args<'_>) -> Option<Value> {
     if args.values.len() > 1 {
         return None;
     }
-    // A register that is wider than the type is extended as the destination's type says.
+    // A register that is wider than the type is extended as the destination's type is.
     let number = args.number_of(machine, 0, from)?;
     let width = args.site.width(args.site.operand(0));
     let (_, signed) = integer(args.site.ty(0)?)?;
     if width > to { Some(Value::Bits(machine.world.number(&number, to, signed))) } else { bits_of(Some(number)) }
 }
 
-/// Generic addresses of global, shared and local memory are those of the space, for the proof: the variable or buffer says the space.
+/// Generic addresses of global, shared and local memory are those of the space, for the proof: the space is the variable's or buffer's.
 pub(super) fn same(_: &mut Machine<'_>, args: &Args<'_>) -> Option<Value> {
     args.values.first().cloned()
 }
