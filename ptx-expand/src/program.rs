@@ -5,9 +5,13 @@ pub mod contract;
 mod expr;
 mod items;
 mod kernel;
+mod outline;
+mod text;
 mod value;
 
 pub use expr::{Expr, Operator};
+pub use outline::{Generic, Outline, OutlineParam, outline};
+pub use text::{Refused, compile_ptx};
 
 use crate::compile::Compiled;
 use crate::kernel::Reader;
@@ -27,6 +31,8 @@ pub struct Options {
     pub with: Vec<(String, String)>,
     /// The target, as in `arch = "sm_90a"`, in place of those of the attributes.
     pub target: Option<String>,
+    /// The one kernel to compile, by its name in the source; `None` for all of them.
+    pub only: Option<String>,
 }
 
 /// A compiled text.
@@ -253,17 +259,26 @@ pub fn compile(source: &str, options: &Options) -> Result<Program, Problems> {
 
 /// The same. Where the helper library counts as part of the source, a mistake in a helper is reported where it stands, and not at the call.
 pub(crate) fn compile_with(source: &str, options: &Options, own_library: bool) -> Result<Program, Problems> {
-    let refused = |error: syn::Error| Problems(error.into_iter().map(|error| syntax(&error)).collect());
+    of_file(parse(source)?, options, own_library)
+}
+
+/// The items of a text.
+fn parse(source: &str) -> Result<syn::File, Problems> {
     let tokens: TokenStream = source.parse().map_err(|error: LexError| refused(error.into()))?;
     nesting::check_nesting(&tokens).map_err(|deep| refused(deep.into()))?;
-    of_file(syn::parse2(tokens).map_err(refused)?, options, own_library)
+    syn::parse2(tokens).map_err(refused)
+}
+
+fn refused(error: syn::Error) -> Problems {
+    Problems(error.into_iter().map(|error| syntax(&error)).collect())
 }
 
 /// The same for a file that is read already.
 pub(crate) fn of_file(mut file: syn::File, options: &Options, own_library: bool) -> Result<Program, Problems> {
     let parts = items::take_parts(&mut file.items);
     let (mut program, mut wrong) = (Program::default(), Vec::new());
-    for item in items::kernels(&file.items) {
+    let chosen = items::kernels(&file.items).into_iter().filter(|item| items::is_chosen(item, options));
+    for item in chosen {
         let reader = Reader { own_library, ..Reader::default() };
         let (module, problems) = one(reader, item, &parts, options).unwrap_or_else(|problem| (None, vec![problem]));
         program.modules.extend(module);
@@ -307,18 +322,20 @@ fn one(reader: Reader, item: items::Item<'_>, parts: &items::Parts, options: &Op
         }
         items::Item::Module(attribute, content) => {
             let (attribute, content) = items::chosen_module(attribute, content, parts, options)?;
+            let mut kernels = content.content.iter().flat_map(|(_, items)| items).filter_map(items::kernel_of);
+            if options.only.is_some() && kernels.next().is_none() {
+                return Ok((None, Vec::new()));
+            }
             let (items, compiled) = module::compile(reader, attribute, &content);
             let (reader, kernels) = items.into_launchables();
             finished(content.ident.to_string(), &reader, &kernels, &compiled, &value::Scope::of(&content))
         }
         items::Item::Text(call) => {
             let group = call.mac.path.span().join(call.mac.delimiter.span().close()).unwrap_or_else(Span::call_site);
-            let (reader, text) = text_module::compile(group, call.mac.tokens.clone());
-            let texts =
-                text.map(|text| Text { target: text.module.arch.to_string(), ptx: text.ptx, lines: Vec::new() });
-            let texts: Vec<Text> = texts.into_iter().collect();
-            let module = (!reader.failed()).then(|| Module { name: String::new(), texts, kernels: Vec::new() });
-            (module, problems(&reader))
+            let (mut reader, text) = text_module::compile(group, call.mac.tokens.clone());
+            let module =
+                text.map(|text| text::described(&mut reader, &text.module, &text.signatures, text.ptx, String::new()));
+            (module.filter(|_| !reader.failed()), problems(&reader))
         }
     })
 }

@@ -21,7 +21,7 @@ use ptx_core::ir::Module;
 use ptx_core::token::{Kind, Source};
 use ptx_language::{Entry, EntryParam};
 use quote::quote;
-use signature::Signature;
+pub use signature::Signature;
 use syn::Token;
 use syn::parse::{Parse, ParseStream};
 
@@ -48,7 +48,7 @@ pub struct Text {
     /// Its PTX; empty if something is wrong with it.
     pub ptx: String,
     /// The Rust types of its entries, as far as they are given.
-    signatures: Vec<Signature>,
+    pub signatures: Vec<Signature>,
     /// Path of `ptx-launch`, if the head gives it.
     root: Option<syn::Path>,
 }

@@ -140,7 +140,7 @@ pub fn source_text(syntax: &impl ToTokens) -> String {
 }
 
 /// Tokens with blanks around operators only.
-fn spaced(tokens: TokenStream) -> String {
+pub fn spaced(tokens: TokenStream) -> String {
     let text = tokens.to_string();
     ["(", ")", ".", ",", "::"].iter().fold(text, |text, mark| match *mark {
         "(" => text.replace(" (", "(").replace("( ", "("),

@@ -122,9 +122,9 @@ fn emit_instances(function: &Function, options: &Options) -> Vec<TokenStream> {
         let (name, position) = (&function.name, (0..function.params.len()).collect::<Vec<_>>());
         let turbofish = if types.is_empty() { quote!() } else { quote!(::<#(#types),*>) };
         let call = match function.is_kernel {
-            true => quote!(call),
+            true => quote!(&call),
             false => {
-                quote!(|call| super::#name #turbofish(call.stream(), #(__rt::FromArg::from_arg(call, #position)?),*))
+                quote!(&|call: &__rt::Call<'_>| super::#name #turbofish(call.stream(), #(__rt::FromArg::from_arg(call, #position)?),*))
             }
         };
         quote!(__rt::Instance { types: &[#(<#types as __rt::Dtype>::DTYPE),*], call: #call })

@@ -5,8 +5,8 @@ use crate::dtype::{DType, Dtype};
 use crate::error::{Exception, Raised};
 use crate::fork::Calling;
 use crate::function::{Default, Element, Function, Instance, Kind, Param};
-use crate::host::Copies;
-use crate::stream::with_stream;
+use crate::host::{Copies, Outside};
+use crate::stream::{Home, with_stream};
 use crate::value::{Names, Place, Tensor, Value};
 use ptx_launch::{Error, ErrorKind, Result, Stream, TensorMut, TensorRef, View, ViewMut, keep_current_context};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +19,9 @@ pub struct Call<'a> {
     function: &'static Function,
     stream: &'a Stream,
     values: &'a [Value<'a>],
+    /// The device.
+    #[cfg_attr(not(feature = "jit"), expect(dead_code, reason = "kernels from text are loaded for each device"))]
+    pub(crate) home: Home,
 }
 
 impl<'a> Call<'a> {
@@ -57,7 +60,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn param(&self, at: usize) -> (&'static str, &'a Value<'a>) {
+    /// The value of a parameter, and its name.
+    pub(crate) fn param(&self, at: usize) -> (&'static str, &'a Value<'a>) {
         let name = self.function.params.get(at).map_or("", |param| param.name);
         (name, self.values.get(at).unwrap_or(&Value::Missing))
     }
@@ -145,13 +149,13 @@ fn extents<const R: usize>(tensor: &Tensor) -> ([usize; R], [usize; R]) {
 }
 
 #[cold]
-fn unexpected(call: &Call<'_>, at: usize) -> Error {
+pub(crate) fn unexpected(call: &Call<'_>, at: usize) -> Error {
     let (name, value) = call.param(at);
     Error::other(format!("{name}: {} does not fit the parameter's type", value.kind()))
 }
 
 #[cold]
-fn not_dense(name: &str, tensor: &Tensor) -> Error {
+pub(crate) fn not_dense(name: &str, tensor: &Tensor) -> Error {
     let (shape, strides) = (tensor.extents(), tensor.steps());
     Error::new(
         ErrorKind::Condition,
@@ -174,23 +178,40 @@ pub(crate) fn run(
     let call = || {
         let (place, instance) = check(function, values, given)?;
         let values = &mut values[..function.params.len()];
-        let launched = |error| Raised::of_launch(&error);
+        let home = Home::of(place);
         match place {
-            Place::Host => with_stream(place, std::ptr::null_mut(), |host| {
-                let mut copies = Copies::take(host, function, values).map_err(launched)?;
-                (instance.call)(&Call { function, stream: host, values }).map_err(launched)?;
-                copies.give_back().map_err(launched)
-            }),
+            Place::Host => on_copies(function, instance, home, Outside::Host, values),
             Place::Cuda(ordinal) => {
-                let raw = stream(ordinal)?;
-                let work = |stream: &Stream| (instance.call)(&Call { function, stream, values }).map_err(launched);
-                keep_current_context(|| with_stream(place, raw, work))
+                let (on_gpu, raw) = (Home::Cuda(ordinal), stream(ordinal)?);
+                keep_current_context(|| {
+                    with_stream(on_gpu, raw, |stream| match home == on_gpu {
+                        true => (instance.call)(&Call { function, stream, values, home })
+                            .map_err(|error| Raised::of_launch(&error)),
+                        false => on_copies(function, instance, home, Outside::Cuda(stream), values),
+                    })
+                })
             }
         }
     };
     let _calling = Calling::begin();
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(Raised::of_panic(&*panic)));
     result.map_err(|raised| raised.within(function.label))
+}
+
+/// Calls an instance on the CPU device, with copies of the tensors.
+fn on_copies(
+    function: &'static Function,
+    instance: &Instance,
+    home: Home,
+    outside: Outside<'_>,
+    values: &mut [Value<'_>],
+) -> std::result::Result<(), Raised> {
+    let launched = |error| Raised::of_launch(&error);
+    with_stream(home, std::ptr::null_mut(), |stream| {
+        let mut copies = Copies::take(stream, outside, function, values).map_err(launched)?;
+        (instance.call)(&Call { function, stream, values, home }).map_err(launched)?;
+        copies.give_back().map_err(launched)
+    })
 }
 
 /// Compares all arguments with the description, and finds their place and the instance. Tensors leave it with the parameter's rank.
@@ -232,6 +253,11 @@ fn check_kind(param: &Param, value: &mut Value<'_>) -> std::result::Result<(), R
     let expected = match (&param.kind, &*value) {
         (_, Value::Missing) if param.optional => return Ok(()),
         (Kind::Float, Value::Float(_)) | (Kind::Bool, Value::Bool(_)) | (Kind::Str, Value::Str(_)) => return Ok(()),
+        (Kind::Bytes(size), Value::Str(digits)) if digits.len() == 2 * size => return Ok(()),
+        (Kind::Bytes(size), Value::Str(digits)) => {
+            let message = format!("expected {size} bytes, found {}", digits.len() / 2);
+            return Err(Raised::wrong_value(param.name, message));
+        }
         (Kind::Float, Value::Int(number)) => {
             *value = Value::Float(*number as f64);
             return Ok(());
@@ -250,6 +276,7 @@ fn check_kind(param: &Param, value: &mut Value<'_>) -> std::result::Result<(), R
         (Kind::Float, _) => "a float",
         (Kind::Bool, _) => "a bool",
         (Kind::Str, _) => "a str",
+        (Kind::Bytes(_), _) => "the bytes of a struct",
     };
     Err(Raised::wrong_type(param.name, format!("expected {expected}, found {}", value.kind())))
 }

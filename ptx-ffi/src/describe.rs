@@ -85,6 +85,7 @@ fn describe_param(param: &Param) -> String {
         Kind::Float => r#""kind":"float""#.to_owned(),
         Kind::Bool => r#""kind":"bool""#.to_owned(),
         Kind::Str => r#""kind":"str""#.to_owned(),
+        Kind::Bytes(size) => format!(r#""kind":"bytes","size":{size}"#),
     };
     let default = param.default.map_or(String::new(), |default| format!(r#","default":{}"#, describe_default(default)));
     format!(r#"{{"name":{},{kind},"optional":{}{default}}}"#, quote(param.name), param.optional)
@@ -97,6 +98,7 @@ fn describe_tensor(tensor: &TensorKind) -> String {
     };
     let dim = |dim: &Dim| match dim {
         Dim::Leading => quote(".."),
+        Dim::Flat => quote("..."),
         Dim::Name(name, _) => quote(name),
         Dim::Size(size) => size.to_string(),
         Dim::Any => "null".to_owned(),
@@ -123,7 +125,7 @@ fn quote_all<'a>(texts: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// A JSON string.
-fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

@@ -1,14 +1,23 @@
 //! Forks. A child has the memory of its parent and one thread: a lock that another thread held stays taken. So a fork waits until the calls of other
 //! threads have returned, and calls that begin meanwhile wait for the fork.
+//!
+//! The end of an interpreter is similar: it ends its other threads where they come back to it, and C++ in between ends the process for that. So a call
+//! that ends after it comes back no more.
 #![allow(unsafe_code, reason = "a C interface")]
 
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Shared by calls, and taken alone by a fork.
 static CALLS: RwLock<()> = RwLock::new(());
 
+/// The interpreter ends.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
 thread_local! {
+    /// The interpreter ends in this thread.
+    static ENDS: Cell<bool> = const { Cell::new(false) };
     /// Calls of this thread, one inside of the other.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// The lock of a fork that this thread has begun.
@@ -17,7 +26,7 @@ thread_local! {
 
 /// A call that is under way.
 pub(crate) struct Calling {
-    _lock: Option<RwLockReadGuard<'static, ()>>,
+    lock: Option<RwLockReadGuard<'static, ()>>,
 }
 
 impl Calling {
@@ -28,14 +37,34 @@ impl Calling {
         HANDLERS.call_once(set_handlers);
         let depth = DEPTH.get();
         DEPTH.set(depth + 1);
-        Calling { _lock: (depth == 0).then(|| CALLS.read().unwrap_or_else(PoisonError::into_inner)) }
+        Calling { lock: (depth == 0).then(|| CALLS.read().unwrap_or_else(PoisonError::into_inner)) }
     }
 }
 
 impl Drop for Calling {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
+        drop(self.lock.take());
+        while IS_ENDING.load(Relaxed) && !ENDS.get() && DEPTH.get() == 0 && !has_interpreter() {
+            std::thread::park();
+        }
     }
+}
+
+/// Returns true if this thread holds the lock of Python's interpreter, for which the end would wait.
+#[cold]
+fn has_interpreter() -> bool {
+    type Check = unsafe extern "C" fn() -> std::ffi::c_int;
+    // SAFETY: that is its type; it reads a variable of the thread.
+    crate::tvm::symbol::<Check>("PyGILState_Check").is_some_and(|check| unsafe { check() } != 0)
+}
+
+/// The interpreter ends, in this thread. Returns true when no other thread is in a call.
+#[unsafe(no_mangle)]
+pub extern "C" fn __ptx_ffi_end() -> bool {
+    ENDS.set(true);
+    IS_ENDING.store(true, Relaxed);
+    CALLS.try_write().is_ok()
 }
 
 #[cfg(unix)]

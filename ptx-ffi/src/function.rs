@@ -24,8 +24,11 @@ pub struct Instance {
     /// The types of its type parameters.
     pub types: &'static [DType],
     /// Calls it with arguments that were checked.
-    pub call: fn(&Call<'_>) -> ptx_launch::Result<()>,
+    pub call: &'static Work,
 }
+
+/// The work of an instance. That of a kernel from text owns what was compiled.
+pub type Work = dyn Fn(&Call<'_>) -> ptx_launch::Result<()> + Send + Sync;
 
 /// A parameter.
 pub struct Param {
@@ -51,6 +54,8 @@ pub enum Kind {
     Bool,
     /// Text.
     Str,
+    /// A struct of so many bytes, as text of hexadecimal digits: frameworks pass no bytes.
+    Bytes(usize),
 }
 
 /// Type of a tensor parameter.
@@ -81,6 +86,8 @@ pub enum Element {
 pub enum Dim {
     /// `..`: any number of dimensions, which the function sees as one.
     Leading,
+    /// The same, but the extent is that of this tensor alone: a slice has no shape.
+    Flat,
     /// `n`: the same wherever the name is. The names of a function have numbers from 1.
     Name(&'static str, usize),
     /// A constant.
@@ -111,7 +118,7 @@ impl Dim {
         match self {
             Dim::Leading => Some(0),
             Dim::Name(_, number) => Some(*number),
-            Dim::Size(_) | Dim::Any => None,
+            Dim::Flat | Dim::Size(_) | Dim::Any => None,
         }
     }
 
@@ -137,7 +144,7 @@ impl Param {
 impl TensorKind {
     /// Returns true if any number of leading dimensions may be passed.
     pub(crate) fn has_leading(&self) -> bool {
-        self.dims.iter().any(|dim| matches!(dim, Dim::Leading))
+        self.dims.iter().any(|dim| matches!(dim, Dim::Leading | Dim::Flat))
     }
 }
 

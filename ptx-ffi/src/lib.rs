@@ -88,7 +88,8 @@
 //! command buffers), and an entry of the JSON that `__ptx_ffi_functions()` returns. A library has one function of each name.
 //!
 //! Tensors on a GPU are used where they lie, on the stream of the framework. Tensors in host memory run on the CPU device: they are copied to
-//! its memory, and what changed is copied back. `PTX_WATCH=1` turns its watcher on.
+//! its memory, and what changed is copied back. `PTX_WATCH=1` turns its watcher on. With `PTX_DEVICE=cpu` tensors of a GPU do the same, on the
+//! watched CPU device.
 
 #![deny(unsafe_code)]
 
@@ -97,14 +98,20 @@ mod call;
 mod describe;
 mod dtype;
 mod error;
+#[allow(unreachable_pub, reason = "a symbol of the library")]
 mod fork;
 mod function;
 mod host;
+#[cfg(feature = "jit")]
+#[allow(unreachable_pub, reason = "symbols of the library")]
+mod jit;
 #[doc(hidden)]
 pub mod rt;
 mod stream;
 mod tvm;
 mod value;
+#[allow(unreachable_pub, reason = "a symbol of the library")]
+mod watch;
 mod xla;
 
 pub use dtype::{DType, Dtype};

@@ -3,6 +3,7 @@
 
 use crate::error::{Exception, Raised};
 use crate::value::Place;
+use crate::watch::is_watching;
 use ptx_launch::{Device, Result, Stream};
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -11,33 +12,57 @@ use std::sync::OnceLock;
 /// The most GPUs.
 const GPUS: usize = 64;
 
-/// The place of a stream, its handle, and the stream.
-type Used = (Place, *mut c_void, Stream);
+/// The device of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// The CPU device.
+    Host,
+    /// The CPU device with its watcher.
+    Watched,
+    /// The GPU with this ordinal.
+    Cuda(usize),
+}
+
+impl Home {
+    /// The device for tensors at a place.
+    #[inline]
+    pub(crate) fn of(place: Place) -> Home {
+        match place {
+            _ if is_watching() => Home::Watched,
+            Place::Host => Home::Host,
+            Place::Cuda(ordinal) => Home::Cuda(ordinal),
+        }
+    }
+}
+
+/// The device of a stream, its handle, and the stream.
+type Used = (Home, *mut c_void, Stream);
 
 thread_local! {
     static LAST: Cell<Option<Used>> = const { Cell::new(None) };
 }
 
-/// Calls `work` with the stream of this handle at a place.
+/// Calls `work` with the stream of this handle on a device.
 pub(crate) fn with_stream<R>(
-    place: Place,
+    home: Home,
     raw: *mut c_void,
     work: impl FnOnce(&Stream) -> std::result::Result<R, Raised>,
 ) -> std::result::Result<R, Raised> {
     // It is away while it is used: a function that calls another one finds none.
     let used = match LAST.take() {
-        Some(used) if (used.0, used.1) == (place, raw) => used,
-        _ => (place, raw, open(place, raw)?),
+        Some(used) if (used.0, used.1) == (home, raw) => used,
+        _ => (home, raw, open(home, raw)?),
     };
     let result = work(&used.2);
     LAST.set(Some(used));
     result
 }
 
-fn open(place: Place, raw: *mut c_void) -> std::result::Result<Stream, Raised> {
-    match place {
-        Place::Host => host_stream(),
-        Place::Cuda(ordinal) => {
+fn open(home: Home, raw: *mut c_void) -> std::result::Result<Stream, Raised> {
+    match home {
+        Home::Host => host_stream(false),
+        Home::Watched => host_stream(true),
+        Home::Cuda(ordinal) => {
             let device = device(ordinal).map_err(|error| Raised::of_launch(&error))?;
             // SAFETY: the caller of the exported function passes a stream of this device that lives until its work has ended. The
             // handle alone is kept, and used again when somebody passes the same one.
@@ -58,16 +83,16 @@ fn device(ordinal: usize) -> Result<Device> {
     }
 }
 
-/// The stream of the CPU device. The watcher is on where `PTX_WATCH` is set and not 0.
+/// The stream of the CPU device. The watcher is on where it is wanted, and where `PTX_WATCH` is set and not 0.
 #[cfg(feature = "cpu")]
-fn host_stream() -> std::result::Result<Stream, Raised> {
-    static DEVICE: OnceLock<Device> = OnceLock::new();
-    let watch = || std::env::var("PTX_WATCH").is_ok_and(|value| !value.is_empty() && value != "0");
-    Ok(DEVICE.get_or_init(|| Device::cpu().watch(watch())).stream())
+fn host_stream(watched: bool) -> std::result::Result<Stream, Raised> {
+    static DEVICES: [OnceLock<Device>; 2] = [const { OnceLock::new() }; 2];
+    let watch = || watched || std::env::var("PTX_WATCH").is_ok_and(|value| !value.is_empty() && value != "0");
+    Ok(DEVICES[usize::from(watched)].get_or_init(|| Device::cpu().watch(watch())).stream())
 }
 
 #[cfg(not(feature = "cpu"))]
-fn host_stream() -> std::result::Result<Stream, Raised> {
+fn host_stream(_: bool) -> std::result::Result<Stream, Raised> {
     let message = "tensors in host memory need the CPU device: build with the feature `cpu` of ptx-ffi";
     Err(Raised::new(Exception::NotImplemented, message))
 }

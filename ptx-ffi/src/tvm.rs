@@ -74,6 +74,63 @@ pub unsafe fn call(function: &'static Function, args: *const Any, count: i32, re
     -1
 }
 
+/// A function object of TVM-FFI, as the result of a call.
+///
+/// # Safety
+/// `result` can be written.
+#[cfg(feature = "jit")]
+pub(crate) unsafe fn return_function(
+    found: Result<&'static Function, Raised>,
+    safe_call: SafeCall,
+    result: *mut Any,
+) -> c_int {
+    let made = found.and_then(|function| {
+        static CREATE: OnceLock<Option<Create>> = OnceLock::new();
+        let create = CREATE.get_or_init(|| symbol("TVMFFIFunctionCreate"));
+        let create = create.ok_or_else(|| Raised::new(Exception::Runtime, "TVM-FFI's library is not loaded"))?;
+        let (own, mut object) = (std::ptr::from_ref(function).cast_mut().cast(), std::ptr::null_mut());
+        // SAFETY: the function lives as long as the process, so that nothing deletes it.
+        match unsafe { create(own, safe_call, None, &raw mut object) } {
+            0 => Ok(object),
+            _ => Err(Raised::new(Exception::Memory, "TVM-FFI makes no function")),
+        }
+    });
+    match made {
+        Ok(object) => {
+            let payload = (object as u64).to_ne_bytes();
+            // SAFETY: passed on.
+            unsafe { result.write(Any { index: 68, small: 0, payload }) };
+            0
+        }
+        Err(raised) => {
+            raise(&raised);
+            -1
+        }
+    }
+}
+
+/// `TVMFFISafeCallType`
+#[cfg(feature = "jit")]
+pub(crate) type SafeCall = unsafe extern "C" fn(*mut c_void, *const Any, i32, *mut Any) -> c_int;
+/// `TVMFFIFunctionCreate`
+#[cfg(feature = "jit")]
+type Create =
+    unsafe extern "C" fn(*mut c_void, SafeCall, Option<unsafe extern "C" fn(*mut c_void)>, *mut *mut c_void) -> c_int;
+
+/// The integer that is the only argument of a call.
+///
+/// # Safety
+/// `args` has `count` values that live during the call.
+#[cfg(feature = "jit")]
+pub(crate) unsafe fn only_int(args: *const Any, count: i32) -> Option<i64> {
+    if args.is_null() || count != 1 {
+        return None;
+    }
+    // SAFETY: passed on.
+    let any = unsafe { &*args };
+    (any.index == 1).then(|| i64::from_ne_bytes(any.payload))
+}
+
 /// # Safety
 /// As [`call`].
 unsafe fn read_all<'a>(function: &Function, args: &'a [Any], values: &mut [Value<'a>; PARAMS]) -> Result<(), Raised> {
@@ -173,8 +230,8 @@ fn type_name(tensor: &DlTensor) -> String {
     }
 }
 
-/// A function of TVM-FFI's library, which whoever calls an exported function has loaded.
-fn symbol<T: Copy>(name: &str) -> Option<T> {
+/// A function of a library that the process has loaded: of TVM-FFI's, which whoever calls an exported function has loaded.
+pub(crate) fn symbol<T: Copy>(name: &str) -> Option<T> {
     #[cfg(unix)]
     let library: libloading::Library = libloading::os::unix::Library::this().into();
     #[cfg(windows)]

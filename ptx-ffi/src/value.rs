@@ -145,6 +145,18 @@ impl Tensor {
         &self.strides[..self.rank]
     }
 
+    /// Returns true if its elements lie in row-major order without gaps.
+    #[cfg(feature = "jit")]
+    pub(crate) fn is_dense(&self) -> bool {
+        let mut step = 1;
+        self.extents().contains(&0)
+            || self.extents().iter().zip(self.steps()).rev().all(|(extent, stride)| {
+                let fits = *extent == 1 || *stride == step;
+                step *= extent;
+                fits
+            })
+    }
+
     fn count_span(&self) -> Option<usize> {
         if self.extents().contains(&0) {
             return Some(0);

@@ -148,12 +148,45 @@ const PRED: i32 = 1;
 /// Attributes that belong to no parameter.
 const ABSENT: &[u8] = b"absent";
 const UPDATED: &[u8] = b"updated";
+/// The number of a function that was made in this process.
+#[cfg(feature = "jit")]
+const FUNCTION: &[u8] = b"__function";
 
 /// An exported function as XLA calls it, on a GPU or on the host.
 ///
 /// # Safety
 /// `frame` is a call frame of XLA's that lives during the call.
 pub unsafe fn call(function: &'static Function, frame: *mut c_void, on_gpu: bool) -> *mut c_void {
+    // SAFETY: passed on.
+    unsafe { answer(frame, on_gpu, |_| Ok(function)) }
+}
+
+/// The same for a function that the attributes of the call name.
+///
+/// # Safety
+/// As [`call`].
+#[cfg(feature = "jit")]
+pub(crate) unsafe fn call_named(
+    frame: *mut c_void,
+    on_gpu: bool,
+    find: impl FnOnce(i64) -> Result<&'static Function, Raised>,
+) -> *mut c_void {
+    // SAFETY: passed on.
+    unsafe {
+        answer(frame, on_gpu, |frame| match attribute(&frame.attributes, FUNCTION) {
+            Some(Value::Int(key)) => find(key),
+            _ => Err(Raised::new(Exception::Type, "the call names no kernel")),
+        })
+    }
+}
+
+/// # Safety
+/// As [`call`].
+unsafe fn answer(
+    frame: *mut c_void,
+    on_gpu: bool,
+    find: impl FnOnce(&Frame) -> Result<&'static Function, Raised>,
+) -> *mut c_void {
     // SAFETY: passed on.
     let frame = unsafe { &mut *frame.cast::<Frame>() };
     // SAFETY: extensions live as long as the frame.
@@ -169,7 +202,7 @@ pub unsafe fn call(function: &'static Function, frame: *mut c_void, on_gpu: bool
         return null_mut();
     }
     // SAFETY: passed on.
-    match unsafe { execute(function, frame, on_gpu) } {
+    match find(frame).and_then(|function| unsafe { execute(function, frame, on_gpu) }) {
         Ok(()) => null_mut(),
         Err(raised) => error_of(frame, &raised),
     }

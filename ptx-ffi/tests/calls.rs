@@ -10,7 +10,7 @@
 
 mod frames;
 
-use frames::{Arg, call_tvm, call_xla, functions};
+use frames::{__xla_ffi_ptx_ffi_jit_cpu, Arg, ask, call_tvm, call_xla, functions};
 use ptx_ffi::prelude::*;
 
 /// Adds one.
@@ -185,6 +185,48 @@ fn null_pointers_are_refused() {
     // A float32 tensor of two dimensions on the host, without a shape.
     let tensor: [u64; 7] = [4096, 1, 2 | 2 << 32 | 32 << 40 | 1 << 48, 0, 0, 0, 0];
     assert_eq!(call([[7, tensor.as_ptr() as u64]; 2].as_ptr(), 2), -1);
+}
+
+/// A kernel from text is called as an exported one: the same checks, the same messages.
+#[test]
+fn a_kernel_from_text_is_a_function() {
+    const TEXT: &str =
+        "#[ptx_kernel(arch = \"sm_80\", block = 32, grid = N.div_ceil(32), unsafe(requires(N > 0, times <= 9)))]
+        fn repeat(x: Tile<f32, (N,)>, times: u32, out: TileMut<f32, (N,)>) {
+            let i: u32 = ctaid.x * ntid.x + tid.x;
+            if i < N {
+                let (from, to, mut value): (Global<f32>, GlobalMut<f32>, f32) = (x.at(i), out.at(i), 0.0);
+                ptx! { ld.global.f32 value, [from]; }
+                value *= times as f32;
+                ptx! { st.global.f32 [to], value; }
+            }
+        }";
+    let request = |text: &str| ask(&["compile", "65536", "k.rs", text, "", ""]);
+    let answer = request(TEXT);
+    let expected =
+        r#"{"kernels":[{"key":65536,"name":"repeat","entry":"repeat","refused":"","function":{"name":"repeat""#;
+    assert!(answer.starts_with(expected), "{answer}");
+    assert_eq!(request(TEXT), answer, "the same kernel");
+    let (x, mut out) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
+    let key = ("__function", Arg::Int(65536));
+    let call =
+        |x: Arg, out: Arg, times| call_xla(__xla_ffi_ptx_ffi_jit_cpu, &[x], &[out], &[key, ("times", Arg::Int(times))]);
+    assert_eq!(call(Arg::read(&x, &[3]), Arg::write(&mut out, &[3]), 2), None);
+    assert_eq!(out, [2.0, 4.0, 6.0]);
+    let mut fails = |x: Arg, times, expected: &str| {
+        let (_, message) = call(x, Arg::write(&mut out, &[3]), times).unwrap();
+        assert!(message.starts_with(expected), "{message}");
+    };
+    fails(Arg::read(&x[..2], &[2]), 2, "repeat: out: dimension 0 (N) has 3 elements, and dimension 0 of x has 2");
+    fails(Arg::read(&[1i32; 3], &[3]), 2, "repeat: x: expected a tensor of float32, found int32");
+    fails(Arg::read(&x, &[3]), -1, "repeat: times: -1 is outside of 0 to 4294967295");
+    fails(Arg::read(&x, &[3]), 10, "repeat: `repeat` is launched with times = 10");
+    let nobody = call_xla(__xla_ffi_ptx_ffi_jit_cpu, &[], &[], &[("__function", Arg::Int(7))]).unwrap();
+    assert!(nobody.1.contains("this process has not compiled the kernel"), "{nobody:?}");
+    let wrong = request(&TEXT.replace("st.global.f32", "sd.global.f32"));
+    assert!(wrong.starts_with(r#"{"error":"error: [P0201]"#) && wrong.contains(r#""line":8,"column":24,"#), "{wrong}");
+    assert!(ask(&["explain", "P0201"]).contains("P0201: unknown instruction"));
+    assert!(ask(&["nothing"]).contains("error") && ask(&[]).contains("error"));
 }
 
 #[test]

@@ -114,6 +114,30 @@ impl<'a> JitLaunch<'a> {
         Ok(self.push(Argument { len, shape, ..Argument::memory(AnyMemory::write(tile)) }))
     }
 
+    /// The next argument is memory that the kernel reads, for a slice or a tile of any element type: its bytes, the name and the size of its
+    /// elements, and its shape.
+    ///
+    /// # Errors
+    /// As [`read`](JitLaunch::read), and if the memory has fewer elements than the shape.
+    pub fn read_bytes(self, memory: impl ReadSlice<u8> + 'a, element: (&str, usize), shape: &[usize]) -> Result<Self> {
+        let len = self.expect_bytes(memory.len(), element, shape, false)?;
+        Ok(self.push(Argument { len, shape: shape.to_vec(), ..Argument::memory(AnyMemory::read(memory)) }))
+    }
+
+    /// The next argument is memory that the kernel writes, as [`read_bytes`](JitLaunch::read_bytes).
+    ///
+    /// # Errors
+    /// As [`read_bytes`](JitLaunch::read_bytes).
+    pub fn write_bytes(
+        self,
+        memory: impl WriteSlice<u8> + 'a,
+        element: (&str, usize),
+        shape: &[usize],
+    ) -> Result<Self> {
+        let len = self.expect_bytes(memory.len(), element, shape, true)?;
+        Ok(self.push(Argument { len, shape: shape.to_vec(), ..Argument::memory(AnyMemory::write(memory)) }))
+    }
+
     /// The next argument is this number.
     ///
     /// # Errors
@@ -139,6 +163,27 @@ impl<'a> JitLaunch<'a> {
             format_args!("{} bytes", bytes.len()),
         )?;
         Ok(self.push(Argument { content: Content::Bytes(bytes.to_vec()), number: None, len: 0, shape: Vec::new() }))
+    }
+
+    /// The number of elements of `bytes` bytes.
+    fn expect_bytes(&self, bytes: usize, (name, size): (&str, usize), shape: &[usize], write: bool) -> Result<usize> {
+        let mutable = if write { "mut " } else { "" };
+        self.expect(
+            |kind| match kind {
+                Kind::Slice { element, written } => element == name && *written == write,
+                Kind::Tile { element, dims, written } => {
+                    element == name && *written == write && dims.len() == shape.len()
+                }
+                _ => false,
+            },
+            format_args!("{mutable}memory of {name} in {} dimensions", shape.len()),
+        )?;
+        let len = bytes / size.max(1);
+        let elements = shape.iter().try_fold(1usize, |product, extent| product.checked_mul(*extent));
+        match elements.is_some_and(|elements| elements <= len) {
+            true => Ok(len),
+            false => Err(too_short(&self.kernel.described, self.arguments.len(), shape, len)),
+        }
     }
 
     fn push(mut self, argument: Argument<'a>) -> Self {
@@ -295,6 +340,15 @@ fn written(kernel: &Kernel, kind: &Kind) -> String {
 fn wrong_kind(kernel: &Kernel, param: &str, kind: &Kind, found: impl Display) -> Error {
     Error::new(ErrorKind::BadOption, format!("`{}` gets {found} for its parameter `{param}`", kernel.entry))
         .possible(format!("`{param}: {}`", written(kernel, kind)))
+}
+
+#[cold]
+fn too_short(kernel: &Kernel, at: usize, shape: &[usize], len: usize) -> Error {
+    let param = kernel.params.get(at).map_or("", |param| &param.name);
+    Error::new(
+        ErrorKind::Condition,
+        format!("`{}` gets {len} elements for its parameter `{param}` of shape {shape:?}", kernel.entry),
+    )
 }
 
 #[cold]

@@ -45,6 +45,7 @@
 //! On the CPU device every access is checked, so [`run`](JitLaunch::run) takes any kernel. On a GPU it takes a kernel with `unsafe(requires(…))`
 //! of a source for which its caller vouches ([`Source::trusted`]); every other launch is [`submit`](JitLaunch::submit), an `unsafe fn`.
 
+mod explain;
 mod host;
 mod kernel;
 mod launch;
@@ -53,6 +54,7 @@ mod program;
 mod render;
 mod scalar;
 
+pub use explain::explain;
 pub use kernel::JitKernel;
 pub use launch::JitLaunch;
 pub use module::JitModule;

@@ -1,7 +1,7 @@
 //! Source texts and what they are compiled to, without a device.
 
 use crate::render;
-use ptx_expand::program::{self, Kernel, Options, Problem, Problems};
+use ptx_expand::program::{self, Kernel, Options, Outline, Problem, Problems, Refused};
 use ptx_runtime::{Error, ErrorKind, Result};
 use std::fmt;
 use std::path::Path;
@@ -12,13 +12,23 @@ pub struct Source {
     pub(crate) name: String,
     pub(crate) text: String,
     options: Options,
+    /// The Rust signatures of entries, where the text is PTX.
+    signatures: Option<String>,
     pub(crate) is_trusted: bool,
 }
 
 impl Source {
     /// A text. `name` is its file in messages.
     pub fn text(name: impl Into<String>, text: impl Into<String>) -> Source {
-        Source { name: name.into(), text: text.into(), options: Options::default(), is_trusted: false }
+        let options = Options::default();
+        Source { name: name.into(), text: text.into(), options, signatures: None, is_trusted: false }
+    }
+
+    /// A module of PTX, and the Rust signatures of its entries, separated by `;`:
+    /// `"#[ptx_kernel(block = 256, grid = n.div_ceil(256))] fn add(x: &[f32], out: &mut [f32], n: u32)"`. An entry without a signature takes the
+    /// numbers that its PTX declares, and pointers as `u64`.
+    pub fn ptx(name: impl Into<String>, text: impl Into<String>, signatures: impl Into<String>) -> Source {
+        Source { signatures: Some(signatures.into()), ..Source::text(name, text) }
     }
 
     /// The text of a file.
@@ -48,6 +58,13 @@ impl Source {
         self
     }
 
+    /// Compiles this kernel alone.
+    #[must_use]
+    pub fn only(mut self, kernel: impl Into<String>) -> Source {
+        self.options.only = Some(kernel.into());
+        self
+    }
+
     /// Lets [`run`](crate::JitLaunch::run) launch its kernels on GPUs.
     ///
     /// # Safety
@@ -63,21 +80,41 @@ impl Source {
     /// # Errors
     /// Everything that a build would report.
     pub fn compile(&self) -> Result<Program, CompileError> {
-        let wrong =
-            |problems: Vec<Problem>| CompileError { name: self.name.clone(), text: self.text.clone(), problems };
-        // On a thread of its own: the parser is recursive, and keeps the text of every source that its thread has read.
-        let compiled = std::thread::scope(|scope| {
-            let work = || program::compile(&self.text, &self.options);
-            let thread =
-                std::thread::Builder::new().name("ptx-jit".to_owned()).stack_size(STACK).spawn_scoped(scope, work);
-            thread.map(std::thread::ScopedJoinHandle::join)
-        });
-        match compiled {
-            Ok(Ok(Ok(program))) => Ok(Program { program }),
-            Ok(Ok(Err(Problems(problems)))) => Err(wrong(problems)),
-            Ok(Err(_)) => Err(wrong(vec![elsewhere("the compiler of kernels failed; this is a bug of `ptx`")])),
-            Err(why) => Err(wrong(vec![elsewhere(&format!("no thread can be created: {why}"))])),
-        }
+        let work = || match &self.signatures {
+            None => program::compile(&self.text, &self.options).map_err(|wrong| self.wrong(wrong)),
+            Some(signatures) => program::compile_ptx(&self.text, signatures).map_err(|refused| match refused {
+                Refused::Text(wrong) => self.wrong(wrong),
+                Refused::Signatures(Problems(problems)) => {
+                    CompileError { name: format!("signatures of {}", self.name), text: signatures.clone(), problems }
+                }
+            }),
+        };
+        self.on_thread(work).map(|program| Program { program })
+    }
+
+    /// Its kernels with their generic parameters, without compiling them.
+    ///
+    /// # Errors
+    /// A text that is not Rust.
+    pub fn outline(&self) -> Result<Vec<Outline>, CompileError> {
+        self.on_thread(|| program::outline(&self.text).map_err(|wrong| self.wrong(wrong)))
+    }
+
+    fn wrong(&self, Problems(problems): Problems) -> CompileError {
+        CompileError { name: self.name.clone(), text: self.text.clone(), problems }
+    }
+
+    /// Works on a thread of its own: the parser is recursive, and keeps the text of every source that its thread has read.
+    fn on_thread<T: Send>(&self, work: impl FnOnce() -> Result<T, CompileError> + Send) -> Result<T, CompileError> {
+        let failed = |message: &str| Err(self.wrong(Problems(vec![elsewhere(message)])));
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("ptx-jit".to_owned()).stack_size(STACK);
+            match thread.spawn_scoped(scope, work).map(std::thread::ScopedJoinHandle::join) {
+                Ok(Ok(result)) => result,
+                Ok(Err(_)) => failed("the compiler of kernels failed; this is a bug of `ptx`"),
+                Err(why) => failed(&format!("no thread can be created: {why}")),
+            }
+        })
     }
 }
 

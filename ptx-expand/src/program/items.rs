@@ -3,7 +3,7 @@
 use super::{Options, Problem, problem};
 use crate::fields::{comma, is_comma};
 use crate::part::Named;
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 use std::collections::BTreeMap;
 use syn::spanned::Spanned;
@@ -63,6 +63,23 @@ pub fn kernels(items: &[syn::Item]) -> Vec<Item<'_>> {
     found
 }
 
+/// The options of a kernel among the items of a module, and its function.
+pub fn kernel_of(item: &syn::Item) -> Option<(TokenStream, &syn::ItemFn)> {
+    let syn::Item::Fn(function) = item else { return None };
+    options(&function.attrs, "ptx_kernel").map(|tokens| (tokens, function))
+}
+
+/// Returns true unless one kernel is wanted, and it is not here.
+pub fn is_chosen(item: &Item<'_>, options: &Options) -> bool {
+    let Some(only) = &options.only else { return true };
+    match item {
+        Item::Kernel(_, function) => function.sig.ident == only,
+        // The kernels of parts are known when the module is put together.
+        Item::Module(..) => true,
+        Item::Text(_) => false,
+    }
+}
+
 /// The tokens of an attribute, if it is there.
 fn options(attributes: &[syn::Attribute], name: &str) -> Option<TokenStream> {
     attributes.iter().find(|attribute| is_named(attribute, name)).map(tokens)
@@ -114,6 +131,9 @@ pub fn chosen_module(
             }
         }
     }
+    if let Some(only) = &options.only {
+        items.retain(|item| kernel_of(item).is_none_or(|(_, function)| function.sig.ident == only));
+    }
     for item in items.iter_mut() {
         let syn::Item::Fn(function) = item else { continue };
         let Some(own) = function.attrs.iter_mut().find(|attribute| is_named(attribute, "ptx_kernel")) else { continue };
@@ -139,7 +159,8 @@ fn instantiated(attribute: TokenStream, generics: &syn::Generics, options: &Opti
         syn::GenericParam::Lifetime(_) => None,
     });
     let names: Vec<&Ident> = names.collect();
-    let given = |name: &&Ident| options.with.iter().find(|(given, _)| *name == given);
+    let given =
+        |name: &&Ident| options.with.iter().find(|(given, _)| *name == given).map(|(_, text)| (name.span(), text));
     let missing: Vec<String> = names.iter().filter(|name| given(name).is_none()).map(ToString::to_string).collect();
     if missing.len() == names.len() {
         return Ok(attribute);
@@ -149,16 +170,31 @@ fn instantiated(attribute: TokenStream, generics: &syn::Generics, options: &Opti
         return Err(problem("", message, generics.span(), generics.span()));
     }
     let mut list = Vec::new();
-    for (name, text) in names.iter().filter_map(given) {
-        let value: syn::Expr = syn::parse_str(text).map_err(|_| {
-            problem("", format!("`{text}` is no argument for `{name}`"), generics.span(), generics.span())
-        })?;
-        list.push(value);
+    for name in &names {
+        let Some((span, text)) = given(name) else { continue };
+        let value = text.parse().ok().and_then(|tokens| syn::parse2::<syn::Expr>(at(tokens, span)).ok());
+        list.push(value.ok_or_else(|| problem("", format!("`{text}` is no argument for `{name}`"), span, span))?);
     }
     // A struct among the arguments needs a name for the instance.
     let is_plain = |value: &syn::Expr| matches!(value, syn::Expr::Lit(_) | syn::Expr::Path(_) | syn::Expr::Unary(_));
     let name = (!list.iter().all(is_plain)).then(|| quote!(chosen =));
     Ok(with(without(attribute, "instances"), quote!(instances = [#name (#(#list,)*)])))
+}
+
+/// Tokens of another text, at a place of this one.
+fn at(tokens: TokenStream, span: Span) -> TokenStream {
+    let moved = tokens.into_iter().map(|token| match token {
+        TokenTree::Group(group) => {
+            let mut moved = Group::new(group.delimiter(), at(group.stream(), span));
+            moved.set_span(span);
+            TokenTree::Group(moved)
+        }
+        mut other => {
+            other.set_span(span);
+            other
+        }
+    });
+    moved.collect()
 }
 
 /// The options with one more.

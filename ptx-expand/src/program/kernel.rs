@@ -40,7 +40,10 @@ impl<'a> Instance<'a> {
                     let value = scope.value(argument, &Vec::new());
                     constants.extend(value.map(|value| (generic.ident.to_string(), value)));
                 }
-                syn::GenericParam::Type(generic) => types.push((generic.ident.to_string(), source_text(argument))),
+                // An argument that the reader chose stands nowhere in the source.
+                syn::GenericParam::Type(generic) => {
+                    types.push((generic.ident.to_string(), tokens::spaced(argument.to_token_stream())));
+                }
                 syn::GenericParam::Lifetime(_) => {}
             }
         }

@@ -13,7 +13,7 @@ use quote::quote;
 
 impl Reader {
     /// The entries that are defined, each with its name in the PTX.
-    pub(super) fn entries(&mut self, module: &Module, signatures: &[Signature]) -> Vec<(String, Launchable)> {
+    pub fn entries(&mut self, module: &Module, signatures: &[Signature]) -> Vec<(String, Launchable)> {
         let defined: Vec<&Function> = module.functions.iter().filter(|f| f.entry && f.defined).collect();
         let names: Vec<&str> = defined.iter().map(|f| f.name.as_str()).collect();
         let written = rust_names(&names);

@@ -153,6 +153,19 @@ pub(crate) fn call_xla(
 
 unsafe extern "C" {
     fn __ptx_ffi_functions() -> *const c_char;
+    fn __ptx_ffi_jit(request: *const u8, len: usize) -> *mut c_char;
+    fn __ptx_ffi_free(text: *mut c_char);
+    pub(crate) fn __xla_ffi_ptx_ffi_jit_cpu(frame: *mut c_void) -> *mut c_void;
+}
+
+/// The answer to a request.
+pub(crate) fn ask(texts: &[&str]) -> String {
+    let request: Vec<u8> =
+        texts.iter().flat_map(|text| [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()).collect();
+    let answer = unsafe { __ptx_ffi_jit(request.as_ptr(), request.len()) };
+    let text = unsafe { CStr::from_ptr(answer) }.to_str().unwrap().to_owned();
+    unsafe { __ptx_ffi_free(answer) };
+    text
 }
 
 /// The description of the functions in this program.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import Any, Sequence
 
+# Dimensions of a description: any number of them that all tensors with it share, and any number that are the tensor's own.
 LEADING = ".."
+FLAT = "..."
 
 
 class Param:
@@ -31,7 +33,7 @@ class Param:
 
     @property
     def has_leading(self) -> bool:
-        return LEADING in self.dims
+        return LEADING in self.dims or FLAT in self.dims
 
 
 class Function:
@@ -39,7 +41,15 @@ class Function:
 
     def __init__(self, library: Any, entry: dict[str, Any]) -> None:
         self.library = library
+        self.described = entry
         self.name: str = entry["name"]
+        # Names of its operator in PyTorch, of its custom call in JAX, and of the symbols that XLA calls with these attributes.
+        self.operator: str = self.name
+        self.target = f"{library._name}.{self.name}"
+        self.handler: str = self.name
+        self.attributes: dict[str, int] = {}
+        # Outputs whose shapes are known may also be passed where arrays are immutable, as what they are before the call.
+        self.updates = False
         # The name in messages.
         self.label: str = entry["label"]
         self.__name__ = self.name
@@ -150,6 +160,8 @@ class Function:
             extra = len(shape) - expected if param.has_leading else 0
             if param.has_leading:
                 front = tuple(shape[:extra])
+                if FLAT in param.dims:
+                    continue
                 if leading is None:
                     leading = front
                 elif product(leading) != product(front):
@@ -215,6 +227,8 @@ class Function:
             return None
         shape: list[Any] = []
         for dim in param.dims:
+            if dim == FLAT:
+                return None
             if dim == LEADING:
                 if leading is None:
                     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Sequence, cast
+from typing import Any, Iterable, Sequence, cast
 
 import jax
 import jax.numpy as jnp
@@ -24,24 +24,30 @@ _VERSION = 1
 
 def _target(function: Function) -> str:
     """The name of a function's custom call, the same in every process."""
-    return f"{function.library._name}.{function.name}.v{_VERSION}"
+    return f"{function.target}.v{_VERSION}"
 
 
-def define(library: Any) -> None:
-    """Registers the functions of a library with XLA."""
-    for function in library:
+_registered: set[str] = set()
+
+
+def define(functions: Iterable[Function]) -> None:
+    """Registers functions with XLA. Kernels from text share a custom call, whose attribute says which one it is."""
+    for function in functions:
+        target = _target(function)
+        if target in _registered:
+            continue
+        _registered.add(target)
         for platform, suffix in _PLATFORMS.items():
-            symbol = library._address(f"__xla_ffi_{function.name}_{suffix}")
-            jax.ffi.register_ffi_target(_target(function), jax.ffi.pycapsule(symbol), platform=platform)
+            symbol = function.library._address(f"__xla_ffi_{function.handler}_{suffix}")
+            jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(symbol), platform=platform)
 
 
 def export_checks() -> list[Any]:
     """The checks of `jax.export` that the custom calls of all libraries pass: their names and meaning are stable."""
     from jax import export
 
-    return [
-        export.DisabledSafetyCheck.custom_call(_target(function)) for library in _native_library.loaded() for function in library
-    ]
+    every = {_target(function) for library in _native_library.loaded() for function in library}
+    return [export.DisabledSafetyCheck.custom_call(target) for target in sorted(every)]
 
 
 class _Jax:
@@ -106,7 +112,7 @@ def call(function: Function, values: list[Any]) -> Any:
     # Errors come here, at trace time, and name the argument.
     known = _infer(function, present, arrays)
     for at in updated:
-        if at in known:
+        if at in known and not function.updates:
             name = function.params[at].name
             raise TypeError(f"{function.label}() got {name}=: JAX arrays are immutable, and outputs are returned")
     if updated:
@@ -201,7 +207,7 @@ def _attributes(function: Function, tensors: Sequence[int], scalars: Any) -> dic
     for at, param in enumerate(function.params):
         if param.is_tensor and at not in tensors:
             absent |= 1 << at
-    attributes: dict[str, Any] = {"absent": np.int64(absent)}
+    attributes: dict[str, Any] = {"absent": np.int64(absent), **{name: np.int64(value) for name, value in function.attributes.items()}}
     for at, value in scalars:
         if value is not None:
             attributes[function.params[at].name] = _attribute(value)

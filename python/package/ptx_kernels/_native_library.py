@@ -10,23 +10,54 @@ import os
 import shutil
 import sys
 import tempfile
-from typing import Any, Callable, Iterator
+import threading
+import time
+from typing import Any, Callable, Iterator, Sequence
 
 from ._function import Function
 
+# Held while modules are imported and lists of functions grow. A fork waits for it: in a child, nothing would end what another thread has begun.
+guard = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=guard.acquire, after_in_parent=guard.release, after_in_child=guard.release)
+
 _tvm_module: Any = None
-_libraries: list["Library"] = []
-_listeners: list[Callable[["Library"], None]] = []
+_libraries: list[Any] = []
+_listeners: list[Callable[[Any], None]] = []
 
 
-def when_loaded(listener: Callable[["Library"], None]) -> None:
-    """Calls ``listener`` with every library, those that are loaded and those to come."""
+def when_loaded(listener: Callable[[Any], None]) -> None:
+    """Calls ``listener`` with the functions of every library, those that are loaded and those to come."""
     _listeners.append(listener)
     for library in _libraries:
         listener(library)
 
 
-def loaded() -> tuple["Library", ...]:
+def _end() -> None:
+    """At the end of the interpreter: lets calls of other threads end, from where they do not come back."""
+    libraries = [library for library in _libraries if isinstance(library, Library)]
+    ends = [getattr(library._symbols, "__ptx_ffi_end", None) for library in libraries]
+    # Threads that wait for this one to end come to their next call within these milliseconds, or do not call.
+    until = time.monotonic() + (0.05 if threading.active_count() > 1 else 0.0)
+    for end in filter(None, ends):
+        end.restype = ctypes.c_bool
+        end()
+        while time.monotonic() < until or (not end() and time.monotonic() < until + 0.2):
+            time.sleep(0.001)
+
+
+atexit.register(_end)
+
+
+def announce(library: Any, functions: Sequence[Function]) -> None:
+    """Calls the listeners with new functions of a library that grows."""
+    if library not in _libraries:
+        _libraries.append(library)
+    for listener in _listeners:
+        listener(functions)
+
+
+def loaded() -> tuple[Any, ...]:
     """The libraries of this process."""
     return tuple(_libraries)
 
@@ -38,17 +69,23 @@ def tvm_ffi() -> Any:
     """
     global _tvm_module
     if _tvm_module is None:
-        hidden = "torch" not in sys.modules
-        if hidden:
-            sys.modules["torch"] = None  # type: ignore[assignment]
-        try:
-            import tvm_ffi as module
-        finally:
-            if hidden:
-                del sys.modules["torch"]
-        module.register_error("NotImplementedError", NotImplementedError)
-        _tvm_module = module
+        with guard:
+            if _tvm_module is None:
+                _tvm_module = _import_tvm_ffi()
     return _tvm_module
+
+
+def _import_tvm_ffi() -> Any:
+    hidden = "torch" not in sys.modules
+    if hidden:
+        sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        import tvm_ffi as module
+    finally:
+        if hidden:
+            del sys.modules["torch"]
+    module.register_error("NotImplementedError", NotImplementedError)
+    return module
 
 
 class Library:
@@ -120,7 +157,7 @@ def _name_of(path: str) -> str:
 
 
 # Namespaces that PyTorch's own operators have.
-_TAKEN = frozenset(["aten", "prim", "prims", "quantized", "profiler", "inductor", "higher_order", "c10d", "c10d_functional", "torch", "ptx_kernels"])
+_TAKEN = frozenset(["aten", "prim", "prims", "quantized", "profiler", "inductor", "higher_order", "c10d", "c10d_functional", "torch", "ptx_kernels", "ptx_jit"])
 
 
 def _check_name(name: str, path: str) -> None:
@@ -153,7 +190,8 @@ def _copy(path: str) -> str:
 
 def _loaded(path: str) -> Library:
     """The newest library of this file, which is loaded unless it is there already."""
-    return next((library for library in reversed(_libraries) if library._path == path), None) or load(path)
+    found: Library | None = next((library for library in reversed(_libraries) if library._path == path), None)
+    return found or load(path)
 
 
 def load(path: str | os.PathLike[str]) -> Library:
@@ -175,7 +213,7 @@ def load(path: str | os.PathLike[str]) -> Library:
     path = os.path.abspath(os.fspath(path))
     if not os.path.exists(path):
         raise FileNotFoundError(f"no library at {path}")
-    former = [library for library in _libraries if library._path == path]
+    former: list[Library] = [library for library in _libraries if library._path == path]
     # It takes files of the same size and time for those that it has compared, and a build may set the time.
     filecmp.clear_cache()
     if former and filecmp.cmp(former[-1]._mapped, path, shallow=False):

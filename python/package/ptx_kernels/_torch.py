@@ -7,7 +7,7 @@ what the gradients need, and ``NAME_out``, which writes into tensors.
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Iterable, Sequence
 
 import torch
 
@@ -24,7 +24,7 @@ _DTYPES = {
     if hasattr(torch, name)
 }  # fmt: skip
 _TORCH_TYPES = {name: dtype for dtype, name in _DTYPES.items()}
-_SCALARS = {"int": "int", "float": "float", "bool": "bool", "str": "str"}
+_SCALARS = {"int": "int", "float": "float", "bool": "bool", "str": "str", "bytes": "str"}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 # Types of devices whose memory the library reads. A call with tensors on `meta` gives their shapes.
 _PLACES = ("cpu", "cuda")
@@ -50,16 +50,16 @@ class Operators:
             _LIBRARIES[self.namespace] = torch.library.Library(self.namespace, "DEF")
         self._define()
         namespace = getattr(torch.ops, self.namespace)
-        self.op = getattr(namespace, function.name).default
-        self.op_saved = getattr(namespace, f"{function.name}_saved").default
-        self.op_out = getattr(namespace, f"{function.name}_out").default
+        self.op = getattr(namespace, function.operator).default
+        self.op_saved = getattr(namespace, f"{function.operator}_saved").default
+        self.op_out = getattr(namespace, f"{function.operator}_out").default
 
     def _define(self) -> None:
         function, library = self.function, _LIBRARIES[self.namespace]
         inputs = ", ".join(_schema(function.params[at]) for at in function.inputs)
         for suffix, outputs in (("", function.main_outputs), ("_saved", self._saved_outputs())):
             returned = ", ".join("Tensor" for _ in outputs)
-            name = function.name + suffix
+            name = function.operator + suffix
             library.define(f"{name}({inputs}) -> ({returned})", tags=(torch.Tag.pt2_compliant_tag,))
             for key in ("CUDA", "CPU"):
                 library.impl(name, self._functional(outputs, run=True), key)
@@ -68,7 +68,7 @@ class Operators:
             library.impl(name, self._recording("op" + suffix, outputs), "Autograd", with_keyset=True)
         # All parameters in the order of Rust, as the library's function takes them.
         every = ", ".join(_schema(param, f"a{at}" if param.written else None) for at, param in enumerate(function.params))
-        name = f"{function.name}_out"
+        name = f"{function.operator}_out"
         library.define(f"{name}({every}) -> ()", tags=(torch.Tag.pt2_compliant_tag,))
         for key in ("CUDA", "CPU"):
             library.impl(name, self._run_into, key)
@@ -225,9 +225,9 @@ def operators(function: Function) -> Operators:
     return state
 
 
-def define(library: Any) -> None:
-    """Defines the operators of a library: before anything is traced, so that torch.compile finds them."""
-    for function in library:
+def define(functions: Iterable[Function]) -> None:
+    """Defines the operators of functions: before anything is traced, so that torch.compile finds them."""
+    for function in functions:
         if function.torch_state is None:
             function.torch_state = Operators(function)
 
@@ -295,7 +295,7 @@ def call(function: Function, values: list[Any]) -> Any:
     if not plain or torch._C._len_torch_dispatch_stack() > 0:
         return _call_operators(function, values)
     if torch.autograd.profiler._is_profiler_enabled:
-        with torch.profiler.record_function(f"{operators(function).namespace}::{function.name}"):
+        with torch.profiler.record_function(f"{operators(function).namespace}::{function.operator}"):
             return _call_directly(function, values)
     return _call_directly(function, values)
 

@@ -28,10 +28,10 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ptx-macros", &["ptx_expand"]),
     ("ptx-runtime", &["ptx_core", "ptx_interp", "ptx_pack", "ptx_target"]),
     ("ptx-launch", &["ptx_macros", "ptx_runtime"]),
-    ("ptx-jit", &["ptx_expand", "ptx_runtime"]),
+    ("ptx-jit", &["ptx_core", "ptx_expand", "ptx_runtime"]),
     ("ptx-kernels", &["ptx_launch"]),
     ("ptx-ffi-macros", &[]),
-    ("ptx-ffi", &["ptx_ffi_macros", "ptx_launch"]),
+    ("ptx-ffi", &["ptx_ffi_macros", "ptx_jit", "ptx_launch"]),
     ("benches", &["ptx_kernels", "ptx_launch"]),
     // Layouts of fragments are drawn from the functions of the CPU device.
     ("ptx-lsp", &["ptx_core", "ptx_expand", "ptx_interp", "ptx_language"]),

@@ -1,0 +1,132 @@
+//! The kernels of a text before anything is compiled: a reader that chooses instances by the types of its arguments needs their generic parameters
+//! and the types of their parameters as they are written.
+
+use super::items::{self, Item, Parts};
+use super::{Options, Problems};
+use crate::argument::{Argument, Passing, Tile};
+use crate::kernel::Reader;
+use crate::tokens::source_text;
+use proc_macro2::TokenStream;
+use syn::ext::IdentExt;
+
+/// A kernel of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// Its name.
+    pub name: String,
+    /// Its generic parameters.
+    pub generics: Vec<Generic>,
+    /// The parameters of its signature.
+    pub params: Vec<OutlineParam>,
+    /// The generic arguments of the instances in its attribute, as they are written.
+    pub instances: Vec<Vec<String>>,
+}
+
+/// A parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutlineParam {
+    /// Its name.
+    pub name: String,
+    /// The type of the number or of the elements as it is written; `None` for other types.
+    pub element: Option<String>,
+    /// True for a `TileMut`, whose shape the other parameters may say.
+    pub is_output: bool,
+}
+
+/// A generic parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generic {
+    /// Its name.
+    pub name: String,
+    /// True for a type, false for a constant.
+    pub is_type: bool,
+}
+
+/// The kernels of a text, in order, those in modules too.
+///
+/// # Errors
+/// A text that is not Rust.
+pub fn outline(source: &str) -> Result<Vec<Outline>, Problems> {
+    let mut file = super::parse(source)?;
+    let parts = items::take_parts(&mut file.items);
+    Ok(items::kernels(&file.items).into_iter().flat_map(|item| of_item(item, &parts)).collect())
+}
+
+fn of_item(item: Item<'_>, parts: &Parts) -> Vec<Outline> {
+    match item {
+        Item::Kernel(attribute, function) => vec![of_kernel(attribute, &function)],
+        Item::Module(attribute, module) => {
+            // A part that is not there is an error of the compilation.
+            let Ok((_, module)) = items::chosen_module(attribute, module, parts, &Options::default()) else {
+                return Vec::new();
+            };
+            let items = module.content.iter().flat_map(|(_, items)| items);
+            items.filter_map(items::kernel_of).map(|(attribute, function)| of_kernel(attribute, function)).collect()
+        }
+        Item::Text(_) => Vec::new(),
+    }
+}
+
+fn of_kernel(attribute: TokenStream, function: &syn::ItemFn) -> Outline {
+    let generics = function.sig.generics.params.iter().filter_map(|generic| match generic {
+        syn::GenericParam::Type(generic) => Some(Generic { name: generic.ident.to_string(), is_type: true }),
+        syn::GenericParam::Const(generic) => Some(Generic { name: generic.ident.to_string(), is_type: false }),
+        syn::GenericParam::Lifetime(_) => None,
+    });
+    let params = function.sig.inputs.iter().filter_map(|input| match input {
+        syn::FnArg::Typed(input) => Some(of_param(input)),
+        syn::FnArg::Receiver(_) => None,
+    });
+    let instances = Reader::default().attribute(attribute).instances;
+    Outline {
+        name: function.sig.ident.unraw().to_string(),
+        generics: generics.collect(),
+        params: params.collect(),
+        instances: instances.iter().map(|arguments| arguments.iter().map(source_text).collect()).collect(),
+    }
+}
+
+fn of_param(input: &syn::PatType) -> OutlineParam {
+    let name = match &*input.pat {
+        syn::Pat::Ident(name) => name.ident.clone(),
+        other => return OutlineParam { name: source_text(other), element: None, is_output: false },
+    };
+    let argument = Argument { name, ty: (*input.ty).clone(), layout: None };
+    let element = match argument.passing() {
+        Passing::Read(ty) | Passing::Write(ty) | Passing::Value(ty) => Some(source_text(&ty)),
+        Passing::Map | Passing::Texture | Passing::Surface => None,
+    };
+    let is_output = Tile::from_type(&argument.ty).is_some_and(|tile| tile.mutable);
+    OutlineParam { name: argument.name.unraw().to_string(), element, is_output }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn kernels_are_found_with_their_generics() {
+        let text = "
+            #[ptx_part] mod shared { const ONE: u32 = 1; }
+            #[ptx_module(arch = \"sm_80\", parts(shared))] mod m {
+                fn helper(x: u32) -> u32 { x }
+                #[ptx_kernel(instances = [(f32, 64), (bf16, 128)], block = B)]
+                fn k<T, const B: u32>(x: Tile<T, (N,)>, out: &mut [f32], map: TensorMap, to: TileMut<T, (N,)>) {}
+            }
+            #[ptx_kernel(arch = \"sm_80\")] fn plain(n: u32) {}
+        ";
+        let found = outline(text).unwrap();
+        let [k, plain] = &found[..] else { unreachable!("{found:?}") };
+        let generics: Vec<_> = k.generics.iter().map(|generic| (generic.name.as_str(), generic.is_type)).collect();
+        assert_eq!(generics, [("T", true), ("B", false)]);
+        assert_eq!(k.instances, [["f32", "64"], ["bf16", "128"]]);
+        let types: Vec<_> =
+            k.params.iter().map(|param| (param.name.as_str(), param.element.as_deref(), param.is_output)).collect();
+        let expected =
+            [("x", Some("T"), false), ("out", Some("f32"), false), ("map", None, false), ("to", Some("T"), true)];
+        assert_eq!(types, expected);
+        assert_eq!((plain.name.as_str(), plain.generics.len(), plain.instances.len()), ("plain", 0, 0));
+        assert_eq!(outline("fn k(").unwrap_err().0[0].start.0, 1);
+    }
+}

@@ -1,0 +1,83 @@
+//! Requests of Python: what it wants, and the text of kernels with the choices of its caller.
+
+use super::{answer, registry};
+use ptx_jit::Source;
+
+/// A request.
+pub(super) enum Request<'a> {
+    /// The kernels of a text with their generic parameters.
+    Outline(Source),
+    /// Compile a text. Its kernels have this number and the following ones.
+    Compile {
+        /// The number of the first kernel.
+        key: i64,
+        /// The request itself, by which an equal one is recognized.
+        bytes: &'a [u8],
+        /// The text.
+        source: Source,
+    },
+    /// The PTX of a kernel.
+    Ptx(i64),
+    /// The page of a code in an error.
+    Explain(&'a str),
+}
+
+impl<'a> Request<'a> {
+    /// Reads a request. `None` if it is none.
+    pub(super) fn of(bytes: &'a [u8]) -> Option<Request<'a>> {
+        let texts = strings(bytes)?;
+        match texts.split_first()? {
+            (&"outline", [name, text]) => Some(Request::Outline(Source::text(*name, *text))),
+            (&"explain", [code]) => Some(Request::Explain(code)),
+            (&"ptx", [key]) => key.parse().ok().map(Request::Ptx),
+            (&"compile", [key, name, text, only, target, with @ ..]) => {
+                let mut source = Source::text(*name, *text);
+                if !only.is_empty() {
+                    source = source.only(*only);
+                }
+                if !target.is_empty() {
+                    source = source.target(*target);
+                }
+                for pair in with.chunks_exact(2) {
+                    source = source.with(pair[0], pair[1]);
+                }
+                Some(Request::Compile { key: key.parse().ok()?, bytes, source })
+            }
+            (&"compile_ptx", [key, name, text, signatures]) => {
+                Some(Request::Compile { key: key.parse().ok()?, bytes, source: Source::ptx(*name, *text, *signatures) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Does what it asks for.
+    pub(super) fn answer(self) -> String {
+        match self {
+            Request::Outline(source) => {
+                source.outline().map_or_else(|error| answer::wrong(&error), |o| answer::outline(&o))
+            }
+            Request::Explain(code) => match ptx_jit::explain(code) {
+                Some(page) => answer::page(&page),
+                None => answer::refused(&format!("there is no code {code}")),
+            },
+            Request::Ptx(key) => match registry::find(key) {
+                Some(made) => answer::ptx(&made),
+                None => answer::refused("there is no kernel of this number"),
+            },
+            Request::Compile { key, bytes, source } => match registry::compile(key, bytes, source) {
+                Ok(kernels) => answer::kernels(&kernels),
+                Err(error) => answer::wrong(&error),
+            },
+        }
+    }
+}
+
+fn strings(mut bytes: &[u8]) -> Option<Vec<&str>> {
+    let mut found = Vec::new();
+    while let Some((len, rest)) = bytes.split_first_chunk::<8>() {
+        let (text, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
+        found.push(std::str::from_utf8(text).ok()?);
+        bytes = rest;
+    }
+    bytes.is_empty().then_some(found)
+}

@@ -1,0 +1,43 @@
+"""Registers, shared memory and spills of machine code, as ptxas reports them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from typing import Any
+
+_FIGURES = {
+    "registers": r"Used (\d+) registers",
+    "barriers": r"used (\d+) barriers",
+    "shared_bytes": r"(\d+) bytes smem",
+    "constant_bytes": r"(\d+) bytes cmem\[0\]",
+    "stack_bytes": r"(\d+) bytes stack frame",
+    "spill_store_bytes": r"(\d+) bytes spill stores",
+    "spill_load_bytes": r"(\d+) bytes spill loads",
+}
+
+
+def of_ptx(target: str, ptx: str, entry: str) -> dict[str, Any]:
+    """The figures of an entry.
+
+    Raises:
+        NotImplementedError: there is no ptxas.
+        RuntimeError: it refuses the PTX.
+    """
+    ptxas = os.environ.get("PTXAS") or shutil.which("ptxas")
+    if not ptxas:
+        raise NotImplementedError("the figures come from ptxas: set PTXAS, or pip install nvidia-cuda-nvcc")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "kernel.ptx")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(ptx)
+        command = [ptxas, "-v", f"-arch={target}", f"--entry={entry}", path, "-o", os.path.join(folder, "kernel.cubin")]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    report = ran.stderr + ran.stdout
+    if ran.returncode != 0:
+        raise RuntimeError(f"{ptxas} refuses {entry}:\n{report}")
+    found = {name: re.search(pattern, report) for name, pattern in _FIGURES.items()}
+    return {"target": target, **{name: int(match[1]) if match else 0 for name, match in found.items()}}

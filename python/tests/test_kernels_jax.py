@@ -1,0 +1,66 @@
+"""Kernels from text with JAX: jit, vmap, shard_map, gradients, export."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import has
+from test_kernels import ADD, SAXPY, SCALE, SQUARE
+
+if not has("jax"):
+    pytest.skip("JAX is not installed", allow_module_level=True)
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+
+import ptx_kernels  # noqa: E402
+import ptx_kernels.jax  # noqa: E402
+
+X: Any = jnp.arange(300, dtype=jnp.float32)
+
+
+def test_jit() -> None:
+    scale, add = ptx_kernels.kernel(SCALE), ptx_kernels.kernel(ADD, "add")
+    np.testing.assert_array_equal(scale(X, 3.0), 3 * X)
+    run = jax.jit(lambda x: (scale(add["BLOCK":32, "EACH":4](x), 2.0) + 1, add(x.astype(jnp.int32))))
+    first, second = run(X)
+    np.testing.assert_array_equal(first, 2 * (X + 4) + 1)
+    np.testing.assert_array_equal(second, X + 2)
+    with pytest.raises(TypeError, match="scale: x: expected a tensor of float32, found int32"):
+        jax.jit(lambda x: scale(x, 2.0))(X.astype(jnp.int32))
+
+
+def test_written_memory_is_returned() -> None:
+    saxpy = ptx_kernels.kernel(SAXPY)
+    y = jnp.ones(300)
+    made = jax.jit(lambda x, y: saxpy(2.0, x, y, 300))(X, y)
+    np.testing.assert_array_equal(made, 2 * X + 1)
+    np.testing.assert_array_equal(y, 1.0)
+    np.testing.assert_array_equal(ptx_kernels.kernel(SCALE)(X, 2.0, out=y), 2 * X)
+
+
+def test_vmap_and_shard_map() -> None:
+    scale = ptx_kernels.kernel(SCALE)
+    x = jnp.arange(60.0, dtype=jnp.float32).reshape(4, 15)
+    np.testing.assert_array_equal(jax.vmap(lambda row: scale(row, 2.0))(x), 2 * x)
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("rows",))
+    spec = jax.sharding.PartitionSpec("rows")
+    mapped = jax.shard_map(lambda x: scale(x.ravel(), 2.0).reshape(x.shape), mesh=mesh, in_specs=spec, out_specs=spec)
+    np.testing.assert_array_equal(jax.jit(mapped)(x), 2 * x)
+
+
+def test_gradients() -> None:
+    module = ptx_kernels.kernels(SQUARE)
+    square = ptx_kernels.differentiable(module.square, module.square_grad)
+    np.testing.assert_array_equal(jax.grad(lambda x: (3 * square(x)).sum())(X), 6 * X)
+    np.testing.assert_array_equal(jax.jit(jax.grad(lambda x: square(x).sum()))(X), 2 * X)
+
+
+def test_programs_are_exported() -> None:
+    from jax import export
+
+    scale = ptx_kernels.kernel(SCALE)
+    program = export.export(jax.jit(lambda x: scale(x, 2.0)), disabled_checks=ptx_kernels.jax.export_checks())(X)
+    np.testing.assert_array_equal(export.deserialize(program.serialize()).call(X), 2 * X)
