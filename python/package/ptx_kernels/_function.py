@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 # Dimensions of a description: any number of them that all tensors with it share, and any number that are the tensor's own.
 LEADING = ".."
@@ -62,6 +62,10 @@ class Function:
         self.outputs = [at for at, param in enumerate(self.params) if param.written]
         self.tensors = [at for at in self.inputs if self.params[at].is_tensor]
         self.main_outputs = [at for at in self.outputs if not self.params[at].optional]
+        every = [*self.tensors, *self.outputs]
+        self.first = every[0] if every else 0
+        self.places = tuple(every)
+        self.writes = frozenset(self.outputs)
         self._direct: Any = None
         # Shapes and types of outputs, by those of the inputs.
         self.inferred: dict[Any, Any] = {}
@@ -280,8 +284,15 @@ def results(function: Function, values: Sequence[Any]) -> Any:
     return made[0] if len(made) == 1 else tuple(made)
 
 
+# The quickest way of each type of tensors; those of PyTorch's own types are here once PyTorch is.
+QUICK: dict[type, Callable[[Function, list[Any]], Any]] = {}
+
+
 def call(function: Function, values: list[Any]) -> Any:
     """Calls a function in the framework of its tensors."""
+    quick = QUICK.get(type(values[function.first]))
+    if quick is not None:
+        return quick(function, values)
     for at in function.tensors:
         # An attribute of PyTorch's tensors alone, which torch.compile sees, too.
         if hasattr(values[at], "is_cuda"):

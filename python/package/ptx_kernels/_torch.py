@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any, Iterable, Sequence
 
 import torch
+from torch.autograd import forward_ad, profiler
 
 from . import _native_library
 from ._formulas import ELEMENTWISE, ROWS
-from ._function import Function, Param, results
+from ._function import QUICK, Function, Param, results
 from ._torch_derivatives import by_formula, differentiate, is_transformed
 
 _DTYPES = {
@@ -241,20 +242,23 @@ def _described(function: Function, values: Sequence[Any]) -> tuple[list[Any], li
 
 def make_outputs(function: Function, values: list[Any], outputs: Sequence[int], known: bool = False) -> None:
     """Allocates the outputs that are missing. With ``known``, shapes and types that were seen before are not checked again."""
-    missing = False
-    for at in outputs:
-        missing = missing or values[at] is None
+    missing = [at for at in outputs if values[at] is None]
     if not missing:
         return
     made = _infer_known(function, values) if known else function.infer(*_described(function, values))
-    device = next(values[at] for at in function.tensors if values[at] is not None).device
-    for at in outputs:
-        if values[at] is not None:
-            continue
+    first = values[function.first]
+    if first is None:
+        first = next(values[at] for at in function.tensors if values[at] is not None)
+    for at in missing:
         if at not in made:
             raise function.missing_shape(at)
-        shape, dtype = made[at]
-        values[at] = _empty(function, values, shape, _TORCH_TYPES[dtype], device)
+        shape, name = made[at]
+        dtype = _TORCH_TYPES[name]
+        # PyTorch takes a third of the time for an output like an input.
+        if known and first.dtype is dtype and first.shape == shape and first.is_contiguous():
+            values[at] = torch.empty_like(first)
+        else:
+            values[at] = _empty(function, values, shape, dtype, first.device)
 
 
 def _empty(function: Function, values: Sequence[Any], shape: Any, dtype: Any, device: Any) -> Any:
@@ -268,15 +272,66 @@ def _empty(function: Function, values: Sequence[Any], shape: Any, dtype: Any, de
 
 def _infer_known(function: Function, values: Sequence[Any]) -> Any:
     """The result of ``infer``, from a table of the calls before."""
-    key = tuple([(value.shape, value.dtype) for at in function.tensors if (value := values[at]) is not None])
-    present = tuple([values[at] is None for at in function.tensors])
-    made = function.inferred.get((key, present))
+    key: list[Any] = []
+    for at in function.tensors:
+        value = values[at]
+        if value is None:
+            key.append(None)
+        else:
+            key.append(value.shape)
+            key.append(value.dtype)
+    known = tuple(key)
+    made = function.inferred.get(known)
     if made is None:
         made = function.infer(*_described(function, values))
         if len(function.inferred) >= 1024:
             function.inferred.clear()
-        function.inferred[key, present] = made
+        function.inferred[known] = made
     return made
+
+
+def quick(function: Function, values: list[Any]) -> Any:
+    """Calls a function straight where nothing looks into the call: plain, contiguous tensors, and no gradients. Everything else goes to ``call``."""
+    if (
+        _is_compiling() or _is_autocast() or _count_dispatch_modes() > 0 or _transform() is not None
+        or forward_ad._current_level >= 0 or profiler._is_profiler_enabled
+    ):  # fmt: skip
+        return call(function, values)
+    recorded = _records()
+    given = 0
+    for at in function.places:
+        value = values[at]
+        if value is None:
+            continue
+        if type(value) not in _PLAIN or not value.is_contiguous() or (recorded and value.requires_grad):
+            return call(function, values)
+        if at in function.writes:
+            given += 1
+    passed = values
+    if given < len(function.main_outputs):
+        passed = list(values)
+        make_outputs(function, passed, function.main_outputs, known=given == 0)
+    first = passed[function.first]
+    if first is None or first.numel() >= MOST:
+        return call(function, values)
+    try:
+        function.direct(*passed)
+    except Exception:
+        if first.is_meta:
+            return call(function, values)
+        # Sparse and nested tensors, and those on other devices, have messages of their own.
+        _check_tensors(function, values)
+        raise
+    if given > 0:
+        _increment_version([value for at in function.outputs if (value := values[at]) is not None])
+    if len(function.outputs) == 1:
+        return passed[function.outputs[0]]
+    return results(function, passed)
+
+
+_is_compiling, _records = torch.compiler.is_compiling, torch.is_grad_enabled
+_is_autocast, _count_dispatch_modes = torch._C._is_any_autocast_enabled, torch._C._len_torch_dispatch_stack
+_transform, _increment_version = torch._C._functorch.peek_interpreter_stack, torch._C._increment_version
 
 
 def call(function: Function, values: list[Any]) -> Any:
@@ -543,3 +598,4 @@ def _autocast(function: Function, values: list[Any]) -> None:
 
 
 _native_library.when_loaded(define)
+QUICK.update({kind: quick for kind in _PLAIN})
