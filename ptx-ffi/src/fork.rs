@@ -56,7 +56,7 @@ impl Drop for Calling {
 fn has_interpreter() -> bool {
     type Check = unsafe extern "C" fn() -> std::ffi::c_int;
     // SAFETY: that is its type; it reads a variable of the thread.
-    crate::tvm::symbol::<Check>("PyGILState_Check").is_some_and(|check| unsafe { check() } != 0)
+    crate::symbol::symbol::<Check>("PyGILState_Check").is_some_and(|check| unsafe { check() } != 0)
 }
 
 /// The interpreter ends, in this thread. Returns true when no other thread is in a call.

@@ -108,6 +108,7 @@ mod jit;
 #[doc(hidden)]
 pub mod rt;
 mod stream;
+mod symbol;
 mod tvm;
 mod value;
 #[allow(unreachable_pub, reason = "a symbol of the library")]

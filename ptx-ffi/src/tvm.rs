@@ -7,6 +7,7 @@ use crate::call::{PARAMS, run};
 use crate::dtype::DType;
 use crate::error::{Exception, Raised};
 use crate::function::Function;
+use crate::symbol::symbol;
 use crate::value::{Place, Tensor, Value, Wrong};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -228,20 +229,6 @@ fn type_name(tensor: &DlTensor) -> String {
         (7..=14, 1) => "a float of 8 bits".to_owned(),
         (code, _) => format!("code {code}, {bits} bits, {lanes} lanes of DLPack"),
     }
-}
-
-/// A function of a library that the process has loaded: of TVM-FFI's, which whoever calls an exported function has loaded.
-pub(crate) fn symbol<T: Copy>(name: &str) -> Option<T> {
-    #[cfg(unix)]
-    let library: libloading::Library = libloading::os::unix::Library::this().into();
-    #[cfg(windows)]
-    let library: libloading::Library =
-        libloading::os::windows::Library::open_already_loaded("tvm_ffi.dll").ok()?.into();
-    // SAFETY: the caller names the type that the header has for this function.
-    let found = unsafe { library.get::<T>(name) }.ok().map(|symbol| *symbol);
-    // The library was loaded by others and stays; what was opened here is the whole program.
-    std::mem::forget(library);
-    found
 }
 
 /// The stream of a GPU that is current in TVM-FFI: Python sets it for each call from the framework of the tensors.

@@ -47,6 +47,9 @@ class Operators:
         self.read = frozenset() if self.backward is None else frozenset(self.backward.params[at].name for at in self.backward.tensors)
         self.kept = [at for at, param in enumerate(function.params) if param.is_tensor and param.name in self.read]
         self.scalars = [at for at, param in enumerate(function.params) if not param.is_tensor]
+        self.differentiable = frozenset(at for at, _ in self.gradients)
+        # The outputs whose gradient the backward function does not read.
+        self.silent = [at for at in function.main_outputs if f"grad_{self.names[at]}" not in self.read]
         if self.namespace not in _LIBRARIES:
             _LIBRARIES[self.namespace] = torch.library.Library(self.namespace, "DEF")
         self._define()
@@ -113,11 +116,15 @@ class Operators:
                 if made is not None and None not in made:
                     return made[0] if len(made) == 1 else tuple(made)
                 _refuse_transforms(self.function, inputs)
-            if torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in inputs):
-                made = _Recorded.apply(self, op, keyset, outputs, *inputs)
-                return made[0] if len(made) == 1 else made
-            return _below(op, keyset, inputs)
+            if torch.is_grad_enabled():
+                for at in tensors:
+                    if (value := inputs[at]) is not None and value.requires_grad:
+                        made = _Recorded.apply(self, op, keyset, outputs, *inputs)
+                        return made[0] if len(made) == 1 else made
+            return run(*inputs) if _is_last(keyset) else _below(op, keyset, inputs)
 
+        run = self._functional(outputs, run=True)
+        tensors = [at for at, position in enumerate(self.function.inputs) if self.function.params[position].is_tensor]
         return recording
 
     def _recording_into(self, keyset: Any, *values: Any) -> None:
@@ -125,7 +132,10 @@ class Operators:
         _refuse_transforms(self.function, values)
         if torch.is_grad_enabled():
             _check_outputs(self.function, values)
-        _below(self.op_out, keyset, values)
+        if _is_last(keyset):
+            run_directly(self.function, list(values))
+        else:
+            _below(self.op_out, keyset, values)
 
     def spread(self, inputs: Sequence[Any]) -> list[Any]:
         """The values of all parameters, from those of the inputs."""
@@ -143,7 +153,10 @@ class Operators:
     def save(self, ctx: Any, values: Sequence[Any]) -> None:
         """Keeps what the backward function reads."""
         ctx.save_for_backward(*[values[at] for at in self.kept])
-        ctx.kinds = {at: (value.shape, value.dtype, value.device) for at in self.function.main_outputs if (value := values[at]) is not None}
+        outputs = self.function.main_outputs
+        # Where the one output has no gradient, nothing has one.
+        if len(outputs) > 1:
+            ctx.kinds = {at: (value.shape, value.dtype, value.device) for at in outputs if (value := values[at]) is not None}
         ctx.numbers = {self.names[at]: values[at] for at in self.scalars}
 
     def pull_back(self, ctx: Any, needed: Sequence[bool], grads: dict[int, Any], backward: "Operators | None") -> dict[int, Any]:
@@ -298,15 +311,24 @@ def quick(function: Function, values: list[Any]) -> Any:
     ):  # fmt: skip
         return call(function, values)
     recorded = _records()
-    given = 0
+    given, wanting = 0, False
     for at in function.places:
         value = values[at]
         if value is None:
             continue
-        if type(value) not in _PLAIN or not value.is_contiguous() or (recorded and value.requires_grad):
+        if type(value) not in _PLAIN or not value.is_contiguous():
             return call(function, values)
+        if recorded and value.requires_grad:
+            if function.backward_name is None or at not in operators(function).differentiable:
+                return call(function, values)
+            wanting = True
         if at in function.writes:
             given += 1
+    if wanting:
+        if given > 0 or values[function.first] is None or values[function.first].numel() >= MOST:
+            return call(function, values)
+        made = _record(function, *[values[at] for at in function.inputs])
+        return made[0] if len(made) == 1 else made
     passed = values
     if given < len(function.main_outputs):
         passed = list(values)
@@ -406,6 +428,11 @@ def _refuse_transforms(function: Function, values: Sequence[Any]) -> None:
 
 def _check_outputs(function: Function, values: Sequence[Any]) -> None:
     """Outputs that are passed take no part in gradients."""
+    for at in function.places:
+        if (value := values[at]) is not None and value.requires_grad:
+            break
+    else:
+        return
     given = [at for at in function.outputs if values[at] is not None]
     if given and (any(values[at].requires_grad for at in given) or _wants_gradients(function, values)):
         names = ", ".join(f"{function.params[at].name}=" for at in given)
@@ -526,6 +553,32 @@ class _Differentiable(torch.autograd.Function):
         return (None, *[found.get(at) for at in function.inputs])
 
 
+class _Quick(_Differentiable):
+    """The same for plain, contiguous inputs."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Function, *inputs: Any) -> Any:
+        state: Operators = function.torch_state
+        values = state.spread(inputs)
+        make_outputs(function, values, state.saved, known=True)
+        try:
+            function.direct(*values)
+        except Exception:
+            _check_tensors(function, values)
+            raise
+        state.save(ctx, values)
+        ctx.set_materialize_grads(False)
+        ctx.state = state
+        made = tuple([values[at] for at in function.main_outputs])
+        if state.silent or not made[0].is_floating_point():
+            ctx.mark_non_differentiable(*state.without_gradient(dict(zip(function.main_outputs, made))))
+        return made
+
+
+# Without what `apply` of the class adds for transforms of torch.func, which are refused before.
+_record = super(torch.autograd.Function, _Quick).apply
+
+
 class _Recorded(torch.autograd.Function):
     """A call of an operator that PyTorch records: its gradients come from the backward function, from the formula, or are an error."""
 
@@ -564,10 +617,25 @@ class _Recorded(torch.autograd.Function):
         return (None, None, None, None, *[by_name.get(names[at]) for at in function.inputs])
 
 
+_BACKENDS = frozenset([torch._C.DispatchKey.CPU, torch._C.DispatchKey.CUDA])
+_BELOW = torch._C._after_autograd_keyset
+# By the bits of a set of dispatch keys: the answer of ``_is_last``.
+_last: dict[int, bool] = {}
+
+
+def _is_last(keyset: Any) -> bool:
+    """True where the next one to see an operator is a device: PyTorch's own way there takes longer than the rest of a call."""
+    bits = keyset.raw_repr()
+    found = _last.get(bits)
+    if found is None:
+        found = _last[bits] = (keyset & torch._C._after_ADInplaceOrView_keyset).highestPriorityTypeId() in _BACKENDS
+    return found
+
+
 def _below(op: Any, keyset: Any, inputs: Sequence[Any]) -> Any:
     """The operator without a record."""
     with torch._C._AutoDispatchBelowAutograd():
-        return op.redispatch(keyset & torch._C._after_autograd_keyset, *inputs)
+        return op.redispatch(keyset & _BELOW, *inputs)
 
 
 def _call_operators(function: Function, values: list[Any]) -> Any:
