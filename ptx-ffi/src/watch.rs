@@ -1,13 +1,13 @@
-//! The choice to run calls on the watched CPU device, on copies of their tensors: of all calls of the process while somebody wants it.
+//! The switch that runs all calls of the process on the watched CPU device, on copies of their tensors.
 #![allow(unsafe_code, reason = "a symbol of the library")]
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Those who want it.
+/// The number of those who have turned it on.
 static WATCHING: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns true while somebody wants it, and where the environment has `PTX_DEVICE=cpu`.
+/// Returns true while it is on, and where the environment has `PTX_DEVICE=cpu`.
 #[inline]
 pub(crate) fn is_watching() -> bool {
     static ALWAYS: OnceLock<bool> = OnceLock::new();
@@ -15,7 +15,7 @@ pub(crate) fn is_watching() -> bool {
     WATCHING.load(Relaxed) > 0 || *ALWAYS.get_or_init(always)
 }
 
-/// Somebody wants it, or no longer.
+/// Turns it on, or off once for each time that it was turned on.
 #[unsafe(no_mangle)]
 pub extern "C" fn __ptx_ffi_watch(begin: bool) {
     if begin {

@@ -34,7 +34,7 @@ pub fn compile_ptx(ptx: &str, signatures: &str) -> Result<Program, Refused> {
     found.append(&mut diagnostics);
     let places = found.iter().map(|diagnostic| in_text(ptx, diagnostic));
     let (warnings, errors): (Vec<_>, Vec<_>) = places.partition(|problem| problem.is_warning);
-    let Some(checked) = checked.filter(|_| errors.is_empty()) else { return Err(Refused::Text(Problems(errors))) };
+    let Some(checked) = checked.ok().filter(|_| errors.is_empty()) else { return Err(Refused::Text(Problems(errors))) };
     let signatures = parse(signatures).map_err(Refused::Signatures)?;
     let mut reader = Reader::default();
     let (module, text) = (checked.module(), ptx.to_owned());

@@ -1,4 +1,4 @@
-//! Requests of Python: what it wants, and the text of kernels with the choices of its caller.
+//! Requests of Python: the text of kernels with the choices of its caller, or a question about one that is compiled.
 
 use super::{answer, registry};
 use ptx_jit::Source;
@@ -50,7 +50,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Does what it asks for.
+    /// Computes the answer.
     pub(super) fn answer(self) -> String {
         match self {
             Request::Outline(source) => {
