@@ -511,6 +511,8 @@ def _new_pair(forward: KernelFunction, backward: KernelFunction, operator: str) 
             raise TypeError(f"{backward.name}: nothing is called {backward.params[at].name!r} in {forward.name}; it has {', '.join(sorted(known))}")
     if not pair.gradient_inputs():
         raise TypeError(f"{backward.name} has no output called grad_X for an input X of {forward.name}")
+    # A framework that is imported later finds it there.
+    _COMPILED.functions.append(pair)
     _native_library.announce(_COMPILED, [pair])
     return pair
 
