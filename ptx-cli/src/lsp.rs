@@ -41,9 +41,9 @@ pub(crate) fn run(_: &Arguments, out: &mut dyn Write) -> Outcome {
     let mut queue = VecDeque::new();
     loop {
         wait(&received, &mut queue);
-        let cancelled = cancelled(&mut queue);
-        for id in cancelled {
-            session.refuse(&id, session::CANCELLED, "the request was canceled")?;
+        let canceled = canceled(&mut queue);
+        for id in canceled {
+            session.refuse(&id, session::REQUEST_CANCELED, "the request was canceled")?;
         }
         let sound = match queue.pop_front() {
             None => None,
@@ -80,7 +80,7 @@ fn wait(received: &Receiver<Event>, queue: &mut VecDeque<Event>) {
 }
 
 /// The ids of requests that wait in the queue and are canceled there; takes them and the cancellations out.
-fn cancelled(queue: &mut VecDeque<Event>) -> Vec<Value> {
+fn canceled(queue: &mut VecDeque<Event>) -> Vec<Value> {
     let ids: Vec<Value> = queue
         .iter()
         .filter_map(|event| match event {
@@ -97,9 +97,9 @@ fn cancelled(queue: &mut VecDeque<Event>) -> Vec<Value> {
     queue.retain(|event| {
         let Event::Incoming(Incoming::Message(message)) = event else { return true };
         let id = message.get("id");
-        let is_cancelled = message.get("method").is_some() && id.is_some_and(|id| ids.contains(id));
-        found.extend(id.filter(|_| is_cancelled).cloned());
-        !is_cancelled && message["method"] != "$/cancelRequest"
+        let is_canceled = message.get("method").is_some() && id.is_some_and(|id| ids.contains(id));
+        found.extend(id.filter(|_| is_canceled).cloned());
+        !is_canceled && message["method"] != "$/cancelRequest"
     });
     found
 }

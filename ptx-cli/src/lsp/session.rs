@@ -16,7 +16,7 @@ const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 const NOT_INITIALIZED: i64 = -32002;
-pub(super) const CANCELLED: i64 = -32800;
+pub(super) const REQUEST_CANCELED: i64 = -32800;
 /// The request is right and has no result, for a reason that the user should read.
 const REQUEST_FAILED: i64 = -32803;
 

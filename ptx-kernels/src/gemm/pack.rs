@@ -235,7 +235,7 @@ pub(super) fn pack(
         _ => kernels::pack::Instance::bytes4,
     };
     // SAFETY: the operands are bound to the stream, and have elements for all rows and batches; the workspace has the bytes that the
-    // plan has it.
+    // plan has.
     unsafe { kernels::pack::launch(instance, stream, config, a, b)? };
     Ok((read, to))
 }
