@@ -7,7 +7,7 @@ use ptx_core::syntax::{StmtId, StmtKind, Tree};
 use ptx_core::token::{Kind, TokenId};
 use std::ops::Range;
 
-/// The names of token types, in the order of [`Paint::kind`].
+/// The names of token types, in the order of `Paint::kind`.
 pub const TYPES: &[&str] = &[
     "keyword",
     "type",
