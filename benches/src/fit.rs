@@ -6,7 +6,7 @@ mod search;
 mod tiles;
 
 use crate::suites::choice::IN_ROW;
-use ptx_kernels::gemm::tuning::{Costs, NAMES, SHIPPED, Trial};
+use ptx_kernels::gemm::tuning::{Costs, Trial, shipped_for};
 use ptx_launch::{Error, Records, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -47,25 +47,35 @@ fn best_time(ways: &[Measured]) -> f64 {
 /// The products, each with all that was measured.
 type Products = Vec<Vec<Measured>>;
 
-/// The fitted times as the source of `SHIPPED`, and the quality of the choices that follow from them.
+/// Bytes of the elements that have times of their own.
+const SIZES: [u64; 3] = [2, 4, 1];
+
+/// The fitted times of each size of elements as the source of `gemm::costs`, and the quality of the choices that follow from them.
 pub fn fit(files: &[PathBuf]) -> Result<String> {
-    let products = read(files)?;
-    if products.is_empty() {
-        return Err(Error::other("the records have no products"));
+    let mut text = String::new();
+    for size in SIZES {
+        let mut products = read(files)?;
+        products.retain(|ways| ways.iter().any(|way| way.trial.size() == size));
+        if products.is_empty() {
+            continue;
+        }
+        let shipped = shipped_for(size);
+        let before = Quality::of(&products, shipped);
+        let costs = tiles::fit(&products, shipped);
+        let costs = if products.len() < MANY { costs } else { search::fit(&products, &costs) };
+        let after = Quality::of(&products, &costs);
+        let _ = writeln!(
+            text,
+            "{}// Of {} products, by the share of the best time: {:.4} (least {:.3}) before, {:.4} (least {:.3}) after.",
+            source(8 * size, &costs),
+            products.len(),
+            before.mean,
+            before.least,
+            after.mean,
+            after.least
+        );
     }
-    let before = Quality::of(&products, &SHIPPED);
-    let costs = tiles::fit(&products, &SHIPPED);
-    let costs = if products.len() < MANY { costs } else { search::fit(&products, &costs) };
-    let after = Quality::of(&products, &costs);
-    Ok(format!(
-        "{}// Of {} products, by the share of the best time: {:.4} (least {:.3}) before, {:.4} (least {:.3}) after.\n",
-        source(&costs),
-        products.len(),
-        before.mean,
-        before.least,
-        after.mean,
-        after.least
-    ))
+    if text.is_empty() { Err(Error::other("the records have no products")) } else { Ok(text) }
 }
 
 fn read(files: &[PathBuf]) -> Result<Products> {
@@ -82,7 +92,7 @@ fn read(files: &[PathBuf]) -> Result<Products> {
     Ok(products.into_values().collect())
 }
 
-/// `bf16 16 4096 4096 k: wgmma_bf16_few16_kk/2`, or `bf16 16 4096 4096 k in a row: …`.
+/// `bf16 16 4096 4096 k: m16n128k64_1x1_kk_generic/2`, or `bf16 16 4096 4096 k in a row: …`.
 fn parse(problem: &str) -> Option<(String, Trial)> {
     let (product, way) = problem.split_once(": ")?;
     let (name, splits) = way.split_once('/')?;
@@ -129,35 +139,18 @@ impl Quality {
     }
 }
 
-/// The body of `SHIPPED`.
-fn source(costs: &Costs) -> String {
-    let mut text = "    tiles: [\n".to_owned();
-    for (tile, name) in costs.tiles.iter().zip(NAMES) {
-        let [slice, latency, start, part] = [tile.slice, tile.latency, tile.tile, tile.part].map(rounded);
-        let _ = writeln!(text, "        cost({slice}, {latency}, {start}, {part}), // {name}");
+/// The times of operands of so many bits, as `gemm::costs` has them.
+fn source(bits: u64, costs: &Costs) -> String {
+    let mut text = format!("pub(super) static BITS_{bits}: Costs = Costs {{\n    tiles: Cow::Borrowed(&[\n");
+    for cost in costs.tiles.iter() {
+        let times = [cost.slice, cost.latency, cost.tile, cost.part].map(rounded).join(", ");
+        let _ = writeln!(text, "        Cost::new(\"{}\", [{times}]),", cost.name);
     }
-    text += "    ],\n";
-    let Costs { pack, copied_byte, reduce, reduce_inside, part_byte, byte, ragged, line, .. } = *costs;
-    let Costs { column, column_latency, column_round, hopper, saved, .. } = *costs;
-    let others = [
-        ("pack", pack),
-        ("copied_byte", copied_byte),
-        ("reduce", reduce),
-        ("reduce_inside", reduce_inside),
-        ("part_byte", part_byte),
-        ("byte", byte),
-        ("ragged", ragged),
-        ("line", line),
-        ("column", column),
-        ("column_latency", column_latency),
-        ("column_round", column_round),
-        ("hopper", hopper),
-        ("saved", saved),
-    ];
-    for (name, value) in others {
-        let _ = writeln!(text, "    {name}: {},", rounded(value));
+    text += "    ]),\n";
+    for (name, value) in Costs::NAMES.iter().zip(&costs.values()[4 * costs.tiles.len()..]) {
+        let _ = writeln!(text, "    {name}: {},", rounded(*value));
     }
-    text
+    text + "};\n"
 }
 
 /// Three digits.

@@ -1,48 +1,46 @@
-//! C = A · B on Hopper's tensor cores, with the kernels of `ptx_kernels::gemm::hopper`: every variant against the sums in `f64`, and the
-//! one that is fastest for a large square.
+//! C = A · B on Hopper's tensor cores: every algorithm of `ptx_kernels::gemm` that claims or shares tiles against the sums in `f64`, and the one that
+//! the library chooses for a large square.
 
 use ptx_examples::Report;
 use ptx_examples::product::{Product, flops};
-use ptx_kernels::gemm::hopper::{Layout, Order, Scratch, Variant, pick, variants};
+use ptx_kernels::gemm::{Gemm, algorithms};
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorRef};
-use std::cell::RefCell;
 use std::time::Duration;
 
 #[allow(unused_imports, reason = "the tests assemble its PTX")]
-pub(crate) use ptx_kernels::gemm::hopper::gemm::kernels;
+pub(crate) use ptx_kernels::gemm::sm90_probe as kernels;
 
 /// The product whose time is reported on a GPU.
 const LARGE: [usize; 3] = [8192; 3];
 
-/// Every variant for `bf16`, and those that share tiles with more tiles than clusters; on the CPU device where there is no such GPU.
+/// The schedulers: clusters claim tiles, share those of the last round, or share K of every tile.
+const SCHEDULERS: [&str; 3] = ["claimed", "streamk", "splitk"];
+
+/// Every algorithm for `bf16`, and those that share tiles with more tiles than clusters; on the CPU device where there is no such GPU.
 pub(crate) fn run(device: &Device) -> Result<Report> {
     let device = &ptx_examples::chip_or_cpu(device, (9, 0));
     let shapes =
         if device.is_cuda() { [[1000, 1048, 1032], [5000, 5128, 1032]] } else { [[136, 264, 264], [520, 392, 136]] };
-    let scratch = RefCell::new(Scratch::new(device)?);
-    let order = Order { band: 3, run: 2 };
     let (mut error, mut time) = (0.0, Duration::MAX);
-    for variant in variants::<bf16>() {
-        for shape in &shapes[..if variant.shares_tiles() { 2 } else { 1 }] {
-            let (off, took) = check(device, variant, *shape, order, &scratch)?;
+    for name in algorithms("bf16") {
+        let Some(scheduler) = SCHEDULERS.iter().position(|scheduler| name.ends_with(scheduler)) else { continue };
+        for shape in &shapes[..if scheduler > 0 { 2 } else { 1 }] {
+            let (off, took) = check(device, Some(name), *shape)?;
             (error, time) = (f64::max(error, off), time.min(took));
         }
     }
-    let mut shape = if device.is_cuda() { LARGE } else { shapes[0] };
-    let picked = pick::<bf16>(&scratch.borrow(), shape, Layout::K_MAJOR);
-    match picked.filter(|_| device.is_cuda()) {
-        Some((variant, order)) => {
-            let (off, took) = check(device, variant, shape, order, &scratch)?;
-            (error, time) = (f64::max(error, off), took);
-        }
-        None => shape = shapes[0],
+    let mut shape = shapes[0];
+    if device.is_cuda() {
+        shape = LARGE;
+        let (off, took) = check(device, None, shape)?;
+        (error, time) = (f64::max(error, off), took);
     }
-    let ([m, n, k], picked) = (shape, picked.map_or("none".to_owned(), |(variant, _)| variant.to_string()));
+    let [m, n, k] = shape;
     Ok(Report {
         name: "hopper_gemm",
         device: device.name().to_owned(),
-        size: format!("{m} × {n} × {k}, {picked}"),
+        size: format!("{m} × {n} × {k}"),
         error,
         limit: 1.0,
         time,
@@ -50,27 +48,29 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
     })
 }
 
-/// The error of a variant as a share of its limit, and its time.
-fn check(
-    device: &Device,
-    variant: Variant<bf16>,
-    shape @ [m, n, k]: [usize; 3],
-    order: Order,
-    scratch: &RefCell<Scratch>,
-) -> Result<(f64, Duration)> {
-    let layout = variant.layout();
+/// The error of an algorithm, or of the library's choice, as a share of its limit, and its time.
+fn check(device: &Device, name: Option<&str>, shape @ [m, n, k]: [usize; 3]) -> Result<(f64, Duration)> {
+    // `m128n256k64_2x1_kn_claimed`: A lies along K, and B along N.
+    let is_along =
+        |operand: usize, other: char| name.and_then(|name| name.split('_').nth(2)?.chars().nth(operand)) == Some(other);
+    let (a_along_m, b_along_n) = (is_along(0, 'm'), is_along(1, 'n'));
     let mut product = Product::<bf16>::new(shape, 31);
-    if !layout.a_k_major {
+    if a_along_m {
         product = product.a_by_columns();
     }
-    if !layout.b_k_major {
+    if b_along_n {
         product = product.by_columns();
     }
     product.check(device, |stream, a, b, c| {
         let (row, column) = (|n| [n, 1], |n| [1, n]);
-        let a = TensorRef::strided(a, [m, k], if layout.a_k_major { row(k) } else { column(m) })?;
-        let b = TensorRef::strided(b, [k, n], if layout.b_k_major { column(k) } else { row(n) })?;
-        variant.launch(stream, (a, b, c.tile_mut([m, n])?.into()), order, &mut scratch.borrow_mut())
+        let a = TensorRef::strided(a, [m, k], if a_along_m { column(m) } else { row(k) })?;
+        let b = TensorRef::strided(b, [k, n], if b_along_n { row(n) } else { column(k) })?;
+        let gemm = Gemm::<bf16, 2>::new().raster(3, 2);
+        let mut gemm = match name {
+            Some(name) => gemm.algorithm(name, 1),
+            None => Gemm::new(),
+        };
+        gemm.run(stream, a, b, c.tile_mut([m, n])?)
     })
 }
 

@@ -20,11 +20,6 @@ fn main() -> std::process::ExitCode {
         let on_cpu = interleavings().map(|seed| on_cpu(name, *run, seed));
         on_cpu.chain([on_cuda(name, *run), assembles(name, ptx)]).collect::<Vec<_>>()
     });
-    let hopper = [
-        ("stream_k", ptx_kernels::gemm::hopper::stream_k::kernels::PTX),
-        ("split_k", ptx_kernels::gemm::hopper::split_k::kernels::PTX),
-    ];
-    let trials = trials.chain(hopper.map(|(name, ptx)| assembles(name, ptx)));
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 

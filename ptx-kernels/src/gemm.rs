@@ -48,29 +48,32 @@
 //!
 //! # Algorithms
 //!
-//! A cost model picks a kernel and a division of the work among blocks by shape, layout and device, without allocation:
+//! [`algorithms`] names the compiled kernels: `m{M}n{N}k{K}_{cluster}_{majors}_{family}`, by the tile of C that a block makes, the extent of a stage along K,
+//! the blocks of a cluster along M and N, and the dimensions of neighbors in memory of A and B (`x` for any). A cost model picks one of them and a
+//! division of K among blocks by shape, layout and device, without allocation:
 //!
 //! - `simt`, for every device from `sm_75` on and every layout: tiles in shared memory, sums in registers, on the ordinary units (Goto and
 //!   van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, with registers, shared memory and the second-level cache
-//!   as its levels). For up to eight rows it has kernels without tiles: each element of B goes from memory to registers once, whatever its
-//!   alignment, and 16 bytes at a time where both operands lie along K in aligned runs.
+//!   as its levels). For up to eight rows there are kernels without tiles: with `rows` each element of B goes from memory to registers once, whatever
+//!   its alignment, and with `runs` 16 bytes at a time where both operands lie along K in aligned runs.
 //! - `mma`, from `sm_80` on (8-bit floats from `sm_89` on), for operands whose rows or columns lie in runs of 16 or 4 aligned bytes: a ring
 //!   of slices that `cp.async` fills, `ldmatrix`, `mma.sync` (PTX manual, "Warp-level matrix instructions"). Tiles of 128 x 128,
 //!   64 x 64, and for up to 16 rows, as in decoding, 16 x 64. 8-bit operands lie along K.
 //! - Other operands of tensor cores are copied first, both in one launch: to a workspace, in rows of multiples of 16 bytes. The copy takes as
 //!   long as reading and writing the operand once, so that products with few multiplications for each element lose most: 4095 x 4095 x 4095
 //!   reaches 0.74 of the aligned rate, 1023 x 1025 x 8189 less than half of it.
-//! - `wgmma`, on `sm_90`: TMA and `wgmma` with every option, batches, and operands of 16 bits in any major, of others along K. Persistent
-//!   clusters of tiles of 128 x 256 to 64 x 32. For few rows of C, as in decoding, the operands change places: 128 or 64 columns of C
-//!   by 16 to 192 of its rows. Blocks that share K add their sums up in a fixed order (the last one of a tile does).
-//! - `tile`, on `sm_90`: TMA in both directions and `wgmma`, for products of `f16` and `bf16` without options, A along K, results of the same type
-//!   in rows of multiples of 16 bytes, any strides, batches. Tiles of 16 x 64 to 176 x 256, many of widths that are no powers of two, in clusters
-//!   of up to eight blocks. A tile begins and ends in half of the time that it takes in `wgmma`: 128 x 11392 x 88 takes 7.6 us instead of 9.0.
-//! - Where tiles of the other families are few, blocks share K (split-K). The sums of the parts go through a workspace, and another
+//! - On `sm_90`, TMA, `wgmma` and persistent clusters, in five families:
+//!   - `generic` has every option, batches, and operands of 16 bits in any major, of others along K. Tiles of 128 x 256 to 64 x 32; for few rows of C,
+//!     as in decoding, 16 to 192 rows by 128 or 64 columns, because operands change places. Blocks that share K add their sums up in a fixed
+//!     order (the last one of a tile does).
+//!   - `static` stores with TMA, for products of `f16` and `bf16` without options, A along K, results of the same type in rows of multiples of 16
+//!     bytes, any strides, batches. Tiles of 16 x 64 to 176 x 256, many of widths that are no powers of two, in clusters of up to eight blocks. A tile
+//!     begins and ends in half of the time that it takes with `generic`: 128 x 11392 x 88 takes 7.6 us instead of 9.0.
+//!   - `claimed`, `streamk` and `splitk` store with TMA, too, for large products without options and batches: `bf16` to `bf16`, `f16` to `f16`, `e4m3` to
+//!     `bf16`. The order of their sums depends on the placement of blocks, so [`Gemm::deterministic`] leaves them out.
+//! - `tcgen05`, on `sm_100`: tensor memory, for products of `f16` and `bf16` without options and batches, both operands along K. No chip has measured it.
+//! - Where tiles of `simt` and `mma` are few, blocks share K (split-K). The sums of the parts go through a workspace, and another
 //!   kernel adds them up in a fixed order and finishes them.
-//! - [`hopper`], on `sm_90`: the same units for products without options and batches, of dense operands and results whose rows are multiples
-//!   of 16 bytes: `bf16` to `bf16`, `f16` to `f16`, `e4m3` to `bf16`. The order of its sums depends on the placement of blocks, so
-//!   [`Gemm::deterministic`] leaves it out.
 //!
 //! The model's times are fitted to random shapes on an H100 (16 bits) and an H200 ([`tuning`]); a thread keeps its last choices, and its last tensor maps.
 //!
@@ -89,56 +92,56 @@
 //! the workspace is large enough before, and come from several threads and go to several streams.
 
 mod access;
-pub mod blackwell;
 mod builder;
-mod choice;
+mod codes;
+mod cost;
+mod costs;
 mod element;
 mod epilogue;
-pub mod hopper;
-mod lanes;
+mod instance;
 mod launch;
 mod maps;
 mod mma;
-mod model;
 mod pack;
 mod params;
-mod parts;
 mod plan;
 mod problem;
+mod reduce;
+mod search;
 mod simt;
-mod tile;
-mod tuned;
+mod sm100;
+mod sm90;
 pub mod tuning;
 mod views;
-mod wgmma;
 
 pub use builder::{Activation, Choice, Gemm};
 pub use element::{Element, Operand, Output};
-pub use plan::algorithms;
+pub use instance::algorithms;
 
 use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Module, Result};
 
 /// Every module of kernels of this operation, for tools.
 pub fn modules() -> impl Iterator<Item = (&'static str, &'static Module)> {
-    let modules: [(&str, &'static Module); 16] = [
-        ("gemm_parts", &parts::kernels::MODULE),
+    let modules: [(&str, &'static Module); 8] = [
+        ("gemm_reduce", &reduce::kernels::MODULE),
         ("gemm_pack", &pack::kernels::MODULE),
         ("gemm_simt", &simt::kernels::MODULE),
-        ("gemm_tile", &tile::kernels::MODULE),
-        ("gemm_mma_f16", &mma::f16::kernels::MODULE),
-        ("gemm_mma_bf16", &mma::bf16::kernels::MODULE),
-        ("gemm_mma_tf32", &mma::tf32::kernels::MODULE),
-        ("gemm_mma_i8", &mma::i8::kernels::MODULE),
-        ("gemm_mma_e4m3", &mma::e4m3::kernels::MODULE),
-        ("gemm_mma_e5m2", &mma::e5m2::kernels::MODULE),
-        ("gemm_wgmma_f16", &wgmma::f16::kernels::MODULE),
-        ("gemm_wgmma_bf16", &wgmma::bf16::kernels::MODULE),
-        ("gemm_wgmma_tf32", &wgmma::tf32::kernels::MODULE),
-        ("gemm_wgmma_i8", &wgmma::i8::kernels::MODULE),
-        ("gemm_wgmma_e4m3", &wgmma::e4m3::kernels::MODULE),
-        ("gemm_wgmma_e5m2", &wgmma::e5m2::kernels::MODULE),
+        ("gemm_mma", &mma::kernels::MODULE),
+        ("gemm_mma_float8", &mma::float8::kernels::MODULE),
+        ("gemm_sm90", &sm90::kernels::MODULE),
+        ("gemm_sm90_probe", &sm90::probe::MODULE),
+        ("gemm_sm100", &sm100::kernels::MODULE),
     ];
     modules.into_iter()
+}
+
+#[doc(hidden)]
+pub mod sm90_probe {
+    pub const PTX: &str = super::sm90::probe::PTX;
+}
+#[doc(hidden)]
+pub mod sm100_tcgen05 {
+    pub const PTX: &str = super::sm100::kernels::PTX;
 }
 
 /// C = A · B. A is `[m, k]`, B is `[k, n]`, C is `[m, n]`, or each with a batch in front; any strides.

@@ -134,6 +134,15 @@ pub(crate) fn available(given: Option<&Workspace>) -> usize {
     given.map_or(POOL_LIMIT, Workspace::bytes)
 }
 
+/// True if the workspace that [`with`] takes, the one that is given or the stream's, keeps memory of this type.
+pub(crate) fn has<S: Any + Send>(stream: StreamRef<'_>, given: Option<&Workspace>) -> bool {
+    if let Some(workspace) = given {
+        return workspace.has::<S>();
+    }
+    let slot = lock(&POOL).iter().find(|slot| slot.id == stream.id()).map(|slot| slot.workspace.clone());
+    slot.is_some_and(|workspace| lock(&workspace).as_ref().is_some_and(Workspace::has::<S>))
+}
+
 /// Calls `work` with a workspace of at least `bytes` bytes: the one that is given, or the stream's. It belongs to this thread until
 /// `work` returns. `work` submits kernels to `stream` only, and must not take the stream's workspace a second time.
 ///

@@ -12,7 +12,7 @@ mod kv_cache;
 mod partials;
 #[path = "../src/rows.rs"]
 mod rows;
-#[path = "../src/gemm/hopper/gpcs/table.rs"]
+#[path = "../src/gemm/sm90/gpcs/table.rs"]
 mod table;
 #[path = "../src/workspace.rs"]
 mod workspace;

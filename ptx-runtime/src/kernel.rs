@@ -27,6 +27,7 @@ pub struct Module {
     /// The texts of the packed variants: all of a module in one, because they share most of their lines.
     packed: &'static [u8],
     unpacked: OnceLock<Option<String>>,
+    divisions: part::Divisions,
     pub(crate) loaded: Cache<CudaModule>,
     #[cfg(feature = "cpu")]
     pub(crate) interpreted: Cache<CpuProgram>,
@@ -92,6 +93,7 @@ impl Module {
             variants,
             packed,
             unpacked: OnceLock::new(),
+            divisions: part::Divisions::new(),
             loaded: Cache::new(),
             #[cfg(feature = "cpu")]
             interpreted: Cache::new(),
@@ -124,6 +126,11 @@ impl Module {
                 all.and_then(|all| Text::part(all, ends)).ok_or_else(|| self.damaged())
             }
         }
+    }
+
+    /// One of its texts with one of its entries alone, if there are others and they share nothing with it. Its lines keep their numbers.
+    pub(crate) fn entry_alone(&self, text: Text<'_>, entry: &str) -> Option<String> {
+        self.divisions.alone(text.ptx, entry)
     }
 
     /// The text that an explanation shows, if there is one.

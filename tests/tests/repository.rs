@@ -120,8 +120,8 @@ fn american(files: &[String]) -> Result<(), Failed> {
     if found.is_empty() { Ok(()) } else { Err(format!("British spellings: {found:#?}").into()) }
 }
 
-/// The plain GEMM for Hopper, whose kernel a reader should take in at once.
-const PLAIN_GEMM: &str = "ptx-kernels/src/gemm/hopper/gemm.rs";
+/// The scheduler of the large GEMM for Hopper, whose roles a reader should take in at once.
+const PLAIN_GEMM: &str = "ptx-kernels/src/gemm/sm90/claimed.rs";
 
 /// The most lines of its device code: structs and functions without attributes, comments and blank lines, formatted at 100 columns.
 const PLAIN_LINES: usize = 150;

@@ -13,7 +13,8 @@ const INERTIA: f64 = 2e-4;
 
 /// Simulated annealing: a step multiplies one to three times by random factors.
 pub fn fit(products: &Products, from: &Costs) -> Costs {
-    let costs_of = |values: &[f64]| from.with_values(&values.iter().map(|value| *value as f32).collect::<Vec<_>>());
+    let costs_of =
+        |values: &[f64]| from.clone().with_values(&values.iter().map(|value| *value as f32).collect::<Vec<_>>());
     let mut random = Random::new();
     let mut values = from.values().iter().map(|value| f64::from(value.max(1e-3))).collect::<Vec<_>>();
     let first = values.clone();

@@ -5,7 +5,7 @@
 
 use super::random::Random;
 use super::{Measured, NEAR, Products, best_time};
-use ptx_kernels::gemm::tuning::{Costs, NAMES};
+use ptx_kernels::gemm::tuning::Costs;
 
 /// Products without which the times of a tile stay.
 const FEW: usize = 6;
@@ -28,9 +28,9 @@ pub fn fit(products: &Products, from: &Costs) -> Costs {
     let weights: f64 = ways.iter().map(|(_, weight)| weight).sum();
     let bias = ways.iter().map(|(way, weight)| weight * error(from, way)).sum::<f64>() / weights.max(1.0);
     let mut random = Random::new();
-    let mut costs = *from;
-    for kind in 0..NAMES.len() {
-        let own: Vec<_> = ways.iter().filter(|(way, _)| way.trial.tile() == Some(kind)).collect();
+    let mut costs = from.clone();
+    for kind in 0..from.tiles.len() {
+        let own: Vec<_> = ways.iter().filter(|(way, _)| way.trial.tile() == kind).collect();
         if own.len() < FEW {
             continue;
         }
@@ -49,7 +49,7 @@ pub fn fit(products: &Products, from: &Costs) -> Costs {
                 best = (found, factors);
             }
         }
-        costs.tiles[kind] = scaled(from, kind, &best.1).tiles[kind];
+        costs.tiles.to_mut()[kind] = scaled(from, kind, &best.1).tiles[kind];
     }
     costs
 }
@@ -64,5 +64,5 @@ fn near_the_best(ways: &[Measured]) -> impl Iterator<Item = Weighted<'_>> {
 fn scaled(costs: &Costs, kind: usize, factors: &[f64; 4]) -> Costs {
     let mut values = costs.values();
     values[4 * kind..].iter_mut().zip(factors).for_each(|(time, factor)| *time *= factor.exp() as f32);
-    costs.with_values(&values)
+    costs.clone().with_values(&values)
 }

@@ -6,8 +6,6 @@ use super::kind::{self, Kind};
 use crate::bench::{Bench, quickest_call};
 use crate::data::Factor;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
-use half::bf16;
-use ptx_kernels::gemm::hopper::{Layout, Scratch, Variant, variants};
 use ptx_kernels::gemm::{Gemm, algorithms, modules};
 use ptx_launch::prelude::*;
 use ptx_launch::{Outcome, Records, Result, TensorMut, TensorRef, Timing, Trial, Tuner, Tuning};
@@ -103,16 +101,11 @@ struct Memory<K: Kind> {
     a: Buffer<K::Stored>,
     b: Buffer<K::Stored>,
     c: Buffer<K::Output>,
-    scratch: Scratch,
 }
-
-/// A and B of a product as the kernels of `hopper` take them, and C.
-type Tuned<'a> = (TensorRef<'a, bf16, 2>, TensorRef<'a, bf16, 2>, TensorMut<'a, bf16, 2>);
 
 impl<K: Kind> Memory<K> {
     fn new(device: &Device, [a, b, c]: [usize; 3]) -> Result<Memory<K>> {
-        let (a, b, c) = (device.zeros(a)?, device.zeros(b)?, device.zeros(c)?);
-        Ok(Memory { a, b, c, scratch: Scratch::new(device)? })
+        Ok(Memory { a: device.zeros(a)?, b: device.zeros(b)?, c: device.zeros(c)? })
     }
 
     fn multiply(&mut self, stream: &Stream, shape: Shape, way: Option<(&str, u32)>) -> Result<()> {
@@ -138,48 +131,23 @@ impl<K: Kind> Memory<K> {
         match way {
             Way::Chosen => self.multiply(stream, shape, None),
             Way::Named(name, splits) => self.multiply(stream, shape, Some((name, *splits))),
-            Way::Variant(variant) => {
-                let (tensors, scratch) = self.tuned(shape)?;
-                let Some(tensors) = tensors else { return Err(ptx_launch::Error::other("operands are not `bf16`")) };
-                variant.launch(stream, tensors, variant.order(), scratch)
-            }
             Way::Rival(plan) => plan.launch(stream),
         }
     }
-
-    /// The operands of the kernels of `hopper`, nothing for types of another size; and their memory.
-    fn tuned(&mut self, shape: Shape) -> Result<(Option<Tuned<'_>>, &mut Scratch)> {
-        let [m, n, k] = shape.extents;
-        let a = TensorRef::strided(&self.a, [m, k], [k, 1])?;
-        let b = TensorRef::strided(&self.b, [k, n], if shape.b_k_major { [1, k] } else { [n, 1] })?;
-        let c = TensorMut::strided(&mut self.c, [m, n], [n, 1])?;
-        let tensors = a.cast().zip(b.cast()).zip(c.cast()).map(|((a, b), c)| (a, b, c));
-        Ok((tensors, &mut self.scratch))
-    }
-
-    /// The variants of `hopper` for a product of `bf16`, of which a choice that takes `hopper` has picked one.
-    fn variants(&mut self, shape: Shape) -> Result<Vec<(String, Way<'static>)>> {
-        let (tensors, _) = self.tuned(shape)?;
-        let tensors = tensors.filter(|_| K::NAME == kind::Bf16::NAME);
-        let Some(layout) = tensors.and_then(|(a, b, c)| Layout::of(&a, &b, &c)) else { return Ok(Vec::new()) };
-        let all = variants::<bf16>().filter(|variant| variant.layout() == layout);
-        Ok(all.map(|variant| (format!("hopper {variant}"), Way::Variant(variant))).collect())
-    }
 }
 
-/// A way to multiply: the library's choice, an algorithm with K in so many parts, a variant of `hopper`, or cuBLASLt's.
+/// A way to multiply: the library's choice, an algorithm with K in so many parts, or cuBLASLt's.
 #[derive(Clone, Copy)]
 enum Way<'a> {
     Chosen,
     Named(&'static str, u32),
-    Variant(Variant<bf16>),
     Rival(&'a Plan),
 }
 
 impl Way<'_> {
     /// True for kernels of the library that are named.
     fn is_named(&self) -> bool {
-        matches!(self, Way::Named(..) | Way::Variant(_))
+        matches!(self, Way::Named(..))
     }
 }
 
@@ -220,7 +188,6 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         let mut ways: Vec<(String, Way<'_>)> = vec![("chosen".to_owned(), Way::Chosen)];
         ways.extend(plan.as_ref().map(|plan| ("cuBLASLt".to_owned(), Way::Rival(plan))));
         ways.extend(ways_of(K::NAME, shape));
-        ways.extend(memory.variants(shape)?);
         let choice = memory.choice(&stream, shape)?;
         let product = shape.name(K::NAME) + if row > 1 { IN_ROW } else { "" };
         let cell = RefCell::new(&mut memory);
@@ -241,7 +208,7 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
             if let Outcome::Timed(timing) = &trial.outcome {
                 match trial.candidate {
                     Way::Chosen => keep(&choice, timing.min()),
-                    Way::Named(..) | Way::Variant(_) => keep(&trial.name, timing.min()),
+                    Way::Named(..) => keep(&trial.name, timing.min()),
                     Way::Rival(_) => {}
                 }
             }
@@ -294,10 +261,9 @@ fn finalists(found: Tuning<Way<'_>>) -> Vec<(String, Way<'_>)> {
 
 /// The algorithms that may be the best ones for a product, each with K in some numbers of parts.
 fn ways_of<'a>(kind: &'static str, shape: Shape) -> impl Iterator<Item = (String, Way<'a>)> {
-    algorithms().filter(move |name| is_tried(name, kind, shape)).flat_map(move |name| {
+    algorithms(kind).filter(move |name| is_tried(name, shape)).flat_map(move |name| {
         // A part has at least 64 elements.
-        let most =
-            if ["hopper", "tile"].contains(&family_of(name)) { 1 } else { (shape.extents[2] / 64).max(1) as u32 };
+        let most = if DIVIDED.contains(&family_of(name)) { (shape.extents[2] / 64).max(1) as u32 } else { 1 };
         SPLITS
             .into_iter()
             .filter(move |splits| *splits <= most)
@@ -305,24 +271,23 @@ fn ways_of<'a>(kind: &'static str, shape: Shape) -> impl Iterator<Item = (String
     })
 }
 
-/// The family of an algorithm: its name up to the type.
+/// The families that take K in parts.
+const DIVIDED: [&str; 5] = ["simt", "rows", "runs", "mma", "generic"];
+
+/// The family of an algorithm: the last word of its name.
 fn family_of(name: &str) -> &str {
-    name.split('_').next().unwrap_or(name)
+    name.rsplit('_').next().unwrap_or(name)
 }
 
-/// True if an algorithm for this type may be the best one.
-fn is_tried(name: &str, kind: &str, shape: Shape) -> bool {
-    let work = shape.work();
-    let rest = name.split_once('_').map_or(kind, |(_, rest)| rest);
-    let is_few = ["rows", "runs"].iter().any(|few| name.contains(few));
+/// True if an algorithm may be the best one.
+fn is_tried(name: &str, shape: Shape) -> bool {
     let limit = match family_of(name) {
-        "simt" if is_few && shape.extents[0].min(shape.extents[1]) > FEW_ROWS => 0.0,
-        "simt" if is_few => f64::INFINITY,
+        "rows" | "runs" if shape.extents[0].min(shape.extents[1]) > FEW_ROWS => 0.0,
         "simt" => NO_SIMT,
         "mma" => NO_MMA,
         _ => f64::INFINITY,
     };
-    rest.split('_').next() == Some(kind) && work < limit
+    shape.work() < limit
 }
 
 /// `0.98 (least 0.80, of 300)`: the geometric mean.

@@ -6,8 +6,7 @@ use crate::data::{self, Factor, Product};
 use crate::rivals::Number;
 use crate::rivals::cublas::Blas;
 use crate::rivals::cublaslt::{Lt, Plan, Problem};
-use ptx_kernels::gemm::algorithms;
-use ptx_kernels::gemm::hopper::{Layout, Operand, Order, Scratch, Variant, variants};
+use ptx_kernels::gemm::{Gemm, algorithms};
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorRef};
 use std::cell::RefCell;
@@ -72,12 +71,22 @@ const ORDERS: [(u32, u32); 8] = [(4, 1), (9, 1), (11, 1), (16, 1), (4, 4), (4, 8
 /// Error bound: the rounding of the result.
 const LIMIT: f64 = 4e-3;
 
-/// A type that the kernels of `hopper` multiply, and that can be checked.
-trait Both: Operand<Output = <Self as Factor>::Result> + Factor {}
-impl<T: Operand<Output = <T as Factor>::Result> + Factor> Both for T {}
+/// The layouts of the operands.
+#[derive(Clone, Copy, PartialEq)]
+struct Layout {
+    a_k_major: bool,
+    b_k_major: bool,
+}
 
-/// A variant, and the order of its tiles.
-type Way<T> = (Variant<T>, Order);
+impl Layout {
+    const K_MAJOR: Layout = Layout { a_k_major: true, b_k_major: true };
+}
+
+/// The families of kernels without options, whose tiles may have any order.
+const PLAIN: [&str; 3] = ["claimed", "streamk", "splitk"];
+
+/// An algorithm, and the height of a band and the width of a run of its tiles.
+type Way = (&'static str, (u32, u32));
 
 /// Shapes of the other types, and of all layouts.
 const OTHERS: &[[usize; 3]] =
@@ -144,48 +153,50 @@ fn letters(layout: Layout) -> &'static str {
     }
 }
 
-/// Every variant at awkward sizes.
+/// Every algorithm without options at awkward sizes.
 pub fn edges(bench: &mut Bench) -> Result<()> {
-    at_edges::<bf16>(bench, "gemm edges bf16")?;
-    at_edges::<f16>(bench, "gemm edges f16")?;
-    at_edges::<e4m3>(bench, "gemm edges e4m3")
+    at_edges::<kind::Bf16>(bench, "gemm edges bf16")?;
+    at_edges::<kind::F16>(bench, "gemm edges f16")?;
+    at_edges::<kind::E4m3>(bench, "gemm edges e4m3")
 }
 
-fn at_edges<T: Both>(bench: &mut Bench, kernel: &str) -> Result<()> {
+fn at_edges<K: Kind>(bench: &mut Bench, kernel: &str) -> Result<()> {
     for shape in bench.sizes(EDGES, SMALL) {
         if !bench.wants(kernel, &name(*shape)) {
             continue;
         }
         for layout in LAYOUTS {
-            let ways: Vec<_> =
-                variants::<T>().filter(|v| v.layout() == layout).map(|v| (v, Order { band: 3, run: 2 })).collect();
+            let reads = |name: &&'static str| name.contains(&format!("_{}_", letters(layout)));
+            let ways: Vec<Way> = plain(K::NAME).filter(reads).map(|name| (name, (3, 2))).collect();
             // TMA requires rows of whole 16 bytes.
             let rows = [shape[2], if layout.a_k_major { 0 } else { shape[0] }];
-            if ways.is_empty() || rows.iter().any(|row| !(row * size_of::<T>()).is_multiple_of(16)) {
+            if ways.is_empty() || rows.iter().any(|row| !(row * size_of::<K::Stored>()).is_multiple_of(16)) {
                 continue;
             }
-            let operands = Operands::<T>::new(bench, *shape, layout)?;
+            let operands = Operands::<K::Stored>::new(bench, *shape, layout)?;
             let mut case = operands.case(kernel);
-            operands.add_variants(&mut case, &ways, &bench.device)?;
+            operands.add_ways::<K>(&mut case, &ways);
             bench.check(case)?;
         }
     }
     Ok(())
 }
 
-/// The library's function at each shape, and beside it the variants that a sweep names.
-fn swept<K: Kind>(bench: &mut Bench, kernel: &str, shapes: &'static [[usize; 3]]) -> Result<()>
-where
-    K::Stored: Both,
-{
-    let ways = ways::<K::Stored>(bench);
+/// The algorithms for a type whose tiles may have any order.
+fn plain(kind: &str) -> impl Iterator<Item = &'static str> {
+    algorithms(kind).filter(|name| PLAIN.iter().any(|family| name.ends_with(family)))
+}
+
+/// The library's function at each shape, and beside it the algorithms that a sweep names.
+fn swept<K: Kind>(bench: &mut Bench, kernel: &str, shapes: &'static [[usize; 3]]) -> Result<()> {
+    let ways = ways::<K>(bench);
     let named = |name: &&str| bench.options.sweep.iter().any(|part| name.contains(part.as_str()));
-    let algorithms: Vec<&str> = algorithms().filter(named).collect();
+    let algorithms: Vec<&str> = algorithms(K::NAME).filter(named).collect();
     for shape in bench.sizes(shapes, SMALL) {
         if bench.wants(kernel, &name(*shape)) {
-            one::<K>(bench, kernel, (*shape, Layout::K_MAJOR), |operands, case, device| {
+            one::<K>(bench, kernel, (*shape, Layout::K_MAJOR), |operands, case| {
                 operands.add_algorithms::<K>(case, &algorithms);
-                operands.add_variants(case, &ways, device)
+                operands.add_ways::<K>(case, &ways);
             })?;
         }
     }
@@ -195,7 +206,7 @@ where
 fn each<K: Kind>(bench: &mut Bench, kernel: &str, shapes: &'static [[usize; 3]], layout: Layout) -> Result<()> {
     for shape in bench.sizes(shapes, SMALL) {
         if bench.wants(kernel, &name(*shape)) {
-            one::<K>(bench, kernel, (*shape, layout), |_, _, _| Ok(()))?;
+            one::<K>(bench, kernel, (*shape, layout), |_, _| ())?;
         }
     }
     Ok(())
@@ -205,17 +216,16 @@ fn name([m, n, k]: [usize; 3]) -> String {
     format!("{m}x{n}x{k}")
 }
 
-/// `128x256 2x1 G4x8`
-fn label<T: Operand>((variant, Order { band, run }): &Way<T>) -> String {
-    format!("{variant} G{band}x{run}")
+/// `m128n256k64_2x1_kk_claimed G4x8`
+fn label((name, (band, run)): &Way) -> String {
+    format!("{name} G{band}x{run}")
 }
 
-/// The variants that are asked for, in every order of tiles.
-fn ways<T: Operand>(bench: &Bench) -> Vec<Way<T>> {
+/// The algorithms that are asked for, in every order of tiles.
+fn ways<K: Kind>(bench: &Bench) -> Vec<Way> {
     let wanted = &bench.options.sweep;
-    let k_major = variants::<T>().filter(|variant| variant.layout() == Layout::K_MAJOR);
-    let all = k_major.flat_map(|variant| ORDERS.map(|(band, run)| (variant, Order { band, run })));
-    all.filter(|way| wanted.iter().any(|part| label::<T>(way).contains(part.as_str()))).collect()
+    let all = plain(K::NAME).filter(|name| name.contains("_kk_")).flat_map(|name| ORDERS.map(|order| (name, order)));
+    all.filter(|way| wanted.iter().any(|part| label(way).contains(part.as_str()))).collect()
 }
 
 /// The library's function at a shape, in turns with rivals and with those that `add` adds.
@@ -223,13 +233,13 @@ fn one<K: Kind>(
     bench: &mut Bench,
     kernel: &str,
     (shape, layout): ([usize; 3], Layout),
-    add: impl for<'a> FnOnce(&'a Operands<K::Stored>, &mut Case<'a>, &Device) -> Result<()>,
+    add: impl for<'a> FnOnce(&'a Operands<K::Stored>, &mut Case<'a>),
 ) -> Result<()> {
     let mut operands = Operands::<K::Stored>::new(bench, shape, layout)?;
     let addresses = operands.addresses();
     if bench.options.alone {
         let mut case = operands.case_of_library::<K>(kernel);
-        add(&operands, &mut case, &bench.device)?;
+        add(&operands, &mut case);
         return bench.contest(case);
     }
     let Layout { a_k_major, b_k_major } = layout;
@@ -239,7 +249,7 @@ fn one<K: Kind>(
         .and_then(|plan| operands.whole_reference(bench, &plan).map(|()| plan));
     let blas = Blas::open(&bench.stream);
     let mut case = operands.case_of_library::<K>(kernel);
-    add(&operands, &mut case, &bench.device)?;
+    add(&operands, &mut case);
     case.rival_if("cuBLASLt", plan.map(|plan| move |stream: &Stream| plan.launch(stream)));
     if matches!(K::NUMBER, Number::Bf16 | Number::F16) && layout == Layout::K_MAJOR {
         case.rival_if("cuBLAS", blas.map(|blas| move |_: &Stream| blas.product(K::NUMBER, shape, addresses)));
@@ -330,21 +340,19 @@ impl<T: Factor> Operands<T> {
         }
     }
 
-    /// Adds kernels and orders of tiles.
-    fn add_variants<'a>(&'a self, case: &mut Case<'a>, ways: &[Way<T>], device: &Device) -> Result<()>
+    /// Adds algorithms, each with an order of its tiles.
+    fn add_ways<'a, K: Kind<Stored = T>>(&'a self, case: &mut Case<'a>, ways: &[Way])
     where
-        T: Both,
+        T: Factor<Result = K::Output>,
     {
         let [m, n, _] = self.product.shape;
-        for way @ (variant, order) in ways.iter().copied() {
-            let mut scratch = Scratch::new(device)?;
-            case.ours(label::<T>(&way), move |stream| {
-                let (a, b) = self.tensors()?;
+        for way @ (name, (band, run)) in ways.iter().copied() {
+            case.ours(label(&way), move |stream| {
                 let mut c = self.c.borrow_mut();
-                variant.launch(stream, (a, b, c.tile_mut([m, n])?.into()), order, &mut scratch)
+                let gemm = Gemm::new().algorithm(name, 1).raster(band, run);
+                K::multiply_by(gemm, stream, self.tensors()?, c.tile_mut([m, n])?.into())
             });
         }
-        Ok(())
     }
 
     /// A (M × K) and B (K × N) as they lie in memory.

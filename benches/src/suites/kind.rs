@@ -25,14 +25,25 @@ pub trait Kind {
         c: TensorMut<'_, Self::Output, 2>,
         way: Option<(&str, u32)>,
     ) -> Result<()> {
+        let gemm = Gemm::<Self::Output, 2>::new();
+        let gemm = match way {
+            Some((name, splits)) => gemm.algorithm(name, splits),
+            None => gemm,
+        };
+        Self::multiply_by(gemm, stream, (a, b), c)
+    }
+
+    /// C = A · B with these options.
+    fn multiply_by(
+        gemm: Gemm<'_, Self::Output, 2>,
+        stream: &Stream,
+        (a, b): (TensorRef<'_, Self::Stored, 2>, TensorRef<'_, Self::Stored, 2>),
+        c: TensorMut<'_, Self::Output, 2>,
+    ) -> Result<()> {
         let (Some(a), Some(b)) = (a.cast::<Self::Operand>(), b.cast::<Self::Operand>()) else {
             return Err(Error::other("operands have another size"));
         };
-        let gemm = Gemm::<Self::Output, 2>::new().tf32(Self::TF32);
-        match way {
-            Some((name, splits)) => gemm.algorithm(name, splits).run(stream, a, b, c),
-            None => { gemm }.run(stream, a, b, c),
-        }
+        gemm.tf32(Self::TF32).run(stream, a, b, c)
     }
 }
 

@@ -24,7 +24,7 @@ mod kernels {
     const FETCH_B: u32 = 4;
     const APART: u32 = 8;
 
-    /// The products of a tile for `depth` elements along K, as `ptx_kernels::gemm::hopper` makes them, in every block. The three
+    /// The products of a tile for `depth` elements along K, as the claimed scheduler of `ptx_kernels::gemm` makes them, in every block. The three
     /// stages of the ring are filled once. What is more in `MORE`: the barriers of the ring, A's part of every stage, B's
     /// part, and a tile of its own for every cluster, in bands of eight; without that, all have the first.
     #[ptx_kernel(

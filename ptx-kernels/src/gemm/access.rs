@@ -36,14 +36,34 @@ const ALIGNED: usize = 256;
 /// Bytes of a cache line.
 const LINE: u64 = 128;
 
-impl Access {
-    /// The ways to read A and B: by copies of runs of 16 or 4 bytes, and by TMA.
+/// The ways to read A and B, by copies of runs of 16 or 4 bytes and by TMA, and to write C.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ways {
+    pub(crate) by_runs: [Access; 2],
+    pub(crate) by_tma: [Access; 2],
+    /// TMA writes the result.
+    pub(crate) stores_by_tma: bool,
+}
+
+impl Ways {
     #[inline]
-    pub(crate) fn ways(product: &Product) -> [[Access; 2]; 2] {
+    pub(crate) fn new(product: &Product) -> Ways {
         let (a, b) = (Access::of(&product.a, product.m, product), Access::of(&product.b, product.n, product));
-        [[a[0], b[0]], [a[1], b[1]]]
+        Ways { by_runs: [a[0], b[0]], by_tma: [a[1], b[1]], stores_by_tma: product.has_tma_result() }
     }
 
+    /// Aligned runs of A and B are copied to shared memory as they lie.
+    pub(crate) fn loads_by_runs(&self) -> bool {
+        self.by_runs.iter().all(|access| !access.is_copied)
+    }
+
+    /// TMA reads A and B as they lie.
+    pub(crate) fn loads_by_tma(&self) -> bool {
+        self.by_tma.iter().all(|access| !access.is_copied)
+    }
+}
+
+impl Access {
     /// The ways to read an operand: wide runs rather than narrow ones, then those along K. TMA reads runs along the lines if elements have
     /// 16 bits.
     #[inline(always)]

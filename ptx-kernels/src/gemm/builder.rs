@@ -1,16 +1,14 @@
 //! The options of a product, and what the host checks before it is launched.
 
-use super::choice::Decision;
 use super::element::{Element, Operand, Output};
-use super::launch;
 use super::params::{self, Epilogue, Matrix, Vector};
+use super::plan::{self, Plan};
 use super::problem::{Product, size};
-use super::tuned::{self, Job};
+use super::search::{self, Setting};
 use super::views::{View, Views};
+use super::{launch, sm90};
 use crate::workspace::{self, Workspace};
-use ptx_launch::{
-    AsStream, Bound, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, StreamRef, TensorMut, TensorRef,
-};
+use ptx_launch::{AsStream, Bound, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, StreamRef, TensorRef};
 
 /// A function of each element of the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +26,7 @@ pub enum Activation {
     Silu,
 }
 
-/// A kernel, and the division of a product: the answer of [`Gemm::choose`].
+/// The instance and the division of a product that [`Gemm::choose`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
@@ -85,6 +83,7 @@ struct Options<'a, O, const R: usize> {
     tf32: bool,
     deterministic: bool,
     algorithm: Option<(&'a str, u32)>,
+    raster: Option<[u32; 2]>,
 }
 
 impl<O: Element, const R: usize> Default for Gemm<'_, O, R> {
@@ -108,6 +107,7 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
             tf32: false,
             deterministic: false,
             algorithm: None,
+            raster: None,
         };
         Gemm { options, workspace: None }
     }
@@ -185,6 +185,13 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
         self
     }
 
+    /// Takes tiles in bands of `band` along M, and in runs of `run` along N, for tuning and tests.
+    #[doc(hidden)]
+    pub fn raster(mut self, band: u32, run: u32) -> Self {
+        self.options.raster = Some([band.max(1), run.max(1)]);
+        self
+    }
+
     /// Submits the product to `stream`.
     ///
     /// # Errors
@@ -209,23 +216,17 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
         if views.c.extents().contains(&0) {
             return Ok(());
         }
-        let product = options.product::<T>(&views, [a.address(), b.address(), c.address()]);
-        let available = workspace::available(self.workspace.as_deref());
-        let mut decision = options.decide(stream, &product, available, true)?;
-        if let (Decision::Tuned(pick), Some(a), Some(b)) = (decision, a.with_rank(), b.with_rank())
-            && let Some(c) = TensorMut::from(&mut c).with_rank()
-        {
-            let job = Job { stream, a, b, c, workspace: self.workspace.as_deref_mut() };
-            if let Some(submitted) = O::submit(job, pick) {
-                return submitted;
-            }
-            decision = options.decide(stream, &product, available, false)?;
-        }
-        let Decision::Plan(plan) = decision else { return Err(no_capture()) };
+        let addresses = [a.address(), b.address(), c.address()];
         let (_a, _b, _c) = (a.bind_to(stream)?, b.bind_to(stream)?, c.bind_to(stream)?);
         let bound = Bindings::of(options, stream)?;
-        let (residual, epilogue) = (options.residual_matrix(&bound)?, options.epilogue(O::KIND, &bound));
-        launch::submit(stream, &Product { residual, epilogue, ..product }, self.workspace.as_deref_mut(), &plan)
+        let product = Product {
+            residual: options.residual_matrix(&bound)?,
+            epilogue: options.epilogue(O::KIND, &bound),
+            ..options.product::<T>(&views, addresses)
+        };
+        let product = product.oriented();
+        let plan = options.plan(stream, &product, self.workspace.as_deref())?;
+        launch::submit(stream, &product, self.workspace.as_deref_mut(), &plan)
     }
 
     /// The algorithm that [`run`](Gemm::run) takes for these tensors.
@@ -247,20 +248,14 @@ impl<'a, O: Element, const R: usize> Gemm<'a, O, R> {
         let (a, b, c) = (a.into(), b.into(), c.into());
         let views = Views::of::<T, O, R>(&a, &b, (c.shape(), c.strides()))?;
         options.check(&views)?;
-        let product = options.product::<T>(&views, [a.address(), b.address(), c.address()]);
-        let available = workspace::available(self.workspace.as_deref());
-        options.decide(stream, &product, available, true).map(Choice::from)
+        let product = options.product::<T>(&views, [a.address(), b.address(), c.address()]).oriented();
+        options.plan(stream, &product, self.workspace.as_deref()).map(Choice::from)
     }
 }
 
-impl From<Decision> for Choice {
-    fn from(decision: Decision) -> Choice {
-        match decision {
-            Decision::Tuned(_) => Choice { algorithm: tuned::NAME, splits: 1, workspace: 0 },
-            Decision::Plan(plan) => {
-                Choice { algorithm: plan.candidate.name, splits: plan.splits, workspace: plan.bytes }
-            }
-        }
+impl From<Plan> for Choice {
+    fn from(plan: Plan) -> Choice {
+        Choice { algorithm: &plan.instance.name, splits: plan.splits, workspace: plan.bytes }
     }
 }
 
@@ -307,10 +302,21 @@ impl<O: Element, const R: usize> Options<'_, O, R> {
         Product { epilogue, has_options: !self.is_plain(), ..product }
     }
 
-    /// The kernels for a product; `tuned` ones if they may take it.
-    #[inline]
-    fn decide(&self, stream: StreamRef<'_>, product: &Product, available: usize, tuned: bool) -> Result<Decision> {
-        launch::decide(stream, product, available, self.algorithm, tuned && R == 2 && !product.has_options)
+    /// The plan for a product: with the named algorithm, or with the one that takes the least time by the model.
+    fn plan(&self, stream: StreamRef<'_>, product: &Product, given: Option<&Workspace>) -> Result<Plan> {
+        let setting = Setting { device: stream.properties()?, available: workspace::available(given) };
+        let has_scratch = || sm90::is_ready(stream, given);
+        let plan = match self.algorithm {
+            None => search::choose(product, &setting, has_scratch)?,
+            Some((name, splits)) => {
+                let plan = plan::named(product, setting.device, setting.available, name, splits)?;
+                if plan.instance.family.has_scratch() && !has_scratch() {
+                    return Err(no_capture(name));
+                }
+                plan
+            }
+        };
+        Ok(self.raster.map_or(plan, |raster| plan.with_raster(raster)))
     }
 
     /// True without options that change the sums.
@@ -342,7 +348,6 @@ impl<O: Element, const R: usize> Options<'_, O, R> {
             (params::GELU_TANH, self.activation == Activation::GeluTanh),
             (params::SILU, self.activation == Activation::Silu),
         ];
-        let flags = parts.iter().filter(|(_, there)| *there).fold(0, |flags, (flag, _)| flags | flag);
         Epilogue {
             scale_rows: vector(&self.scale_rows, &bound.scale_rows),
             scale_columns: vector(&self.scale_columns, &bound.scale_columns),
@@ -350,7 +355,7 @@ impl<O: Element, const R: usize> Options<'_, O, R> {
             bias_columns: vector(&self.bias_columns, &bound.bias_columns),
             alpha: self.alpha,
             beta: self.beta,
-            flags,
+            flags: params::all_of(&parts),
             kind,
         }
     }
@@ -394,8 +399,8 @@ fn vector<T>(tensor: &Option<TensorRef<'_, T, 1>>, bound: &Option<Bound<'_>>) ->
 }
 
 #[cold]
-fn no_capture() -> Error {
-    Error::new(ErrorKind::Unsupported, "the kernels of `hopper` are captured before their memory is there")
+fn no_capture(name: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("`{name}` is captured before its memory is there"))
         .possible("the same product once before the capture, or another algorithm")
 }
 

@@ -1,7 +1,6 @@
 //! Element types of operands and results, and which result a pair of operands has.
 
 use super::params;
-use super::tuned::Tuned;
 use crate::float8::{E4m3, E5m2};
 use half::{bf16, f16};
 use ptx_launch::KernelParam;
@@ -13,25 +12,25 @@ use ptx_launch::KernelParam;
 )]
 pub trait Operand: KernelParam + sealed::Operand {}
 
-/// An element of C, if A and B have elements of `T`: the table in [`gemm`](super) says which there are.
+/// An element of C, if A and B have elements of `T`: the table in [`gemm`](super) lists them.
 #[diagnostic::on_unimplemented(
     message = "a matrix product of `{T}` has no result of `{Self}`",
     label = "expected C to be f32, f16 or bf16, or of the operands' own type",
     note = "of f32: f32; of f16: f16, f32; of bf16: bf16, f32; of E4m3 and E5m2: f16, bf16, f32; of i8: i32, f16, bf16, f32"
 )]
-pub trait Output<T>: Element + Tuned<T> {}
+pub trait Output<T>: Element {}
 
 /// An element of C.
 pub trait Element: KernelParam + sealed::Element {}
 
 pub(crate) mod sealed {
-    /// Nobody else implements operands.
+    /// No other crate implements operands.
     pub trait Operand {
         /// The code that kernels have for it.
         const KIND: u32;
     }
 
-    /// Nobody else implements results.
+    /// No other crate implements results.
     pub trait Element {
         /// The code that kernels have for it.
         const KIND: u32;
@@ -65,16 +64,3 @@ macro_rules! elements {
     )* };
 }
 elements! { f32: F32 f16: F16 bf16: BF16 i32: I32 }
-
-/// Pairs without tuned kernels.
-macro_rules! portable_only {
-    ($($operand:ty => $($output:ty)*;)*) => { $($(impl Tuned<$operand> for $output {})*)* };
-}
-portable_only! {
-    f32 => f32;
-    f16 => f32;
-    bf16 => f32;
-    E4m3 => f16 f32;
-    E5m2 => f16 bf16 f32;
-    i8 => i32 f16 bf16 f32;
-}

@@ -1,111 +1,121 @@
 //! The launches of one product: copies of operands, its kernel, and where blocks share K the sum of their parts.
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
-use super::choice::{self, BATCHES, Decision, Setting, first_batches};
+use super::instance::{Instance, Loads};
+use super::maps::Mapped;
 use super::pack::pack;
-use super::params::{self, Problem};
-use super::parts::kernels::reduce;
-use super::plan::{self, Plan};
-use super::problem::{self, Product};
-use super::tuned;
+use super::params::{self, Problem, Raster};
+use super::plan::{BATCHES, Plan};
+use super::problem::Product;
+use super::reduce::kernels::{THREADS, reduce};
+use super::sm90::Scratch;
 use crate::workspace::{self, Workspace};
-use ptx_launch::{Config, Result, StreamRef, WriteSlice};
+use ptx_launch::{Config, Result, StreamRef, TensorMap, WriteSlice};
 
-/// Threads of a block of `reduce`.
-const REDUCE: u64 = 256;
+/// A launch of an instance.
+pub(crate) struct Call<'c> {
+    pub(crate) stream: StreamRef<'c>,
+    pub(crate) product: &'c Product,
+    plan: &'c Plan,
+    /// The addresses of the sums of parts, and of counters.
+    memory: [u64; 2],
+    pub(crate) scratch: Option<&'c mut Scratch>,
+}
 
-/// The decision for a product: for this algorithm, or else for the one that takes the least time by the model. `is_plain` says that it has no
-/// options.
-///
-/// # Errors
-/// [`ErrorKind::Unsupported`](ptx_launch::ErrorKind::Unsupported) if the algorithm, or none, multiplies such operands on the device.
-#[inline]
-pub(super) fn decide(
-    stream: StreamRef<'_>,
-    product: &Product,
-    available: usize,
-    algorithm: Option<(&str, u32)>,
-    is_plain: bool,
-) -> Result<Decision> {
-    let device = stream.properties()?;
-    let Some((name, splits)) = algorithm else {
-        return choice::choose(product, &Setting { device, available, is_plain });
-    };
-    let is_free = is_plain && !product.deterministic && tuned::run_on(device, true);
-    match if is_free { tuned::layout(product) } else { None } {
-        Some(layout) if name == tuned::NAME => Ok(Decision::Tuned(tuned::estimate(product, device, layout).1)),
-        _ => plan::named(&first_batches(&product.oriented()), device, available, name, splits).map(Decision::Plan),
+impl Call<'_> {
+    /// The extents of the product, and its division among blocks.
+    pub(crate) fn problem(&self) -> Problem {
+        self.plan.problem(self.product, self.memory)
+    }
+
+    /// The extents, and the order of tiles.
+    pub(crate) fn raster(&self) -> Raster {
+        let (Product { m, n, k, .. }, [band, run]) = (*self.product, self.plan.raster);
+        Raster { m, n, k, band, run }
+    }
+
+    /// Clusters that run at the same time, each block on an SM.
+    ///
+    /// # Errors
+    /// Those of the driver.
+    pub(crate) fn capacity(&self) -> Result<u32> {
+        Ok((self.stream.properties()?.multiprocessors / self.plan.instance.blocks()).max(1))
+    }
+
+    /// The tensor map of A (0) or B (1).
+    ///
+    /// # Errors
+    /// Those of a tensor map.
+    pub(crate) fn operand_map(&self, instance: &Instance, at: usize) -> Result<TensorMap> {
+        Mapped::operand(self.product, instance, at).map(self.stream)
+    }
+
+    /// The tensor map of C, in boxes of `rows` rows.
+    ///
+    /// # Errors
+    /// Those of a tensor map.
+    pub(crate) fn result_map(&self, instance: &Instance, rows: u32) -> Result<TensorMap> {
+        Mapped::result(self.product, instance, rows).map(self.stream)
     }
 }
 
 /// Submits a product whose memory is bound to `stream`, as planned.
+///
+/// # Errors
+/// Those of a launch, and of the workspace.
 pub(super) fn submit(
     stream: StreamRef<'_>,
     product: &Product,
     given: Option<&mut Workspace>,
     plan: &Plan,
 ) -> Result<()> {
-    let product = product.oriented();
+    if plan.instance.family.has_scratch() {
+        let turned = product.transposed();
+        let product = if plan.is_turned { &turned } else { product };
+        return workspace::with(stream, given, 0, |workspace| {
+            let scratch = workspace.keep(|| Scratch::new(&stream.device()?))?;
+            plan.instance.submit(Call { stream, product, plan, memory: [0; 2], scratch: Some(scratch) })
+        });
+    }
     if plan.bytes == 0 {
-        return submit_all(stream, &product, plan, [0; 2]);
+        return submit_batches(stream, product, plan, [0; 2]);
     }
     workspace::with(stream, given, plan.bytes, |workspace| {
         let (mut scratch, mut flags) = workspace.parts();
         let (scratch, flags) = (scratch.bind(stream)?, flags.bind(stream)?);
-        submit_all(stream, &product, plan, [scratch.address(), flags.address()])
+        submit_batches(stream, product, plan, [scratch.address(), flags.address()])
     })
 }
 
 /// All batches, as many at a time as a grid has, with the addresses of the workspace and of its flags.
-fn submit_all(stream: StreamRef<'_>, product: &Product, plan: &Plan, scratch: [u64; 2]) -> Result<()> {
+fn submit_batches(stream: StreamRef<'_>, product: &Product, plan: &Plan, memory: [u64; 2]) -> Result<()> {
     let mut start = 0;
     while start < product.batches {
         let part = product.batch_range(start, (product.batches - start).min(BATCHES));
-        submit_part(stream, &part, plan, scratch)?;
+        submit_one(stream, &part, plan, memory)?;
         start += part.batches;
     }
     Ok(())
 }
 
-fn submit_part(stream: StreamRef<'_>, product: &Product, plan: &Plan, [scratch, counters]: [u64; 2]) -> Result<()> {
-    let ([a, b], partial) = pack(stream, product, plan.packed(product), scratch)?;
-    let product = Product { a, b, ..*product };
-    let problem = Problem { counters, ..divide(&product, plan, partial) };
-    (plan.candidate.launch)(stream, &product, problem)?;
-    if plan.splits > 1 && plan.candidate.cluster.is_none() { add_parts(stream, &product, problem) } else { Ok(()) }
-}
-
-/// The extents of a product, and its division among blocks.
-fn divide(product: &Product, plan: &Plan, partial: u64) -> Problem {
-    let [tiles_m, tiles_n] = plan.tiles(product);
-    let flags = [
-        (params::A_ALONG_K, product.a.is_along_k(product.m, product.k)),
-        (params::B_ALONG_K, product.b.is_along_k(product.n, product.k)),
-        (params::A_WIDE, plan.wide()[0]),
-        (params::B_WIDE, plan.wide()[1]),
-    ];
-    Problem {
-        m: product.m,
-        n: product.n,
-        k: product.k,
-        flags: flags.iter().filter(|(_, is)| *is).fold(0, |flags, (flag, _)| flags | flag),
-        tiles_m,
-        tiles_n,
-        splits: plan.splits,
-        k_split: plan.k_split,
-        partial,
-        counters: 0,
-        batches: product.batches as u32,
-        pitch: problem::pitch(product.n),
+fn submit_one(stream: StreamRef<'_>, product: &Product, plan: &Plan, [scratch, counters]: [u64; 2]) -> Result<()> {
+    let ([a, b], partial) = pack(stream, product, &plan.packed, scratch)?;
+    let (product, memory) = (&Product { a, b, ..*product }, [partial, counters]);
+    plan.instance.submit(Call { stream, product, plan, memory, scratch: None })?;
+    // Persistent kernels add parts up themselves.
+    if plan.splits > 1 && plan.instance.family.loads() != Loads::Tma {
+        add_parts(stream, product, plan.problem(product, memory))
+    } else {
+        Ok(())
     }
 }
 
 /// Adds the parts of K up, and finishes them.
 fn add_parts(stream: StreamRef<'_>, product: &Product, problem: Problem) -> Result<()> {
     let runs = u64::from(problem.m) * u64::from(problem.pitch / 4);
-    let config = Config::grid((runs.div_ceil(REDUCE), 1, problem.batches));
+    let config = Config::grid((runs.div_ceil(u64::from(THREADS)), 1, problem.batches));
     let instance = if product.kind == params::I8 { reduce::Instance::integer } else { reduce::Instance::float };
     // SAFETY: C and the residual are bound to the stream, and have elements for all rows, columns and batches; `partial` has the
-    // bytes that the plan asked for, and the stream's next operation that writes them runs later.
+    // bytes that the plan has counted, and the stream's next operation that writes them runs later.
     unsafe { reduce::launch(instance, stream, config, product.output(), problem) }
 }

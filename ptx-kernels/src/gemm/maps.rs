@@ -1,5 +1,6 @@
 //! Tensor maps of operands and of C, for kernels of TMA.
 
+use super::instance::Instance;
 use super::params::{self, Source};
 use super::problem::{Product, size};
 use crate::maps::Recent;
@@ -15,7 +16,7 @@ const STAGE: u64 = 128;
 /// Maps that a thread keeps.
 const KEPT: usize = 64;
 
-/// An operand as a map describes it: `lines` lines by `k` elements, in boxes of `rows` lines and 128 bytes along K.
+/// An operand, or C, as a map describes it: `lines` lines by `k` elements, in boxes of `rows` lines and 128 bytes along K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mapped {
     pub(super) source: Source,
@@ -27,6 +28,8 @@ pub(super) struct Mapped {
     pub(super) batches: usize,
     pub(super) rows: u32,
     pub(super) k_major: bool,
+    /// The map has a dimension of matrices.
+    pub(super) has_batches: bool,
 }
 
 thread_local! {
@@ -35,11 +38,29 @@ thread_local! {
 }
 
 impl Mapped {
-    /// An operand of a product with so many lines, in boxes of `rows` lines, or of [`BOX`] where its lines are neighbors.
-    pub(super) fn operand(product: &Product, (source, lines): (Source, u32), rows: u32, k_major: bool) -> Mapped {
+    /// A (0) or B (1) of a product, as an instance loads it: each block of a cluster its share of the lines of a tile, or boxes of [`BOX`] where
+    /// lines are neighbors.
+    pub(super) fn operand(product: &Product, instance: &Instance, at: usize) -> Mapped {
+        let (source, lines) = [(product.a, product.m), (product.b, product.n)][at];
+        let k_major = instance.majors[at].unwrap_or(true);
+        let rows = if k_major { instance.tile[at] / instance.cluster[1 - at] } else { BOX };
         let batches = if source.batch > 0 { product.batches } else { 1 };
-        let rows = if k_major { rows } else { BOX };
-        Mapped { source, kind: product.kind, lines, k: product.k, batches, rows, k_major }
+        let has_batches = !instance.family.is_unbatched();
+        Mapped { source, kind: product.kind, lines, k: product.k, batches, rows, k_major, has_batches }
+    }
+
+    /// C, in boxes of `rows` rows.
+    pub(super) fn result(product: &Product, instance: &Instance, rows: u32) -> Mapped {
+        Mapped {
+            source: product.c.rows(),
+            kind: product.epilogue.kind,
+            lines: product.m,
+            k: product.n,
+            batches: product.batches,
+            rows,
+            k_major: true,
+            has_batches: !instance.family.is_unbatched(),
+        }
     }
 
     /// The map.
@@ -60,11 +81,12 @@ impl Mapped {
         } else {
             (self.source.k, [self.batches, k, lines], [1, depth, rows])
         };
-        // Dimensions of one element may have any stride, but maps want multiples of 16 bytes.
+        // Dimensions of one element may have any stride, but maps require multiples of 16 bytes.
         let stride = |bytes: u64, extent: usize| if extent == 1 { 16 / size } else { bytes / size };
         let strides = [stride(self.source.batch, self.batches) as usize, stride(outer, shape[1]) as usize, 1];
-        let map =
-            TensorMap::of_address(stream, element(self.kind), self.source.at, &shape).strides(&strides).tile(&tile);
+        let first = usize::from(!self.has_batches);
+        let map = TensorMap::of_address(stream, element(self.kind), self.source.at, &shape[first..]);
+        let map = map.strides(&strides[first..]).tile(&tile[first..]);
         map.swizzle(Swizzle::B128).promotion(Promotion::B128).build()
     }
 }

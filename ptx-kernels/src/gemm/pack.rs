@@ -111,7 +111,7 @@ pub mod kernels {
         }
     }
 
-    /// The bytes behind the address of a run that its aligned runs reach.
+    /// The bytes from the address of a run to the end of its aligned runs.
     fn reach_of(skew: u32) -> u32 {
         (skew == 0).select(16, 32 - skew)
     }
@@ -207,11 +207,11 @@ pub mod kernels {
     }
 }
 
-/// Copies the operands that have to be copied to `to`, and returns those to read, and the address behind the copies.
+/// Copies the operands that have to be copied to `to`, and returns those to read, and the address of the end of the copies.
 pub(super) fn pack(
     stream: StreamRef<'_>,
     product: &Product,
-    packed: [Option<Packed>; 2],
+    packed: &[Option<Packed>; 2],
     to: u64,
 ) -> Result<([Source; 2], u64)> {
     let sources = [product.a, product.b];
@@ -235,7 +235,7 @@ pub(super) fn pack(
         _ => kernels::pack::Instance::bytes4,
     };
     // SAFETY: the operands are bound to the stream, and have elements for all rows and batches; the workspace has the bytes that the
-    // plan has.
+    // plan has counted.
     unsafe { kernels::pack::launch(instance, stream, config, a, b)? };
     Ok((read, to))
 }

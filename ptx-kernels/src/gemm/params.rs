@@ -1,12 +1,20 @@
 //! Parameters of the portable kernels, as the host fills them in: strides and steps count bytes, extents elements.
 
 /// Codes and bits, as the kernels have them.
-pub(crate) use super::parts::kernels::{
+pub(crate) use super::reduce::kernels::{
     A_ALONG_K, A_BATCHES, A_WIDE, ACCUMULATE, B_ALONG_K, B_BATCHES, B_WIDE, BF16, BIAS_COLUMNS, BIAS_ROWS, BIAS_WIDE,
     C_WIDE, E4M3, E5M2, F16, F32, GELU, GELU_TANH, I8, I32, RELU, RESIDUAL, RESIDUAL_WIDE, SCALE_COLUMNS, SCALE_ROWS,
     SILU, TF32,
 };
 use ptx_launch::{Config, KernelParam};
+
+/// The number of codes of element types.
+pub(crate) const KINDS: usize = 8;
+
+/// The flags that are set.
+pub(crate) fn all_of(flags: &[(u32, bool)]) -> u32 {
+    flags.iter().filter(|(_, is_set)| *is_set).fold(0, |all, (flag, _)| all | flag)
+}
 
 /// An operand: a matrix of lines (rows of A, columns of B) by K, of each batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
@@ -83,6 +91,33 @@ pub(crate) struct Problem {
     pub(crate) counters: u64,
     pub(crate) batches: u32,
     pub(crate) pitch: u32,
+}
+
+/// The tiles of all clusters, as kernels with the static scheduler take them.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+pub(crate) struct TileGrid {
+    /// Tiles of clusters along the rows and the columns, and of all batches.
+    pub(crate) rows: u32,
+    pub(crate) columns: u32,
+    pub(crate) tiles: u32,
+    /// 2³¹ / rows, rounded up, by which tiles are divided; zero if they are too many for that.
+    pub(crate) per_row: u32,
+    pub(crate) k: u32,
+    /// 1 if there is a matrix for each batch.
+    pub(crate) a_batches: u32,
+    pub(crate) b_batches: u32,
+}
+
+/// Extents, and the order of tiles: in bands of `band` tiles along M, and in runs of `run` along N.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+pub(crate) struct Raster {
+    pub(crate) m: u32,
+    pub(crate) n: u32,
+    pub(crate) k: u32,
+    pub(crate) band: u32,
+    pub(crate) run: u32,
 }
 
 impl Problem {

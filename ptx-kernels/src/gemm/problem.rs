@@ -2,6 +2,7 @@
 //! dimensions is, by computing Cᵀ = Bᵀ · Aᵀ where its rows are.
 
 use super::params::{self, Epilogue, Matrix, Output, Source};
+use super::plan::BATCHES;
 use std::mem::swap;
 
 /// A product, checked and bound to a stream.
@@ -69,6 +70,11 @@ impl Source {
 }
 
 impl Matrix {
+    /// The matrix as lines along its rows.
+    pub(crate) fn rows(&self) -> Source {
+        Source { at: self.at, line: self.row, k: self.column, batch: self.batch }
+    }
+
     /// True if four neighboring columns are one aligned access.
     #[inline]
     pub(crate) fn is_wide(&self, size: u64) -> bool {
@@ -77,17 +83,10 @@ impl Matrix {
 }
 
 impl Product {
-    /// The same product in the direction in which it is computed, with the widths of its accesses.
-    pub(crate) fn oriented(mut self) -> Product {
-        self.orient();
-        self.mark_wide();
-        self
-    }
-
-    /// Computes Cᵀ instead where its columns are dense, if one of its dimensions is; and rather few rows than few columns, because tiles are
-    /// wide rather than high.
+    /// The same product in the direction in which it is computed: Cᵀ instead where the rows of C are dense and its columns are not; and rather few
+    /// rows than few columns, because tiles are wide rather than high. With the widths of its accesses.
     #[inline]
-    pub(crate) fn orient(&mut self) {
+    pub(crate) fn oriented(mut self) -> Product {
         let size = size(self.epilogue.kind);
         if self.n <= 1 {
             (self.c.column, self.residual.column) = (size, size);
@@ -98,9 +97,16 @@ impl Product {
         if self.n <= FEW && self.m > FEW {
             self.transpose();
         }
+        self.mark_wide();
+        self
     }
 
     /// Cᵀ = Bᵀ · Aᵀ.
+    pub(crate) fn transposed(mut self) -> Product {
+        self.transpose();
+        self
+    }
+
     fn transpose(&mut self) {
         swap(&mut self.a, &mut self.b);
         swap(&mut self.m, &mut self.n);
@@ -117,12 +123,11 @@ impl Product {
         }
     }
 
-    /// True if sums are the result, in rows of the operands' type that TMA writes.
+    /// True if sums are the result, in rows that TMA writes.
     #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        let Product { kind, m, n, batches, ref c, .. } = *self;
-        let rows = Source { at: c.at, line: c.row, k: c.column, batch: c.batch };
-        !self.has_options && self.epilogue.kind == kind && rows.runs(true, m, n, size(kind), batches).has_map
+    pub(crate) fn has_tma_result(&self) -> bool {
+        let Product { m, n, batches, .. } = *self;
+        !self.has_options && self.c.rows().runs(true, m, n, size(self.epilogue.kind), batches).has_map
     }
 
     fn mark_wide(&mut self) {
@@ -135,7 +140,7 @@ impl Product {
             (params::RESIDUAL_WIDE, self.residual.is_wide(size)),
             (params::BIAS_WIDE, bias_is_wide),
         ];
-        e.flags |= wide.iter().filter(|(_, is)| *is).fold(0, |flags, (flag, _)| flags | flag);
+        e.flags |= params::all_of(&wide);
     }
 }
 
@@ -143,6 +148,11 @@ impl Product {
     /// Results and what is read on the way there, as kernels have them.
     pub(crate) fn output(&self) -> Output {
         Output { c: self.c, residual: self.residual, epilogue: self.epilogue }
+    }
+
+    /// The batches of the first launch.
+    pub(crate) fn first_batches(&self) -> Product {
+        Product { batches: self.batches.min(BATCHES), ..*self }
     }
 
     /// Some of the batches.

@@ -1,370 +1,212 @@
-//! The product on the ordinary units, for every target from `sm_75` on: any type, any stride, any alignment. `f32` is exact but
-//! for the rounding of each `fma`; 8-bit integers are exact.
-//!
-//! A block makes a square tile, a thread 4 × 4 sums of each quarter of it. While a slice of K is multiplied from shared memory, the
-//! next one is on its way to registers. Threads read along K or along the other dimension, whichever is dense in memory.
-
+//! Matrix products on the ordinary units, for every target from `sm_75` on: any type, any stride, any alignment. `f32` is exact but for the
+//! rounding of each `fma`; 8-bit integers are exact. The grid of each kernel is (tiles, parts of K, batches).
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
-mod few_rows;
-mod few_runs;
+mod rows;
+mod runs;
+mod tiles;
 
-use super::params;
-use super::plan::Candidate;
-use super::tuning;
-use few_rows::with_few_rows;
-use few_runs::with_few_runs;
+use super::instance::{Axes, Family, Instance};
+use super::launch::Call;
+use super::params::{self, Epilogue, Matrix, Output, Problem, Source, Vector};
+use super::problem::size;
+use crate::float8::E5m2 as e5m2;
+use ptx_launch::prelude::{bf16, e4m3, f16, ptx_module};
+use ptx_launch::{KernelParam, Result};
+use std::fmt::Debug;
 
-/// The layouts that a kernel reads: along K in aligned runs, or any.
-macro_rules! majors {
-    (few_runs) => {
-        Some([true, true])
-    };
-    ($kernel:ident) => {
-        None
-    };
-}
+/// The kernels.
+#[ptx_module(
+    arch = "sm_75",
+    params(Source, Matrix, Vector, Epilogue, Output, Problem),
+    parts(tiles::tiles, rows::rows, runs::runs, super::codes::codes, super::epilogue::epilogue)
+)]
+#[allow(dead_code, unreachable_pub, reason = "modules share one set of names")]
+pub(crate) mod kernels {
+    use super::{Epilogue, Matrix, Output, Problem, Source, Vector, e5m2};
 
-/// The table's kernels: each with its type, its tile, its slices along K, and the layout of B.
-macro_rules! candidates {
-    ($($kernel:ident::$instance:ident = $kind:ident, $m:literal, $n:literal, $depth:literal, $near:expr, $cost:ident;)*) => { &[$(
-        Candidate {
-            name: concat!("simt_", stringify!($instance)),
-            kind: params::$kind,
-            is_plain: false,
-            capability: 75,
-            cluster: None,
-            majors: majors!($kernel),
-            near: $near,
-            block_m: $m,
-            block_n: $n,
-            depth: $depth,
-            cost: tuning::$cost,
-            // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; `partial` has the bytes that
-            // the plan asked for.
-            launch: |stream, p, problem| unsafe {
-                kernels::$kernel::$instance(stream, problem.grid(), p.a, p.b, p.output(), problem)
-            },
-        },
-    )*] };
-}
+    /// Tiles of operands of any layout.
+    #[ptx_kernel(
+        block = C.threads(),
+        min_blocks = 8 / C.micro,
+        instances = [
+            m128n128k16_1x1_xx = (f32, Square::new(128, 8)),
+            m64n64k16_1x1_xx = (f32, Square::new(64, 4)),
+            m64n64k16_1x1_xx = (f16, Square::new(64, 4)),
+            m64n64k16_1x1_xx = (bf16, Square::new(64, 4)),
+            m64n64k16_1x1_xx = (e4m3, Square::new(64, 4)),
+            m64n64k16_1x1_xx = (e5m2, Square::new(64, 4)),
+            m64n64k16_1x1_xx = (i8, Square::new(64, 4))
+        ]
+    )]
+    pub fn simt<T, const C: Square>(a: Source, b: Source, out: Output, p: Problem) {
+        #[shared(align = 16)]
+        let memory: [b32; C.words()];
+        multiply_tile::<T, C>(&a, &b, &out, &p, memory);
+    }
 
-with_few_runs! {
-    /// Portable to every target from `sm_75` on.
-    mod kernels for "sm_75" {
-        /// Sizes of a kernel.
-        #[derive(Clone, Copy, Debug)]
-        pub struct Config {
-            /// Element type of A and B.
-            pub kind: u32,
-            /// Rows and columns of a block's tile.
-            pub block: u32,
-            /// Rows and columns of a thread, in groups of four.
-            pub micro: u32,
-        }
+    /// Four rows of C, by four columns or 32: operands go from memory to registers once, at any alignment. The threads of a block share K.
+    #[ptx_kernel(
+        block = C.threads,
+        min_blocks = 1024 / C.threads,
+        instances = [
+            m4n4k512_1x1_xk = (f32, Rows::along_k(512)),
+            m4n4k128_1x1_xk = (f32, Rows::along_k(128)),
+            m4n32k64_1x1_xn = (f32, Rows::along_n(512)),
+            m4n32k16_1x1_xn = (f32, Rows::along_n(128)),
+            m4n4k512_1x1_xk = (f16, Rows::along_k(512)),
+            m4n4k128_1x1_xk = (f16, Rows::along_k(128)),
+            m4n32k64_1x1_xn = (f16, Rows::along_n(512)),
+            m4n32k16_1x1_xn = (f16, Rows::along_n(128)),
+            m4n4k512_1x1_xk = (bf16, Rows::along_k(512)),
+            m4n4k128_1x1_xk = (bf16, Rows::along_k(128)),
+            m4n32k64_1x1_xn = (bf16, Rows::along_n(512)),
+            m4n32k16_1x1_xn = (bf16, Rows::along_n(128)),
+            m4n4k512_1x1_xk = (e4m3, Rows::along_k(512)),
+            m4n4k128_1x1_xk = (e4m3, Rows::along_k(128)),
+            m4n32k64_1x1_xn = (e4m3, Rows::along_n(512)),
+            m4n32k16_1x1_xn = (e4m3, Rows::along_n(128)),
+            m4n4k512_1x1_xk = (e5m2, Rows::along_k(512)),
+            m4n4k128_1x1_xk = (e5m2, Rows::along_k(128)),
+            m4n32k64_1x1_xn = (e5m2, Rows::along_n(512)),
+            m4n32k16_1x1_xn = (e5m2, Rows::along_n(128)),
+            m4n4k512_1x1_xk = (i8, Rows::along_k(512)),
+            m4n4k128_1x1_xk = (i8, Rows::along_k(128)),
+            m4n32k64_1x1_xn = (i8, Rows::along_n(512)),
+            m4n32k16_1x1_xn = (i8, Rows::along_n(128))
+        ]
+    )]
+    pub fn rows<T, const C: Rows>(a: Source, b: Source, out: Output, p: Problem) {
+        #[shared(align = 16)]
+        let memory: [b32; C.words()];
+        multiply_rows::<T, C>(&a, &b, &out, &p, memory);
+    }
 
-        impl Config {
-            /// Threads of a block.
-            pub const fn threads(&self) -> u32 {
-                (self.block / self.micro) * (self.block / self.micro)
-            }
+    /// The same, by runs of 16 bytes of operands that both lie along K.
+    #[ptx_kernel(
+        block = 512,
+        min_blocks = 2,
+        instances = [
+            m4n4k2048_1x1_kk = (f32),
+            m4n4k4096_1x1_kk = (f16),
+            m4n4k4096_1x1_kk = (bf16),
+            m4n4k8192_1x1_kk = (i8)
+        ]
+    )]
+    pub fn runs<T>(a: Source, b: Source, out: Output, p: Problem) {
+        const ROWS: Rows = Rows::along_k(512);
+        #[shared(align = 16)]
+        let memory: [b32; ROWS.words()];
+        multiply_runs::<T, ROWS>(&a, &b, &out, &p, memory);
+    }
 
-            /// Elements of an operand's slice that a thread loads.
-            pub const fn loads(&self) -> u32 {
-                self.block * 16 / self.threads()
-            }
-
-            /// Words from K to K of a slice, and from row to row of the staged sums.
-            pub const fn pitch(&self) -> u32 {
-                self.block + 4
-            }
-
-            /// Rows, or columns, of a group of sums.
-            pub const fn group(&self) -> u32 {
-                self.block * 4 / self.micro
-            }
-
-            /// Words of shared memory: two slices, or the sums of a group of rows.
-            pub const fn words(&self) -> u32 {
-                64 * self.pitch()
-            }
-        }
-
-        /// Extent of a slice along K.
-        const DEPTH: u32 = 16;
-
-        /// The grid is (tiles, parts of K, batches).
-        #[ptx_kernel(
-            block = C.threads(),
-            min_blocks = 8 / C.micro,
-            instances = [
-                f32_large = (Config { kind: F32, block: 128, micro: 8 }),
-                f32_small = (Config { kind: F32, block: 64, micro: 4 }),
-                f16 = (Config { kind: F16, block: 64, micro: 4 }),
-                bf16 = (Config { kind: BF16, block: 64, micro: 4 }),
-                e4m3 = (Config { kind: E4M3, block: 64, micro: 4 }),
-                e5m2 = (Config { kind: E5M2, block: 64, micro: 4 }),
-                i8 = (Config { kind: I8, block: 64, micro: 4 })
-            ]
-        )]
-        pub fn gemm<const C: Config>(a: Source, b: Source, out: Output, p: Problem) {
-            #[shared(align = 16)]
-            let memory: [b32; C.words()];
-
-            let (tile_m, tile_n): (u32, u32) = scheduler::grouped(ctaid.x, p.tiles_m, p.tiles_n, 8);
-            let (row0, column0): (u32, u32) = (tile_m * C.block, tile_n * C.block);
-            let mut k: u32 = ctaid.y * p.k_split;
-            let k_end: u32 = (k + p.k_split).min(p.k);
-            let slices: u32 = memory;
-            let slice_b: u32 = slices + DEPTH * C.pitch() * 4;
-            let mut from_a = Loader::<C>::new(&a, row0, p.m, k, has(p.flags, A_ALONG_K));
-            let mut from_b = Loader::<C>::new(&b, column0, p.n, k, has(p.flags, B_ALONG_K));
-
-            let sums: [[b32; C.micro]; C.micro];
-            clear(&mut sums);
-            let (x, y): (u32, u32) = (tid.x % (C.block / C.micro), tid.x / (C.block / C.micro));
-            let (at_a, at_b): (u32, u32) = (slices + y * 16, slice_b + x * 16);
-            let (next_a, next_b): ([b32; C.loads()], [b32; C.loads()]);
-            from_a.load(&mut next_a, k, k_end);
-            from_b.load(&mut next_b, k, k_end);
-            while k < k_end {
-                block::sync();
-                from_a.put(&next_a, slices);
-                from_b.put(&next_b, slice_b);
-                block::sync();
-                k += DEPTH;
-                from_a.load(&mut next_a, k, k_end);
-                from_b.load(&mut next_b, k, k_end);
-                multiply::<C>(&mut sums, at_a, at_b);
-            }
-            let place = Place { row: row0, column: column0, batch: ctaid.z, split: ctaid.y };
-            write_tile::<C>(&sums, slices, &place, &out, &p);
-        }
-
-        /// This thread's part of an operand's slices: every so many-th element of a tile of lines by K.
-        struct Loader<const C: Config> {
-            from: [u64; C.loads()],
-            inside: [pred; C.loads()],
-            /// The first element's place along K, and its address in a slice; steps from element to element.
-            depth: u32,
-            depth_step: u32,
-            to: u32,
-            to_step: u32,
-            /// Bytes from slice to slice.
-            further: u64,
-        }
-
-        impl<const C: Config> Loader<C> {
-            /// From line `line0` of `lines` on, and from `k` on. Neighboring threads are neighbors along K, or along the lines.
-            fn new(source: &Source, line0: u32, lines: u32, k: u32, along_k: pred) -> Loader<C> {
-                let line: u32 = along_k.select(tid.x / DEPTH, tid.x % C.block);
-                let depth: u32 = along_k.select(tid.x % DEPTH, tid.x / C.block);
-                let line_step: u32 = along_k.select(C.threads() / DEPTH, 0);
-                let depth_step: u32 = along_k.select(0, C.threads() / C.block);
-                let (from, inside): ([u64; C.loads()], [pred; C.loads()]);
-                let mut at: u32 = line0 + line;
-                let mut address: u64 = source.at + source.batch * (ctaid.z as u64) + source.line * (at as u64);
-                address += source.k * ((k + depth) as u64);
-                let step: u64 = source.line * (line_step as u64) + source.k * (depth_step as u64);
-                for i in 0..C.loads() {
-                    from[i] = address;
-                    inside[i] = at < lines;
-                    address += step;
-                    at += line_step;
-                }
-                let to: u32 = (depth * C.pitch() + line) * 4;
-                let to_step: u32 = (depth_step * C.pitch() + line_step) * 4;
-                let further: u64 = source.k * 16;
-                Loader::<C> { from, inside, depth, depth_step, to, to_step, further }
-            }
-
-            /// Loads this thread's elements of the slice at `k`, as `f32` or `i32`, zeros outside of the matrix, and goes on to the
-            /// next slice.
-            fn load(&mut self, next: &mut [b32; C.loads()], k: u32, k_end: u32) {
-                let mut depth: u32 = k + self.depth;
-                for i in 0..C.loads() {
-                    let there: pred = self.inside[i] & (depth < k_end);
-                    next[i] = load_element::<{ C.kind }>(self.from[i], there);
-                    self.from[i] += self.further;
-                    depth += self.depth_step;
-                }
-            }
-
-            /// Puts loaded elements into a slice.
-            fn put(&self, next: &[b32; C.loads()], slice: u32) {
-                let mut to: u32 = slice + self.to;
-                for i in 0..C.loads() {
-                    ptx! { st.shared.b32 [to], next[i]; }
-                    to += self.to_step;
-                }
-            }
-        }
-
-        fn clear<const ROWS: u32, const COLUMNS: u32>(sums: &mut [[b32; COLUMNS]; ROWS]) {
-            for i in 0..ROWS {
-                for j in 0..COLUMNS {
-                    ptx! { mov.b32 sums[i][j], 0; }
-                }
-            }
-        }
-
-        /// An element as the `f32`, or of 8-bit integers the `i32`, that it is.
-        fn load_element<const KIND: u32>(from: u64, there: pred) -> b32 {
-            let bits: b32;
-            if size_of_kind(KIND) == 4 {
-                ptx! { mov.b32 bits, 0; @there ld.global.b32 bits, [from]; }
-            } else if size_of_kind(KIND) == 2 {
-                let h: b16;
-                ptx! { mov.b16 h, 0; @there ld.global.b16 h, [from]; }
-                if KIND == F16 {
-                    ptx! { cvt.f32.f16 bits, h; }
-                } else {
-                    ptx! { mov.b32 bits, {0, h}; }
-                }
-            } else if KIND == I8 {
-                ptx! { mov.b32 bits, 0; @there ld.global.s8 bits, [from]; }
-            } else {
-                ptx! { mov.b32 bits, 0; @there ld.global.u8 bits, [from]; }
-                bits = from_float8::<KIND>(bits);
-            }
-            bits
-        }
-
-        /// Bytes of an element.
-        fn size_of_kind(kind: u32) -> u32 {
-            match kind {
-                F32 => 4,
-                F16 | BF16 => 2,
-                _ => 1,
-            }
-        }
-
-        /// The `f32` that 8 bits are: `e5m2` is the upper half of an `f16`; of `e4m3` the exponent and mantissa are moved to an `f16`'s,
-        /// whose bias is 8 more, and all ones are no number.
-        fn from_float8<const KIND: u32>(bits: b32) -> b32 {
-            let (value, size): (b32, b32);
-            let h: b16;
-            if KIND == E5M2 {
-                ptx! { shl.b32 size, bits, 8; cvt.u16.u32 h, size; cvt.f32.f16 value, h; }
-            } else {
-                let (sign, nan): (b32, pred);
-                ptx! {
-                    and.b32 size, bits, 0x7f;
-                    setp.eq.u32 nan, size, 0x7f;
-                    shl.b32 size, size, 7;
-                    cvt.u16.u32 h, size;
-                    cvt.f32.f16 value, h;
-                    mul.rn.f32 value, value, 256.0;
-                    selp.b32 value, 0x7fffffff, value, nan;
-                    and.b32 sign, bits, 0x80;
-                    shl.b32 sign, sign, 24;
-                    or.b32 value, value, sign;
-                }
-            }
-            value
-        }
-
-        /// Adds the products of a slice.
-        fn multiply<const C: Config>(sums: &mut [[b32; C.micro]; C.micro], at_a: u32, at_b: u32) {
-            for k in 0..DEPTH {
-                let (a, b): ([b32; C.micro], [b32; C.micro]);
-                for g in 0..C.micro / 4 {
-                    const OFFSET: u32 = (k * C.pitch() + g * C.group()) * 4;
-                    ptx! {
-                        ld.shared.v4.b32 {a[4 * g..4 * g + 4]}, [at_a + OFFSET];
-                        ld.shared.v4.b32 {b[4 * g..4 * g + 4]}, [at_b + OFFSET];
-                    }
-                }
-                for i in 0..C.micro {
-                    for j in 0..C.micro {
-                        if C.kind == I8 {
-                            ptx! { mad.lo.s32 sums[i][j], a[i], b[j], sums[i][j]; }
-                        } else {
-                            ptx! { fma.rn.f32 sums[i][j], a[i], b[j], sums[i][j]; }
-                        }
-                    }
-                }
-            }
-        }
-
-        /// Brings the sums to the epilogue, one group of rows after the other through shared memory.
-        fn write_tile<const C: Config>(
-            sums: &[[b32; C.micro]; C.micro], memory: u32, tile: &Place, out: &Output, p: &Problem,
-        ) {
-            const RUNS: u32 = C.block / 4;
-            let (x, y): (u32, u32) = (tid.x % (C.block / C.micro), tid.x / (C.block / C.micro));
-            let to: u32 = memory + (y * 4 * C.pitch() + x * 4) * 4;
-            let mut group: u32 = 0;
-            while group < C.micro / 4 {
-                block::sync();
-                for g in 0..C.micro / 4 {
-                    if group == g {
-                        for i in 0..4 {
-                            for h in 0..C.micro / 4 {
-                                const OFFSET: u32 = (i * C.pitch() + h * C.group()) * 4;
-                                ptx! { st.shared.v4.b32 [to + OFFSET], {sums[4 * g + i][4 * h..4 * h + 4]}; }
-                            }
-                        }
-                    }
-                }
-                block::sync();
-                let mut run: u32 = tid.x;
-                while run < C.group() * RUNS {
-                    let (row, column): (u32, u32) = (run / RUNS, run % RUNS * 4);
-                    let four: [b32; 4];
-                    let from: u32 = memory + (row * C.pitch() + column) * 4;
-                    ptx! { ld.shared.v4.b32 {four[..]}, [from]; }
-                    let at = Place {
-                        row: tile.row + group * C.group() + row, column: tile.column + column, batch: tile.batch, split: tile.split
-                    };
-                    finish_kind::<{ C.kind }>(&four, &at, out, p);
-                    run += C.threads();
-                }
-                group += 1;
-            }
-        }
+    /// The same with fewer threads.
+    #[ptx_kernel(
+        block = 128,
+        min_blocks = 8,
+        instances = [
+            m4n4k512_1x1_kk = (f32),
+            m4n4k1024_1x1_kk = (f16),
+            m4n4k1024_1x1_kk = (bf16),
+            m4n4k2048_1x1_kk = (i8)
+        ]
+    )]
+    pub fn runs_small<T>(a: Source, b: Source, out: Output, p: Problem) {
+        const ROWS: Rows = Rows::along_k(128);
+        #[shared(align = 16)]
+        let memory: [b32; ROWS.words()];
+        multiply_runs::<T, ROWS>(&a, &b, &out, &p, memory);
     }
 }
 
-/// The kernels of whole tiles, and those for a few rows.
-pub(crate) const CANDIDATES: &[Candidate] = candidates! {
-    gemm::f32_large = F32, 128, 128, 16, None, SIMT_LARGE;
-    gemm::f32_small = F32, 64, 64, 16, None, SIMT_F32;
-    gemm::f16 = F16, 64, 64, 16, None, SIMT_16;
-    gemm::bf16 = BF16, 64, 64, 16, None, SIMT_16;
-    gemm::e4m3 = E4M3, 64, 64, 16, None, SIMT_8;
-    gemm::e5m2 = E5M2, 64, 64, 16, None, SIMT_8;
-    gemm::i8 = I8, 64, 64, 16, None, SIMT_8;
-    few_rows::f32_rows_k = F32, 4, 4, 512, Some(true), ROWS_K;
-    few_rows::f32_rows_k_small = F32, 4, 4, 128, Some(true), ROWS_K_SMALL;
-    few_rows::f32_rows_n = F32, 4, 32, 64, Some(false), ROWS_N;
-    few_rows::f32_rows_n_small = F32, 4, 32, 16, Some(false), ROWS_N_SMALL;
-    few_rows::f16_rows_k = F16, 4, 4, 512, Some(true), ROWS_K;
-    few_rows::f16_rows_k_small = F16, 4, 4, 128, Some(true), ROWS_K_SMALL;
-    few_rows::f16_rows_n = F16, 4, 32, 64, Some(false), ROWS_N;
-    few_rows::f16_rows_n_small = F16, 4, 32, 16, Some(false), ROWS_N_SMALL;
-    few_rows::bf16_rows_k = BF16, 4, 4, 512, Some(true), ROWS_K;
-    few_rows::bf16_rows_k_small = BF16, 4, 4, 128, Some(true), ROWS_K_SMALL;
-    few_rows::bf16_rows_n = BF16, 4, 32, 64, Some(false), ROWS_N;
-    few_rows::bf16_rows_n_small = BF16, 4, 32, 16, Some(false), ROWS_N_SMALL;
-    few_rows::e4m3_rows_k = E4M3, 4, 4, 512, Some(true), ROWS_K;
-    few_rows::e4m3_rows_k_small = E4M3, 4, 4, 128, Some(true), ROWS_K_SMALL;
-    few_rows::e4m3_rows_n = E4M3, 4, 32, 64, Some(false), ROWS_N;
-    few_rows::e4m3_rows_n_small = E4M3, 4, 32, 16, Some(false), ROWS_N_SMALL;
-    few_rows::e5m2_rows_k = E5M2, 4, 4, 512, Some(true), ROWS_K;
-    few_rows::e5m2_rows_k_small = E5M2, 4, 4, 128, Some(true), ROWS_K_SMALL;
-    few_rows::e5m2_rows_n = E5M2, 4, 32, 64, Some(false), ROWS_N;
-    few_rows::e5m2_rows_n_small = E5M2, 4, 32, 16, Some(false), ROWS_N_SMALL;
-    few_rows::i8_rows_k = I8, 4, 4, 512, Some(true), ROWS_K;
-    few_rows::i8_rows_k_small = I8, 4, 4, 128, Some(true), ROWS_K_SMALL;
-    few_rows::i8_rows_n = I8, 4, 32, 64, Some(false), ROWS_N;
-    few_rows::i8_rows_n_small = I8, 4, 32, 16, Some(false), ROWS_N_SMALL;
-    few_runs::f32_runs_k = F32, 4, 4, 2048, Some(true), RUNS_K;
-    few_runs::f32_runs_k_small = F32, 4, 4, 512, Some(true), RUNS_K_SMALL;
-    few_runs::f16_runs_k = F16, 4, 4, 4096, Some(true), RUNS_K;
-    few_runs::f16_runs_k_small = F16, 4, 4, 1024, Some(true), RUNS_K_SMALL;
-    few_runs::bf16_runs_k = BF16, 4, 4, 4096, Some(true), RUNS_K;
-    few_runs::bf16_runs_k_small = BF16, 4, 4, 1024, Some(true), RUNS_K_SMALL;
-    few_runs::i8_runs_k = I8, 4, 4, 8192, Some(true), RUNS_K;
-    few_runs::i8_runs_k_small = I8, 4, 4, 2048, Some(true), RUNS_K_SMALL;
-};
+/// The rows of all kernels. Exact products of `f32` do for `tf32`.
+pub(super) fn instances() -> impl Iterator<Item = Instance> {
+    [params::F32, params::TF32]
+        .into_iter()
+        .flat_map(|kind| rows_of_all::<f32>(kind).chain(rows_of_runs::<f32>(kind)))
+        .chain(rows_of_all::<f16>(params::F16).chain(rows_of_runs::<f16>(params::F16)))
+        .chain(rows_of_all::<bf16>(params::BF16).chain(rows_of_runs::<bf16>(params::BF16)))
+        .chain(rows_of_all::<e4m3>(params::E4M3))
+        .chain(rows_of_all::<e5m2>(params::E5M2))
+        .chain(rows_of_all::<i8>(params::I8).chain(rows_of_runs::<i8>(params::I8)))
+}
+
+/// The row of an instance.
+fn row(
+    ident: &dyn Debug,
+    family: Family,
+    kind: u32,
+    (tile, depth, majors): ([u32; 2], u32, [Option<bool>; 2]),
+    submit: impl Fn(&Instance, Call<'_>) -> Result<()> + Send + Sync + 'static,
+) -> Instance {
+    let axes = Axes { tile, depth, cluster: [1; 2], splits: 1, raster: [0; 2], majors };
+    Instance::new(ident, (family, 75), (kind, None), axes, submit)
+}
+
+/// The instances that load elements one by one.
+fn rows_of_all<T>(kind: u32) -> impl Iterator<Item = Instance>
+where
+    T: KernelParam,
+    kernels::simt::Types<T>: kernels::simt::Exists,
+    kernels::rows::Types<T>: kernels::rows::Exists,
+{
+    let tiles =
+        <kernels::simt::Types<T> as kernels::simt::Exists>::kernels().iter().filter_map(move |(instance, _)| {
+            let (_, config) = kernels::simt::INSTANCES.iter().find(|(known, _)| known == instance)?;
+            Some(row(instance, Family::Simt, kind, ([config.block; 2], kernels::DEPTH, [None; 2]), |_, call| {
+                let (p, problem) = (call.product, call.problem());
+                // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; the workspace has the bytes that the plan
+                // has counted.
+                unsafe {
+                    kernels::simt::launch::<T>(*instance, call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+                }
+            }))
+        });
+    let few = <kernels::rows::Types<T> as kernels::rows::Exists>::kernels().iter().filter_map(move |(instance, _)| {
+        let (_, config) = kernels::rows::INSTANCES.iter().find(|(known, _)| known == instance)?;
+        let along_k = config.along_k == 1;
+        let (columns, depth) = if along_k { (4, config.threads) } else { (32, config.threads / 8) };
+        Some(row(instance, Family::Rows, kind, ([4, columns], depth, [None, Some(along_k)]), |_, call| {
+            let (p, problem) = (call.product, call.problem());
+            // SAFETY: as above.
+            unsafe { kernels::rows::launch::<T>(*instance, call.stream, problem.grid(), p.a, p.b, p.output(), problem) }
+        }))
+    });
+    tiles.chain(few)
+}
+
+/// The instances that load runs of 16 bytes.
+fn rows_of_runs<T>(kind: u32) -> impl Iterator<Item = Instance>
+where
+    T: KernelParam,
+    kernels::runs::Types<T>: kernels::runs::Exists,
+    kernels::runs_small::Types<T>: kernels::runs_small::Exists,
+{
+    let axes = move |threads: u32| ([4, 4], threads * 16 / size(kind) as u32, [Some(true); 2]);
+    let large = <kernels::runs::Types<T> as kernels::runs::Exists>::kernels().iter().map(move |(instance, _)| {
+        row(instance, Family::Runs, kind, axes(512), |_, call| {
+            let (p, problem) = (call.product, call.problem());
+            // SAFETY: as above.
+            unsafe { kernels::runs::launch::<T>(*instance, call.stream, problem.grid(), p.a, p.b, p.output(), problem) }
+        })
+    });
+    let small =
+        <kernels::runs_small::Types<T> as kernels::runs_small::Exists>::kernels().iter().map(move |(instance, _)| {
+            row(instance, Family::Runs, kind, axes(128), |_, call| {
+                let (p, problem) = (call.product, call.problem());
+                // SAFETY: as above.
+                unsafe {
+                    kernels::runs_small::launch::<T>(
+                        *instance,
+                        call.stream,
+                        problem.grid(),
+                        p.a,
+                        p.b,
+                        p.output(),
+                        problem,
+                    )
+                }
+            })
+        });
+    large.chain(small)
+}

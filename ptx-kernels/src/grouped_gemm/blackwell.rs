@@ -1,4 +1,4 @@
-//! Grouped GEMM on Blackwell. The roles of the warps are those of `gemm::blackwell`; each role walks through the groups as its tiles go by.
+//! Grouped GEMM on Blackwell. The roles of the warps are those of `gemm::sm100`; each role walks through the groups as its tiles go by.
 //! A tile may read rows of the next group, but stores only its own: 16 bytes per thread, row by row, without TMA.
 
 use ptx_launch::prelude::*;

@@ -1,4 +1,4 @@
-//! Grouped GEMM on Hopper. Roles, ring and products are those of `gemm::hopper`; each role finds the group of its next tile from `offsets`,
+//! Grouped GEMM on Hopper. Roles, ring and products are those of `gemm::sm90`; each role finds the group of its next tile from `offsets`,
 //! which a kernel before this one may have written. No host reads the heights.
 //!
 //! One tensor map serves all rows of A. A tile at a group's end reads rows of the next group, which change nothing in its own rows; but it

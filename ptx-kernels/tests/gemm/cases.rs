@@ -75,10 +75,10 @@ fn errors_say_what_is_possible() -> Result<()> {
     assert_eq!(wrong.kind(), ErrorKind::Unsupported);
     assert!(wrong.to_string().contains("f32, f16 or bf16"), "{wrong}");
     let wrong = Gemm::new().algorithm("none", 1).run(&device, a, b, c.tile_mut([3, 3])?).unwrap_err();
-    assert!(wrong.to_string().contains("simt_i8"), "{wrong}");
+    assert!(wrong.to_string().contains("m64n64k16_1x1_xx_simt"), "{wrong}");
     let (x, mut y) = (device.zeros::<f32>(64)?, device.zeros::<f32>(1)?);
     let mut workspace = Workspace::new(&device, 4)?;
-    let mut gemm = Gemm::new().workspace(&mut workspace).algorithm("simt_f32_small", 4);
+    let mut gemm = Gemm::new().workspace(&mut workspace).algorithm("m64n64k16_1x1_xx_simt", 4);
     let wrong = gemm.run(&device, x.tile([1, 64])?, x.tile([64, 1])?, y.tile_mut([1, 1])?).unwrap_err();
     assert!(wrong.to_string().contains("bytes of workspace (parts of K: 4)"), "{wrong}");
     assert!(wrong.to_string().contains("possible: 4 bytes"), "{wrong}");
@@ -124,9 +124,9 @@ fn the_callers_workspace_limits_the_choice() -> Result<()> {
     Ok(())
 }
 
-/// Every instance for `bf16`, at a size with parts of tiles, whole K and K in two parts.
+/// Every instance with the generic epilogue for `bf16`, at a size with parts of tiles, whole K and K in two parts.
 #[test]
-fn every_instance_of_wgmma_is_right() -> Result<()> {
+fn every_generic_instance_is_right() -> Result<()> {
     let device = super::device();
     if device.is_cuda() && (&device.stream()).as_stream().properties()?.capability != Some(90) {
         return Ok(());
@@ -134,10 +134,10 @@ fn every_instance_of_wgmma_is_right() -> Result<()> {
     let [m, n, k] = [72, 136, 72];
     let values: Vec<bf16> = (0..n * k).map(|at| bf16::from_f32((at * 7 % 15) as f32 - 7.0)).collect();
     let (a, b) = (device.upload(&values[..m * k])?, device.upload(&values)?);
-    for name in algorithms().filter(|name| name.starts_with("wgmma_bf16")) {
-        let (a_mn, b_mn) = (name.ends_with("_mk") || name.ends_with("_mn"), name.ends_with('n'));
+    for name in algorithms("bf16").filter(|name| name.ends_with("_generic")) {
+        let (a_mn, b_mn) = (name.contains("_m"), name.ends_with("n_generic"));
         let mut results = Vec::new();
-        for (algorithm, splits) in [("simt_bf16", 1), (name, 1), (name, 2)] {
+        for (algorithm, splits) in [("m64n64k16_1x1_xx_simt", 1), (name, 1), (name, 2)] {
             let mut c = device.zeros::<bf16>(m * n)?;
             let a = if a_mn { TensorRef::from(a.tile([k, m])?).transposed() } else { a.tile([m, k])?.into() };
             let b = if b_mn { b.tile([k, n])?.into() } else { TensorRef::from(b.tile([n, k])?).transposed() };
@@ -197,7 +197,7 @@ fn parts_of_k_give_the_same_bits_each_time() -> Result<()> {
     let mut found = Vec::new();
     for _ in 0..2 {
         let mut c = device.zeros::<f32>(64 * 64)?;
-        Gemm::new().deterministic(true).algorithm("simt_f32_small", 4).run(
+        Gemm::new().deterministic(true).algorithm("m64n64k16_1x1_xx_simt", 4).run(
             &device,
             a.tile([64, 300])?,
             b.tile([300, 64])?,
@@ -209,17 +209,20 @@ fn parts_of_k_give_the_same_bits_each_time() -> Result<()> {
     Ok(())
 }
 
+/// A kernel for one chip.
+const CLAIMED: &str = "m128n256k128_2x1_kk_claimed";
+
 /// Kernels for other chips run on the CPU device, too.
 #[test]
-fn tuned_kernels_take_dense_products() -> Result<()> {
+fn kernels_for_one_chip_take_dense_products() -> Result<()> {
     let device = super::device();
     let [m, n, k] = [72, 136, 192];
     let values: Vec<E4m3> = (0..n * k).map(|at| E4m3::from_f32((at * 7 % 15) as f32 - 7.0)).collect();
     let (a, b) = (device.upload(&values[..m * k])?, device.upload(&values)?);
     let mut results = Vec::new();
-    for algorithm in ["hopper", "simt_e4m3"] {
+    for algorithm in [CLAIMED, "m64n64k16_1x1_xx_simt"] {
         if device.is_cuda()
-            && algorithm == "hopper"
+            && algorithm == CLAIMED
             && (&device.stream()).as_stream().properties()?.capability != Some(90)
         {
             continue;
@@ -233,7 +236,7 @@ fn tuned_kernels_take_dense_products() -> Result<()> {
     }
     assert_eq!(results.first(), results.last());
     let mut c = device.zeros::<bf16>(m * n)?;
-    let plain = Gemm::new().alpha(2.0).algorithm("hopper", 1);
+    let plain = Gemm::new().alpha(2.0).algorithm(CLAIMED, 1);
     let b = TensorRef::from(b.tile([n, k])?).transposed();
     let refused = { plain }.run(&device, a.tile([m, k])?, b, c.tile_mut([m, n])?).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
@@ -251,16 +254,25 @@ fn batches_are_many() -> Result<()> {
     let one = TensorRef::strided(&a, [batches, 1, 1], [0, 1, 1])?;
     let other = TensorRef::strided(&b, [batches, 1, 1], [0, 1, 1])?;
     let out = TensorMut::strided(c.view_mut(), [batches, 1, 1], [1, 1, 1])?;
-    Gemm::new().algorithm("simt_f32_small", 1).run(&device, one, other, out)?;
+    Gemm::new().algorithm("m64n64k16_1x1_xx_simt", 1).run(&device, one, other, out)?;
     assert!(c.download()?.iter().all(|v| *v == 6.0));
     Ok(())
 }
 
+/// `m{M}n{N}k{K}_{cluster}_{majors}_{family}`, and each name once for each type.
 #[test]
-fn names_of_algorithms_differ() {
-    let mut names: Vec<_> = algorithms().collect();
-    let count = names.len();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), count);
+fn names_have_one_scheme() {
+    let families = ["simt", "rows", "runs", "mma", "generic", "static", "claimed", "streamk", "splitk", "tcgen05"];
+    for kind in ["f32", "tf32", "f16", "bf16", "e4m3", "e5m2", "i8"] {
+        let names: Vec<_> = algorithms(kind).collect();
+        assert!(!names.is_empty());
+        for name in &names {
+            let [tile, cluster, majors, family] = name.split('_').collect::<Vec<_>>()[..] else { panic!("{name}") };
+            let extents = tile.split(['m', 'n', 'k']).skip(1).filter(|extent| extent.parse::<u32>().is_ok());
+            let blocks = cluster.split('x').filter(|blocks| blocks.parse::<u32>().is_ok());
+            let is_named = extents.count() == 3 && blocks.count() == 2 && families.contains(&family);
+            assert!(is_named && majors.chars().zip(["kmx", "knx"]).all(|(major, of)| of.contains(major)), "{name}");
+            assert_eq!(names.iter().filter(|other| *other == name).count(), 1, "{name}");
+        }
+    }
 }

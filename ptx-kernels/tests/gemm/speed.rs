@@ -47,7 +47,7 @@ where
             let chosen = time::<T, O>(device, shape, b_major, new())?;
             let mut best = (chosen, String::from("the choice"));
             let mut told = String::new();
-            for name in algorithms().filter(|name| name.split('_').nth(1) == Some(kind)) {
+            for name in algorithms(kind) {
                 for splits in [1, 2, 4, 8, 16, 32] {
                     let Ok(time) = time::<T, O>(device, shape, b_major, new().algorithm(name, splits)) else { break };
                     if splits == 1 || time < best.0 {

@@ -1,6 +1,5 @@
 //! A text of PTX with the places of Rust that its lines come from.
 
-use super::part;
 use ptx_target::Version;
 
 /// The PTX of a variant.
@@ -34,11 +33,6 @@ impl<'a> Text<'a> {
     /// `.version`
     pub(super) fn version(&self) -> Option<Version> {
         self.ptx.lines().find_map(|line| line.trim().strip_prefix(".version"))?.trim().parse().ok()
-    }
-
-    /// The text with one of its entries alone, if there are others and they share nothing with it. Its lines keep their numbers.
-    pub(crate) fn entry_alone(&self, entry: &str) -> Option<String> {
-        part::of_entry(self.ptx, entry)
     }
 
     /// A line of the PTX and where it comes from, as lines to put under a message.

@@ -42,7 +42,7 @@ impl CpuProgram {
         let mut reasons = Vec::new();
         for variant in module.variants {
             let whole = module.text(variant)?;
-            let alone = entry.and_then(|entry| Some((entry, whole.entry_alone(entry)?)));
+            let alone = entry.and_then(|entry| Some((entry, module.entry_alone(whole, entry)?)));
             let text = alone.as_ref().map_or(whole.ptx, |(_, text)| text);
             match decode(text) {
                 Ok(program) => return Ok(CpuProgram { program, variant, alone }),

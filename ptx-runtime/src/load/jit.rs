@@ -87,7 +87,7 @@ impl Jit<'_> {
             return Ok(Loaded { handle, source: Source::Embedded, log: cubin.log.to_owned(), entry: None });
         }
         let whole = self.module.text(self.variant)?;
-        let alone = entry.and_then(|entry| whole.entry_alone(entry));
+        let alone = entry.and_then(|entry| self.module.entry_alone(whole, entry));
         let entry = entry.filter(|_| alone.is_some());
         let loaded = self.load_text(alone.as_deref().unwrap_or(whole.ptx))?;
         Ok(Loaded { entry, ..loaded })

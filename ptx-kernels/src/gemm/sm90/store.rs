@@ -1,4 +1,4 @@
-//! The way of a warp group's sums to C: subtiles of shared memory, swizzled by 128 bytes, from which TMA stores.
+//! The TMA epilogue of the static scheduler: subtiles of shared memory, swizzled by 128 bytes, from which TMA stores.
 
 use ptx_launch::prelude::*;
 
@@ -26,8 +26,8 @@ pub(crate) mod store {
     impl<const C: Config> Store<C> {
         fn new(buffers: Shared<[Subtile<{ C.bytes() }>; C.buffers]>, thread: u32, barrier: u32) -> Store<C> {
             let (mut row, mut swizzle): (u32, u32) = (0, 0);
-            if C.swapped == 1 {
-                // Lane l has row l % 8 of the l / 8-th of four blocks of 8 x 8: two beside each other, and the two below.
+            if C.swap_ab == 1 {
+                // Lane l has row l % 8 of the l / 8-th of four blocks of 8 x 8: two side by side, and the two below.
                 let lane: u32 = thread & 31;
                 let unit: u32 = (thread >> 5) * 2 + ((lane >> 3) & 1);
                 row = buffers + (lane >> 4) * 1024 + (lane & 7) * 128 + ((unit ^ (lane & 7)) << 4);
@@ -39,17 +39,17 @@ pub(crate) mod store {
         }
 
         /// Stores a warp group's sums, whose first row and column are at `at`.
-        fn store_tile<T, const N: u32>(&self, acc: &[f32; N], c: TensorMap, at: &At) {
+        fn store_tile<T, const N: u32>(&self, acc: &[f32; N], c: TensorMap, at: &TileAt) {
             for subtile in 0..C.subtiles() {
                 const ROW: u32 = subtile / C.across() * 64;
                 const COLUMN: u32 = subtile % C.across() * C.subtile();
-                const FIRST: u32 = (ROW / 64 * C.block_n + COLUMN) / 2;
+                const FIRST: u32 = (ROW / 64 * C.block_n() + COLUMN) / 2;
                 const BUFFER: u32 = subtile % C.buffers;
                 if self.thread == 0 {
                     tma::wait_read::<{ epilogue::pending(subtile, C.buffers, C.subtiles()) }>();
                 }
                 barrier::sync::<128>(self.barrier);
-                if C.swapped == 1 {
+                if C.swap_ab == 1 {
                     transpose_fragments::<T, FIRST, { C.subtile() }>(acc, self.row + BUFFER * C.bytes());
                 } else {
                     epilogue::store_fragments::<T, FIRST>(acc, self.row + BUFFER * C.bytes(), self.swizzle);
@@ -59,7 +59,7 @@ pub(crate) mod store {
                 if self.thread == 0 {
                     let (row, column): (u32, u32) = (at.row + ROW, at.column + COLUMN);
                     let from: u32 = self.buffers.at(BUFFER);
-                    if C.swapped == 1 {
+                    if C.swap_ab == 1 {
                         tma::store_3d(c, [row, column, at.batch], from);
                     } else {
                         tma::store_3d(c, [column, row, at.batch], from);

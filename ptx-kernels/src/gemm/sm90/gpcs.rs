@@ -7,17 +7,17 @@ use ptx_launch::prelude::*;
 use ptx_launch::{Config, Result};
 use table::{join, numbering};
 
-pub use table::{CLAIM_WORDS, GPC_WORDS};
+pub(super) use table::CLAIM_WORDS;
 
-/// The kernel that looks.
+/// The probe kernel.
 #[ptx_module(arch = "sm_90")]
 pub mod kernels {
-    /// So much that no two blocks share an SM.
+    /// Enough shared memory for one block per SM.
     struct WholeSm {
         bytes: [u8; 200 * 1024],
     }
 
-    /// Stores the SM of each block, and stays a while, so that all blocks run at the same time.
+    /// Stores the SM of each block, and keeps the SM busy, so that all blocks run at the same time.
     #[ptx_kernel(
         block = 32,
         cluster = BLOCKS,
@@ -25,7 +25,7 @@ pub mod kernels {
         instances = [eight = (8), seven = (7), five = (5), three = (3)],
         unsafe(requires(blocks % BLOCKS == 0, blocks > 0, at.len() >= blocks))
     )]
-    pub fn whereabouts<const BLOCKS: u32>(at: &mut [u32], blocks: u32) {
+    pub fn probe<const BLOCKS: u32>(at: &mut [u32], blocks: u32) {
         #[shared(dynamic)]
         let whole: WholeSm;
         if tid.x == 0 {
@@ -50,7 +50,7 @@ pub(super) fn table(device: &Device, blocks: u32) -> Result<Vec<u32>> {
 
 /// A name for the GPC of each SM: the same where clusters of several sizes show that it is the same.
 fn gpcs(device: &Device) -> Result<Vec<u32>> {
-    use kernels::whereabouts::{INSTANCES, launch};
+    use kernels::probe::{INSTANCES, launch};
     if !device.is_cuda() {
         return Ok(vec![0]);
     }

@@ -1,0 +1,62 @@
+//! The kernels for 8-bit floats, which `mma.sync` has from `sm_89` on.
+
+use super::multiply;
+use crate::float8::E5m2 as e5m2;
+use crate::gemm::instance::{Family, Instance};
+use crate::gemm::params::{self, Epilogue, Matrix, Output, Problem, Source, Vector};
+use kernels::mma;
+use ptx_launch::KernelParam;
+use ptx_launch::prelude::{e4m3, ptx_module};
+
+/// The kernels for `sm_89`.
+#[ptx_module(
+    arch = "sm_89",
+    params(Source, Matrix, Vector, Epilogue, Output, Problem),
+    parts(multiply::multiply, crate::gemm::codes::codes, crate::gemm::epilogue::epilogue)
+)]
+#[allow(dead_code, unreachable_pub, reason = "modules share one set of names")]
+pub(crate) mod kernels {
+    use super::{Epilogue, Matrix, Output, Problem, Source, Vector, e5m2};
+
+    /// Floats of 8 bits. Eight warps: `sm_90` multiplies them as `f16`, and needs registers for that. The grid is (tiles, parts of K, batches).
+    #[ptx_kernel(
+        block = C.threads(),
+        shared = C.bytes(),
+        min_blocks = 256 / C.threads(),
+        instances = [
+            m128n128k64_1x1_kk = (e4m3, Config::new([128, 128], [64, 32], 4, KK, 1)),
+            m128n128k64_1x1_kk = (e5m2, Config::new([128, 128], [64, 32], 4, KK, 1)),
+            m64n64k64_1x1_kk = (e4m3, Config::new([64, 64], [32, 32], 4, KK, 1)),
+            m64n64k64_1x1_kk = (e5m2, Config::new([64, 64], [32, 32], 4, KK, 1)),
+            m16n64k64_1x1_kk = (e4m3, Config::new([16, 64], [16, 16], 6, KK, 1)),
+            m16n64k64_1x1_kk = (e5m2, Config::new([16, 64], [16, 16], 6, KK, 1))
+        ]
+    )]
+    pub fn mma<T, const C: Config>(a: Source, b: Source, out: Output, p: Problem) {
+        #[shared(dynamic, align = 128)]
+        let ring: [u8];
+        multiply_block::<T, C>(&a, &b, &out, &p, ring);
+    }
+}
+
+/// The rows of the kernels.
+pub(super) fn instances() -> impl Iterator<Item = Instance> {
+    rows::<e4m3>(params::E4M3).chain(rows::<e5m2>(params::E5M2))
+}
+
+fn rows<T>(kind: u32) -> impl Iterator<Item = Instance>
+where
+    T: KernelParam,
+    mma::Types<T>: mma::Exists,
+{
+    <mma::Types<T> as mma::Exists>::kernels().iter().filter_map(move |(instance, _)| {
+        let (_, config) = mma::INSTANCES.iter().find(|(known, _)| known == instance)?;
+        let axes = super::axes(config.tile, 64 / config.size, config.majors);
+        Some(Instance::new(instance, (Family::Mma, 89), (kind, None), axes, |_, call| {
+            let (p, problem) = (call.product, call.problem());
+            // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; the workspace has the bytes that the plan
+            // has counted.
+            unsafe { mma::launch::<T>(*instance, call.stream, problem.grid(), p.a, p.b, p.output(), problem) }
+        }))
+    })
+}

@@ -1,0 +1,678 @@
+//! Matrix products on Hopper's tensor cores, `sm_90a`: TMA, `wgmma` and thread block clusters.
+//!
+//! Persistent clusters take tiles of C. In each block a producer warp loads 128 bytes along K of the tile's rows and columns into a ring of
+//! stages. The blocks of a cluster load the operands that they share once (multicast). One to three warp groups multiply (`mainloop`), and
+//! `setmaxnreg` moves registers from the producer to them. A [`Config`](kernels::Config) has the axes of a kernel:
+//!
+//! - the tile of a block, the cluster, the stages of the ring, and the layouts of the operands;
+//! - `swap_ab`: the kernel computes Cᵀ = Bᵀ · Aᵀ, so that a tile has any multiple of 8 or 16 rows of C, as decoding needs it;
+//! - the scheduler: `STATIC` and `SPLIT_K` tiles by the number of the cluster, `CLAIMED` tiles by its number in its GPC, `STREAM_K` with
+//!   shared tiles in the last round;
+//! - the epilogue: `TMA` stores the sums in rows of the result's type, `GENERIC` has every option of [`Gemm`](super::Gemm).
+//!
+//! The schedulers differ in their parameters, so that each has an entry. The instances are rows of the entries' tables.
+#![allow(unsafe_code, reason = "kernels take maps of memory that `Gemm::run` has checked and bound")]
+
+mod claimed;
+mod generic;
+mod gpcs;
+mod instances;
+mod scratch;
+mod split_k;
+mod static_tiles;
+mod store;
+mod stream_k;
+
+use super::params::{Epilogue, Matrix, Output, Problem, Raster, Source, TileGrid, Vector};
+use crate::float8::E5m2 as e5m2;
+use ptx_launch::prelude::ptx_module;
+
+pub(crate) use gpcs::kernels as probe;
+pub(crate) use instances::instances;
+pub(crate) use scratch::{Scratch, is_ready};
+
+/// The kernels.
+#[ptx_module(
+    arch = "sm_90a",
+    params(TileGrid, Raster, Source, Matrix, Vector, Epilogue, Output, Problem),
+    parts(
+        claimed::claimed,
+        stream_k::stream_k,
+        split_k::split_k,
+        static_tiles::static_tiles,
+        store::store,
+        generic::generic,
+        super::codes::codes,
+        super::epilogue::epilogue,
+        super::epilogue::warps::warps
+    )
+)]
+#[allow(unreachable_pub, reason = "the module is not public")]
+pub(crate) mod kernels {
+    use super::{Epilogue, Matrix, Output, Problem, Raster, TileGrid, Vector, e5m2};
+
+    /// The axes of a kernel.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Config {
+        /// Rows and columns of C in a block's tile.
+        pub tile: [u32; 2],
+        /// Blocks of a cluster along M and N.
+        pub cluster: [u32; 2],
+        /// Stages of the ring.
+        pub stages: u32,
+        /// For A and for B: 0 if K is the dimension of neighbors in memory, 1 if M or N is.
+        pub majors: [u32; 2],
+        /// 1 if the kernel multiplies Bᵀ by Aᵀ.
+        pub swap_ab: u32,
+        pub scheduler: u32,
+        pub epilogue: u32,
+        /// Subtiles of C in flight, for each warp group. For the TMA epilogue.
+        pub buffers: u32,
+        /// Clusters that share a tile of `SPLIT_K` with the TMA epilogue, each with a part of K.
+        pub splits: u32,
+        /// The order of tiles: bands of so many tiles along M, in runs of so many along N (`scheduler::Raster`).
+        pub raster: [u32; 2],
+    }
+
+    /// Values of [`Config::scheduler`].
+    pub const STATIC: u32 = 0;
+    pub const CLAIMED: u32 = 1;
+    pub const STREAM_K: u32 = 2;
+    pub const SPLIT_K: u32 = 3;
+
+    /// Values of [`Config::epilogue`].
+    pub const TMA: u32 = 0;
+    pub const GENERIC: u32 = 1;
+
+    /// Layouts of A and B.
+    pub const KK: [u32; 2] = [0, 0];
+    pub const KN: [u32; 2] = [0, 1];
+    pub const MK: [u32; 2] = [1, 0];
+    pub const MN: [u32; 2] = [1, 1];
+
+    impl Config {
+        /// Tiles by the number of the cluster, and the TMA epilogue.
+        pub const fn tma(tile: [u32; 2], cluster: [u32; 2], majors: [u32; 2], stages: u32, buffers: u32) -> Config {
+            Config {
+                tile,
+                cluster,
+                stages,
+                majors,
+                swap_ab: 0,
+                scheduler: STATIC,
+                epilogue: TMA,
+                buffers,
+                splits: 1,
+                raster: [0, 0],
+            }
+        }
+
+        /// Tiles by the number of the cluster in its GPC.
+        pub const fn claimed(
+            tile: [u32; 2],
+            cluster: [u32; 2],
+            majors: [u32; 2],
+            stages: u32,
+            buffers: u32,
+            raster: [u32; 2],
+        ) -> Config {
+            Config { scheduler: CLAIMED, raster, ..Config::tma(tile, cluster, majors, stages, buffers) }
+        }
+
+        /// The same, with shared tiles in the last round.
+        pub const fn stream_k(
+            tile: [u32; 2],
+            cluster: [u32; 2],
+            majors: [u32; 2],
+            stages: u32,
+            buffers: u32,
+            raster: [u32; 2],
+        ) -> Config {
+            Config { scheduler: STREAM_K, raster, ..Config::tma(tile, cluster, majors, stages, buffers) }
+        }
+
+        /// Tiles of 128 rows and 64 columns for each of `splits` clusters, which share K.
+        pub const fn split_k(cluster: [u32; 2], stages: u32, splits: u32) -> Config {
+            Config { scheduler: SPLIT_K, splits, ..Config::tma([128, 64 * splits], cluster, KK, stages, 1) }
+        }
+
+        /// Parts of K at run time, and the generic epilogue.
+        pub const fn generic(tile: [u32; 2], cluster: [u32; 2], majors: [u32; 2], stages: u32) -> Config {
+            Config { scheduler: SPLIT_K, epilogue: GENERIC, ..Config::tma(tile, cluster, majors, stages, 0) }
+        }
+
+        /// The same kernel for Cᵀ = Bᵀ · Aᵀ.
+        pub const fn swapped(&self) -> Config {
+            Config { swap_ab: 1, ..*self }
+        }
+
+        /// What belongs to the rows, or to the columns, of the product that the kernel multiplies, of what belongs to those of C.
+        pub const fn first(&self, pair: [u32; 2]) -> u32 {
+            if self.swap_ab == 1 { pair[1] } else { pair[0] }
+        }
+
+        pub const fn second(&self, pair: [u32; 2]) -> u32 {
+            if self.swap_ab == 1 { pair[0] } else { pair[1] }
+        }
+
+        /// Rows and columns of a block's tile of this product.
+        pub const fn block_m(&self) -> u32 {
+            self.first(self.tile)
+        }
+
+        pub const fn block_n(&self) -> u32 {
+            self.second(self.tile)
+        }
+
+        /// Blocks of a cluster along these rows and columns.
+        pub const fn cluster_m(&self) -> u32 {
+            self.first(self.cluster)
+        }
+
+        pub const fn cluster_n(&self) -> u32 {
+            self.second(self.cluster)
+        }
+
+        /// The layouts of the kernel's operands: 0 if K is the dimension of neighbors in memory.
+        pub const fn major_a(&self) -> u32 {
+            self.first(self.majors)
+        }
+
+        pub const fn major_b(&self) -> u32 {
+            self.second(self.majors)
+        }
+
+        /// Blocks of a cluster.
+        pub const fn blocks(&self) -> u32 {
+            self.cluster[0] * self.cluster[1]
+        }
+
+        /// Warp groups that multiply: each has 64 rows of the tile, or 128 where it has 256.
+        pub const fn consumers(&self) -> u32 {
+            if self.block_m() == 256 { 2 } else { self.block_m() / 64 }
+        }
+
+        /// Threads of a block.
+        pub const fn threads(&self) -> u32 {
+            128 * (self.consumers() + 1)
+        }
+
+        /// Rows of the tile of a warp group.
+        pub const fn rows(&self) -> u32 {
+            self.block_m() / self.consumers()
+        }
+
+        /// Stages by which one of two warp groups multiplies before the other one at the end of a tile.
+        pub const fn stagger(&self) -> u32 {
+            if self.consumers() == 2 { 3 } else { 0 }
+        }
+    }
+
+    /// The order of tiles, and the position of this block in its cluster.
+    struct Work {
+        tiles: scheduler::Raster,
+        num_clusters: u32,
+        rank_m: u32,
+        rank_n: u32,
+        warp_group: u32,
+    }
+
+    /// The shared memory of blocks that claim their number.
+    struct ClaimedMemory<const C: Config> {
+        stages: [mainloop::Stage<{ policy(C, 0) }>; C.stages],
+        stores: [[epilogue::Subtile; C.buffers]; C.consumers()],
+        barriers: pipeline::Barriers<{ C.stages }>,
+        cluster_id: scheduler::ClusterId,
+    }
+
+    /// The main loop of a kernel; `groups` is 2 for operands with a dimension of batches.
+    fn policy(c: Config, groups: u32) -> mainloop::Policy {
+        mainloop::Policy {
+            block_m: c.block_m(),
+            block_n: c.block_n(),
+            stages: c.stages,
+            cluster_m: c.cluster_m(),
+            cluster_n: c.cluster_n(),
+            major_a: c.major_a(),
+            major_b: c.major_b(),
+            groups,
+        }
+    }
+
+    /// Clusters claim their numbers, because SMs of one GPC share their L2 requests.
+    #[ptx_kernel(
+        block = C.threads(),
+        cluster = C.blocks(),
+        max_regs = 168,
+        pdl,
+        instances = [
+            m128n256k64_2x1_kk = (f16, f16, Config::claimed([128, 256], [2, 1], KK, 3, 4, [4, 8])),
+            m128n256k64_2x1_kk = (bf16, bf16, Config::claimed([128, 256], [2, 1], KK, 3, 4, [4, 8])),
+            m128n256k128_2x1_kk = (e4m3, bf16, Config::claimed([128, 256], [2, 1], KK, 3, 4, [4, 8])),
+            m128n256k64_1x2_kk = (f16, f16, Config::claimed([128, 256], [1, 2], KK, 3, 4, [8, 1])),
+            m128n256k64_1x2_kk = (bf16, bf16, Config::claimed([128, 256], [1, 2], KK, 3, 4, [8, 1])),
+            m128n256k64_1x2_kn = (f16, f16, Config::claimed([128, 256], [1, 2], KN, 3, 4, [8, 1])),
+            m128n256k64_1x2_kn = (bf16, bf16, Config::claimed([128, 256], [1, 2], KN, 3, 4, [8, 1])),
+            m128n320k64_2x1_kk = (f16, f16, Config::claimed([128, 320], [2, 1], KK, 3, 3, [4, 4])),
+            m128n320k64_2x1_kk = (bf16, bf16, Config::claimed([128, 320], [2, 1], KK, 3, 3, [4, 4])),
+            m128n320k128_2x1_kk = (e4m3, bf16, Config::claimed([128, 320], [2, 1], KK, 3, 3, [4, 4])),
+            m128n128k64_2x1_kk = (f16, f16, Config::claimed([128, 128], [2, 1], KK, 6, 2, [4, 8])),
+            m128n128k64_2x1_kk = (bf16, bf16, Config::claimed([128, 128], [2, 1], KK, 6, 2, [4, 8])),
+            m64n128k64_1x2_kk = (f16, f16, Config::claimed([64, 128], [1, 2], KK, 7, 2, [16, 1])),
+            m64n128k64_1x2_kk = (bf16, bf16, Config::claimed([64, 128], [1, 2], KK, 7, 2, [16, 1])),
+            m128n256k64_2x1_kn = (f16, f16, Config::claimed([128, 256], [2, 1], KN, 3, 4, [4, 8])),
+            m128n256k64_2x1_kn = (bf16, bf16, Config::claimed([128, 256], [2, 1], KN, 3, 4, [4, 8])),
+            m128n256k64_2x1_mk = (f16, f16, Config::claimed([128, 256], [2, 1], MK, 3, 4, [4, 8])),
+            m128n256k64_2x1_mk = (bf16, bf16, Config::claimed([128, 256], [2, 1], MK, 3, 4, [4, 8])),
+            m128n256k64_2x1_mn = (f16, f16, Config::claimed([128, 256], [2, 1], MN, 3, 4, [4, 8])),
+            m128n256k64_2x1_mn = (bf16, bf16, Config::claimed([128, 256], [2, 1], MN, 3, 4, [4, 8]))
+        ]
+    )]
+    pub fn claimed<T, O, const C: Config>(
+        a: TensorMap,
+        b: TensorMap,
+        c: TensorMap,
+        gpcs: &[u32],
+        claims: &mut [u32],
+        raster: Raster,
+    ) {
+        #[shared(dynamic)]
+        let smem: ClaimedMemory<C>;
+        const TILE_M: u32 = C.block_m() * C.cluster_m();
+        const TILE_N: u32 = C.block_n() * C.cluster_n();
+        let (rank, num_clusters): (u32, u32) = (cluster::rank(), nctaid.x / C.blocks());
+        if tid.x == 0 {
+            tma::prefetch(a);
+            tma::prefetch(b);
+            tma::prefetch(c);
+            smem.cluster_id.init();
+            smem.barriers.init::<1, { C.consumers() * C.blocks() }>();
+        }
+        smem.cluster_id.claim::<{ C.blocks() }>(gpcs, claims, num_clusters);
+        let tiles = scheduler::Raster::covering::<TILE_M, TILE_N>(raster.m, raster.n, raster.band, raster.run);
+        let (rank_m, rank_n): (u32, u32) = (rank % C.cluster_m(), rank / C.cluster_m());
+        let warp_group: u32 = cluster::warp_group();
+        let work = Work { tiles, num_clusters, rank_m, rank_n, warp_group };
+        if warp_group == 0 {
+            wgmma::fewer_registers::<40>();
+            if tid.x < 32 {
+                load_claimed::<T, C>(a, b, smem, &work, raster.k);
+            }
+        } else {
+            wgmma::more_registers::<232>();
+            multiply_claimed::<T, O, C>(c, smem, &work, raster.k);
+        }
+    }
+
+    /// As `claimed`, but all clusters share the tiles of the last round. `partials` has room for a tile of each block; `flags`, two per
+    /// block, are zero, and are zero again at the end.
+    #[ptx_kernel(
+        block = C.threads(),
+        cluster = C.blocks(),
+        max_regs = 168,
+        pdl,
+        instances = [
+            m256n192k64_1x2_kk = (f16, f16, Config::stream_k([256, 192], [1, 2], KK, 3, 3, [9, 1])),
+            m256n192k64_1x2_kk = (bf16, bf16, Config::stream_k([256, 192], [1, 2], KK, 3, 3, [9, 1])),
+            m256n192k128_1x2_kk = (e4m3, bf16, Config::stream_k([256, 192], [1, 2], KK, 3, 3, [9, 1])),
+            m256n192k64_1x2_kn = (f16, f16, Config::stream_k([256, 192], [1, 2], KN, 3, 3, [9, 1])),
+            m256n192k64_1x2_kn = (bf16, bf16, Config::stream_k([256, 192], [1, 2], KN, 3, 3, [9, 1]))
+        ]
+    )]
+    pub fn stream_k<T, O, const C: Config>(
+        a: TensorMap,
+        b: TensorMap,
+        c: TensorMap,
+        partials: &mut [f32],
+        flags: &mut [u32],
+        gpcs: &[u32],
+        claims: &mut [u32],
+        raster: Raster,
+    ) {
+        #[shared(dynamic)]
+        let smem: ClaimedMemory<C>;
+        const P: mainloop::Policy = policy(C, 0);
+        const TILE_M: u32 = C.block_m() * C.cluster_m();
+        const TILE_N: u32 = C.block_n() * C.cluster_n();
+        let (rank, num_clusters): (u32, u32) = (cluster::rank(), nctaid.x / C.blocks());
+        if tid.x == 0 {
+            tma::prefetch(a);
+            tma::prefetch(b);
+            tma::prefetch(c);
+            smem.cluster_id.init();
+            smem.barriers.init::<1, { 2 * C.blocks() }>();
+        }
+        smem.cluster_id.claim::<{ C.blocks() }>(gpcs, claims, num_clusters);
+        let tiles = scheduler::Raster::covering::<TILE_M, TILE_N>(raster.m, raster.n, raster.band, raster.run);
+        let steps: u32 = (raster.k + (128 / size_of::<T>() - 1)) / (128 / size_of::<T>());
+        // Shared tiles go by the index of the launch, not by the claimed number: clusters wait for others, which must have started.
+        let mut shared = scheduler::StreamK::new(ctaid.x / C.blocks(), num_clusters, tiles.count(), steps);
+        let warp_group: u32 = cluster::warp_group();
+        let (rank_m, rank_n): (u32, u32) = (rank % C.cluster_m(), rank / C.cluster_m());
+        let work = Work { tiles, num_clusters, rank_m, rank_n, warp_group };
+        if warp_group == 0 {
+            wgmma::fewer_registers::<40>();
+            if tid.x < 32 {
+                load_stream_k::<T, C>(a, b, smem, &work, &mut shared, raster.k);
+            }
+        } else {
+            wgmma::more_registers::<232>();
+            let partials = Partials::<{ P.accumulators() }> {
+                sums: partials.cast::<PartialSums<{ P.accumulators() }>>(),
+                flags,
+                slots: 2 * C.blocks(),
+                slot: rank * 2 + (warp_group - 1),
+                thread: tid.x & 127,
+                barrier: warp_group,
+            };
+            multiply_stream_k::<T, O, C>(c, smem, &work, &mut shared, &partials, raster.k);
+        }
+    }
+
+    /// For few tiles and much K: `splits` clusters share a tile, each with a part of K. `partials` has room for a tile of each block; `flags`,
+    /// two per block and part of K, are zero, and are zero again at the end.
+    #[ptx_kernel(
+        block = C.threads(),
+        cluster = C.blocks(),
+        max_regs = 168,
+        pdl,
+        instances = [
+            m128n256k64_2x1_kk = (f16, f16, Config::split_k([2, 1], 3, 4)),
+            m128n256k64_2x1_kk = (bf16, bf16, Config::split_k([2, 1], 3, 4)),
+            m128n256k128_2x1_kk = (e4m3, bf16, Config::split_k([2, 1], 3, 4))
+        ]
+    )]
+    pub fn split_k<T, O, const C: Config>(
+        a: TensorMap,
+        b: TensorMap,
+        c: TensorMap,
+        partials: &mut [f32],
+        flags: &mut [u32],
+        raster: Raster,
+    ) {
+        #[shared(dynamic)]
+        let smem: SplitMemory<C>;
+        const STEP: u32 = 128 / size_of::<T>();
+        if tid.x == 0 {
+            tma::prefetch(a);
+            tma::prefetch(b);
+            tma::prefetch(c);
+            smem.barriers.init::<1, { 2 * C.cluster_m() }>();
+        }
+        warp::sync();
+        cluster::arrive_relaxed();
+        cluster::wait();
+        grid::launch_dependents();
+        let (rank, cluster, num_clusters): (u32, u32, u32) =
+            (cluster::rank(), ctaid.x / C.cluster_m(), nctaid.x / C.cluster_m());
+        let split: u32 = cluster % C.splits;
+        let tiles_m: u32 = (raster.m + (128 * C.cluster_m() - 1)) / (128 * C.cluster_m());
+        let tiles_n: u32 = (raster.n + (C.block_n() - 1)) / C.block_n();
+        let (tile, step): (u32, u32) = (cluster / C.splits, num_clusters / C.splits);
+        let mut work = SplitWork { tile, step, tiles: tiles_m * tiles_n, tiles_n, rank };
+        let steps: u32 = (raster.k + (STEP - 1)) / STEP;
+        let (begin, end): (u32, u32) = (split * steps / C.splits * STEP, (split + 1) * steps / C.splits * STEP);
+        let k = mainloop::KRange { begin, end, backward: 0 };
+        let warp_group: u32 = cluster::warp_group();
+        if warp_group == 0 {
+            wgmma::fewer_registers::<40>();
+            if tid.x < 32 {
+                load_split_k::<T, C>(a, b, smem, &mut work, &k);
+            }
+        } else {
+            wgmma::more_registers::<232>();
+            // All parts of a tile find each other by the first tile of the cluster, its rank and the warp group.
+            let peers: u32 = ((tile * C.cluster_m() + rank) * 2 + (warp_group - 1)) * (C.splits * C.splits);
+            let exchange = Exchange {
+                sums: partials.cast::<SplitSums>().at(peers),
+                flags: flags.at(peers),
+                split,
+                thread: tid.x & 127,
+                barrier: warp_group,
+            };
+            multiply_split_k::<T, O, C>(c, smem, &mut work, &exchange, &k);
+        }
+    }
+
+    /// Tiles by the number of the cluster, of all batches. For products of a few rounds of tiles: a tile begins and ends in half of the time
+    /// that it takes with the generic epilogue.
+    #[ptx_kernel(
+        block = C.threads(),
+        cluster = C.blocks(),
+        max_regs = C.registers(),
+        pdl,
+        instances = [
+            m64n64k64_1x2_kk = (f16, Config::tma([64, 64], [1, 2], KK, 12, 1)),
+            m64n64k64_1x2_kk = (bf16, Config::tma([64, 64], [1, 2], KK, 12, 1)),
+            m128n192k64_2x1_kk = (f16, Config::tma([128, 192], [2, 1], KK, 4, 2)),
+            m128n192k64_2x1_kk = (bf16, Config::tma([128, 192], [2, 1], KK, 4, 2)),
+            m192n192k64_1x2_kk = (f16, Config::tma([192, 192], [1, 2], KK, 4, 1)),
+            m192n192k64_1x2_kk = (bf16, Config::tma([192, 192], [1, 2], KK, 4, 1)),
+            m16n64k64_1x1_kk = (f16, Config::tma([16, 64], [1, 1], KK, 12, 1).swapped()),
+            m16n64k64_1x1_kk = (bf16, Config::tma([16, 64], [1, 1], KK, 12, 1).swapped()),
+            m32n64k64_1x1_kk = (f16, Config::tma([32, 64], [1, 1], KK, 12, 1).swapped()),
+            m32n64k64_1x1_kk = (bf16, Config::tma([32, 64], [1, 1], KK, 12, 1).swapped()),
+            m64n64k64_1x1_kk = (f16, Config::tma([64, 64], [1, 1], KK, 12, 1).swapped()),
+            m64n64k64_1x1_kk = (bf16, Config::tma([64, 64], [1, 1], KK, 12, 1).swapped()),
+            m112n64k64_1x1_kk = (f16, Config::tma([112, 64], [1, 1], KK, 9, 2).swapped()),
+            m112n64k64_1x1_kk = (bf16, Config::tma([112, 64], [1, 1], KK, 9, 2).swapped()),
+            m64n128k64_1x1_kk = (f16, Config::tma([64, 128], [1, 1], KK, 8, 1).swapped()),
+            m64n128k64_1x1_kk = (bf16, Config::tma([64, 128], [1, 1], KK, 8, 1).swapped()),
+            m80n128k64_4x2_kk = (f16, Config::tma([80, 128], [4, 2], KK, 7, 1).swapped()),
+            m80n128k64_4x2_kk = (bf16, Config::tma([80, 128], [4, 2], KK, 7, 1).swapped()),
+            m96n128k64_2x1_kk = (f16, Config::tma([96, 128], [2, 1], KK, 7, 1).swapped()),
+            m96n128k64_2x1_kk = (bf16, Config::tma([96, 128], [2, 1], KK, 7, 1).swapped()),
+            m128n128k64_2x1_kk = (f16, Config::tma([128, 128], [2, 1], KK, 6, 2).swapped()),
+            m128n128k64_2x1_kk = (bf16, Config::tma([128, 128], [2, 1], KK, 6, 2).swapped()),
+            m96n192k64_2x1_kk = (f16, Config::tma([96, 192], [2, 1], KK, 5, 1).swapped()),
+            m96n192k64_2x1_kk = (bf16, Config::tma([96, 192], [2, 1], KK, 5, 1).swapped()),
+            m160n128k64_2x1_kk = (f16, Config::tma([160, 128], [2, 1], KK, 5, 2).swapped()),
+            m160n128k64_2x1_kk = (bf16, Config::tma([160, 128], [2, 1], KK, 5, 2).swapped()),
+            m224n128k64_1x2_kk = (f16, Config::tma([224, 128], [1, 2], KK, 4, 2).swapped()),
+            m224n128k64_1x2_kk = (bf16, Config::tma([224, 128], [1, 2], KK, 4, 2).swapped()),
+            m160n192k64_2x1_kk = (f16, Config::tma([160, 192], [2, 1], KK, 4, 1).swapped()),
+            m160n192k64_2x1_kk = (bf16, Config::tma([160, 192], [2, 1], KK, 4, 1).swapped()),
+            m176n256k64_2x1_kk = (f16, Config::tma([176, 256], [2, 1], KK, 3, 2).swapped()),
+            m176n256k64_2x1_kk = (bf16, Config::tma([176, 256], [2, 1], KK, 3, 2).swapped()),
+            m64n64k64_1x1_kn = (f16, Config::tma([64, 64], [1, 1], KN, 12, 1)),
+            m64n64k64_1x1_kn = (bf16, Config::tma([64, 64], [1, 1], KN, 12, 1)),
+            m64n128k64_1x1_kn = (f16, Config::tma([64, 128], [1, 1], KN, 8, 2)),
+            m64n128k64_1x1_kn = (bf16, Config::tma([64, 128], [1, 1], KN, 8, 2)),
+            m128n256k64_2x1_kn = (f16, Config::tma([128, 256], [2, 1], KN, 4, 2)),
+            m128n256k64_2x1_kn = (bf16, Config::tma([128, 256], [2, 1], KN, 4, 2)),
+            m192n192k64_1x1_kn = (f16, Config::tma([192, 192], [1, 1], KN, 4, 1)),
+            m192n192k64_1x1_kn = (bf16, Config::tma([192, 192], [1, 1], KN, 4, 1)),
+            m16n64k64_1x1_kn = (f16, Config::tma([16, 64], [1, 1], KN, 12, 1).swapped()),
+            m16n64k64_1x1_kn = (bf16, Config::tma([16, 64], [1, 1], KN, 12, 1).swapped()),
+            m32n64k64_1x1_kn = (f16, Config::tma([32, 64], [1, 1], KN, 12, 1).swapped()),
+            m32n64k64_1x1_kn = (bf16, Config::tma([32, 64], [1, 1], KN, 12, 1).swapped()),
+            m64n64k64_1x4_kn = (f16, Config::tma([64, 64], [1, 4], KN, 12, 1).swapped()),
+            m64n64k64_1x4_kn = (bf16, Config::tma([64, 64], [1, 4], KN, 12, 1).swapped()),
+            m128n64k64_1x4_kn = (f16, Config::tma([128, 64], [1, 4], KN, 8, 2).swapped()),
+            m128n64k64_1x4_kn = (bf16, Config::tma([128, 64], [1, 4], KN, 8, 2).swapped()),
+            m96n128k64_2x1_kn = (f16, Config::tma([96, 128], [2, 1], KN, 7, 1).swapped()),
+            m96n128k64_2x1_kn = (bf16, Config::tma([96, 128], [2, 1], KN, 7, 1).swapped()),
+            m128n128k64_1x2_kn = (f16, Config::tma([128, 128], [1, 2], KN, 6, 2).swapped()),
+            m128n128k64_1x2_kn = (bf16, Config::tma([128, 128], [1, 2], KN, 6, 2).swapped()),
+            m128n128k64_2x1_kn = (f16, Config::tma([128, 128], [2, 1], KN, 6, 2).swapped()),
+            m128n128k64_2x1_kn = (bf16, Config::tma([128, 128], [2, 1], KN, 6, 2).swapped()),
+            m128n128k64_2x4_kn = (f16, Config::tma([128, 128], [2, 4], KN, 6, 2).swapped()),
+            m128n128k64_2x4_kn = (bf16, Config::tma([128, 128], [2, 4], KN, 6, 2).swapped()),
+            m144n128k64_2x1_kn = (f16, Config::tma([144, 128], [2, 1], KN, 5, 2).swapped()),
+            m144n128k64_2x1_kn = (bf16, Config::tma([144, 128], [2, 1], KN, 5, 2).swapped()),
+            m192n128k64_1x2_kn = (f16, Config::tma([192, 128], [1, 2], KN, 4, 2).swapped()),
+            m192n128k64_1x2_kn = (bf16, Config::tma([192, 128], [1, 2], KN, 4, 2).swapped()),
+            m240n128k64_1x2_kn = (f16, Config::tma([240, 128], [1, 2], KN, 4, 2).swapped()),
+            m240n128k64_1x2_kn = (bf16, Config::tma([240, 128], [1, 2], KN, 4, 2).swapped()),
+            m160n256k64_2x1_kn = (f16, Config::tma([160, 256], [2, 1], KN, 3, 2).swapped()),
+            m160n256k64_2x1_kn = (bf16, Config::tma([160, 256], [2, 1], KN, 3, 2).swapped())
+        ]
+    )]
+    pub fn static_tiles<T, const C: Config>(a: TensorMap, b: TensorMap, c: TensorMap, grid: TileGrid) {
+        #[shared(dynamic)]
+        let smem: StaticMemory<C>;
+        if tid.x == 0 {
+            tma::prefetch(a);
+            tma::prefetch(b);
+            tma::prefetch(c);
+            smem.barriers.init::<1, { C.consumers() * C.blocks() }>();
+        }
+        let warp_group: u32 = cluster::warp_group();
+        if C.blocks() > 1 {
+            cluster::arrive_relaxed();
+            cluster::wait();
+        } else {
+            block::sync();
+        }
+        grid::launch_dependents();
+        if warp_group == 0 {
+            if C.moves_registers() {
+                wgmma::fewer_registers::<40>();
+            }
+            if tid.x < 32 {
+                load_static::<T, C>(a, b, smem, &grid);
+            }
+        } else {
+            if C.moves_registers() {
+                wgmma::more_registers::<{ C.more_registers() }>();
+            }
+            multiply_static::<T, C>(c, smem, warp_group, &grid);
+        }
+    }
+
+    /// Every option, any type, strides and batches; parts of K at run time.
+    #[ptx_kernel(
+        block = C.threads(),
+        cluster = C.blocks(),
+        max_regs = 168,
+        pdl,
+        instances = [
+            m128n256k64_2x1_kk = (f16, f32, Config::generic([128, 256], [2, 1], KK, 3)),
+            m128n256k64_2x1_kk = (bf16, f32, Config::generic([128, 256], [2, 1], KK, 3)),
+            m128n256k64_2x1_kn = (f16, f32, Config::generic([128, 256], [2, 1], KN, 3)),
+            m128n256k64_2x1_kn = (bf16, f32, Config::generic([128, 256], [2, 1], KN, 3)),
+            m128n256k64_2x1_mk = (f16, f32, Config::generic([128, 256], [2, 1], MK, 3)),
+            m128n256k64_2x1_mk = (bf16, f32, Config::generic([128, 256], [2, 1], MK, 3)),
+            m128n256k64_2x1_mn = (f16, f32, Config::generic([128, 256], [2, 1], MN, 3)),
+            m128n256k64_2x1_mn = (bf16, f32, Config::generic([128, 256], [2, 1], MN, 3)),
+            m128n128k64_2x1_kk = (f16, f32, Config::generic([128, 128], [2, 1], KK, 5)),
+            m128n128k64_2x1_kk = (bf16, f32, Config::generic([128, 128], [2, 1], KK, 5)),
+            m128n128k64_2x1_kn = (f16, f32, Config::generic([128, 128], [2, 1], KN, 5)),
+            m128n128k64_2x1_kn = (bf16, f32, Config::generic([128, 128], [2, 1], KN, 5)),
+            m128n128k64_2x1_mk = (f16, f32, Config::generic([128, 128], [2, 1], MK, 5)),
+            m128n128k64_2x1_mk = (bf16, f32, Config::generic([128, 128], [2, 1], MK, 5)),
+            m128n128k64_2x1_mn = (f16, f32, Config::generic([128, 128], [2, 1], MN, 5)),
+            m128n128k64_2x1_mn = (bf16, f32, Config::generic([128, 128], [2, 1], MN, 5)),
+            m128n192k64_2x1_kk = (f16, f32, Config::generic([128, 192], [2, 1], KK, 4)),
+            m128n192k64_2x1_kk = (bf16, f32, Config::generic([128, 192], [2, 1], KK, 4)),
+            m128n192k64_1x1_kn = (f16, f32, Config::generic([128, 192], [1, 1], KN, 4)),
+            m128n192k64_1x1_kn = (bf16, f32, Config::generic([128, 192], [1, 1], KN, 4)),
+            m128n160k64_2x1_kk = (f16, f32, Config::generic([128, 160], [2, 1], KK, 5)),
+            m128n160k64_2x1_kk = (bf16, f32, Config::generic([128, 160], [2, 1], KK, 5)),
+            m128n96k64_2x1_kk = (f16, f32, Config::generic([128, 96], [2, 1], KK, 7)),
+            m128n96k64_2x1_kk = (bf16, f32, Config::generic([128, 96], [2, 1], KK, 7)),
+            m128n64k64_2x1_kk = (f16, f32, Config::generic([128, 64], [2, 1], KK, 7)),
+            m128n64k64_2x1_kk = (bf16, f32, Config::generic([128, 64], [2, 1], KK, 7)),
+            m128n64k64_1x1_kn = (f16, f32, Config::generic([128, 64], [1, 1], KN, 7)),
+            m128n64k64_1x1_kn = (bf16, f32, Config::generic([128, 64], [1, 1], KN, 7)),
+            m64n96k64_2x1_kk = (f16, f32, Config::generic([64, 96], [2, 1], KK, 10)),
+            m64n96k64_2x1_kk = (bf16, f32, Config::generic([64, 96], [2, 1], KK, 10)),
+            m64n64k64_1x1_kk = (f16, f32, Config::generic([64, 64], [1, 1], KK, 12)),
+            m64n64k64_1x1_kk = (bf16, f32, Config::generic([64, 64], [1, 1], KK, 12)),
+            m64n64k64_1x1_kn = (f16, f32, Config::generic([64, 64], [1, 1], KN, 12)),
+            m64n64k64_1x1_kn = (bf16, f32, Config::generic([64, 64], [1, 1], KN, 12)),
+            m64n64k64_2x1_kk = (f16, f32, Config::generic([64, 64], [2, 1], KK, 12)),
+            m64n64k64_2x1_kk = (bf16, f32, Config::generic([64, 64], [2, 1], KK, 12)),
+            m64n32k64_2x1_kk = (f16, f32, Config::generic([64, 32], [2, 1], KK, 16)),
+            m64n32k64_2x1_kk = (bf16, f32, Config::generic([64, 32], [2, 1], KK, 16)),
+            m192n128k64_1x2_kk = (f16, f32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
+            m192n128k64_1x2_kk = (bf16, f32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
+            m192n128k64_1x2_kn = (f16, f32, Config::generic([192, 128], [1, 2], KN, 4).swapped()),
+            m192n128k64_1x2_kn = (bf16, f32, Config::generic([192, 128], [1, 2], KN, 4).swapped()),
+            m160n128k64_1x2_kn = (f16, f32, Config::generic([160, 128], [1, 2], KN, 5).swapped()),
+            m160n128k64_1x2_kn = (bf16, f32, Config::generic([160, 128], [1, 2], KN, 5).swapped()),
+            m128n128k64_1x2_kk = (f16, f32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
+            m128n128k64_1x2_kk = (bf16, f32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
+            m96n128k64_1x2_kk = (f16, f32, Config::generic([96, 128], [1, 2], KK, 6).swapped()),
+            m96n128k64_1x2_kk = (bf16, f32, Config::generic([96, 128], [1, 2], KK, 6).swapped()),
+            m96n128k64_1x2_kn = (f16, f32, Config::generic([96, 128], [1, 2], KN, 6).swapped()),
+            m96n128k64_1x2_kn = (bf16, f32, Config::generic([96, 128], [1, 2], KN, 6).swapped()),
+            m64n128k64_1x1_kk = (f16, f32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
+            m64n128k64_1x1_kk = (bf16, f32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
+            m64n128k64_1x2_kn = (f16, f32, Config::generic([64, 128], [1, 2], KN, 7).swapped()),
+            m64n128k64_1x2_kn = (bf16, f32, Config::generic([64, 128], [1, 2], KN, 7).swapped()),
+            m32n128k64_1x1_kk = (f16, f32, Config::generic([32, 128], [1, 1], KK, 9).swapped()),
+            m32n128k64_1x1_kk = (bf16, f32, Config::generic([32, 128], [1, 1], KK, 9).swapped()),
+            m32n128k64_1x1_kn = (f16, f32, Config::generic([32, 128], [1, 1], KN, 9).swapped()),
+            m32n128k64_1x1_kn = (bf16, f32, Config::generic([32, 128], [1, 1], KN, 9).swapped()),
+            m32n64k64_1x2_kn = (f16, f32, Config::generic([32, 64], [1, 2], KN, 16).swapped()),
+            m32n64k64_1x2_kn = (bf16, f32, Config::generic([32, 64], [1, 2], KN, 16).swapped()),
+            m16n128k64_1x1_kk = (f16, f32, Config::generic([16, 128], [1, 1], KK, 10).swapped()),
+            m16n128k64_1x1_kk = (bf16, f32, Config::generic([16, 128], [1, 1], KK, 10).swapped()),
+            m16n128k64_1x1_kn = (f16, f32, Config::generic([16, 128], [1, 1], KN, 10).swapped()),
+            m16n128k64_1x1_kn = (bf16, f32, Config::generic([16, 128], [1, 1], KN, 10).swapped()),
+            m128n256k32_2x1_kk = (f32, f32, Config::generic([128, 256], [2, 1], KK, 3)),
+            m128n128k32_2x1_kk = (f32, f32, Config::generic([128, 128], [2, 1], KK, 5)),
+            m128n192k32_2x1_kk = (f32, f32, Config::generic([128, 192], [2, 1], KK, 4)),
+            m128n64k32_1x1_kk = (f32, f32, Config::generic([128, 64], [1, 1], KK, 7)),
+            m64n64k32_1x1_kk = (f32, f32, Config::generic([64, 64], [1, 1], KK, 12)),
+            m192n128k32_1x2_kk = (f32, f32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
+            m128n128k32_1x2_kk = (f32, f32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
+            m64n128k32_1x1_kk = (f32, f32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
+            m16n128k32_1x1_kk = (f32, f32, Config::generic([16, 128], [1, 1], KK, 10).swapped()),
+            m128n256k128_2x1_kk = (i8, i32, Config::generic([128, 256], [2, 1], KK, 3)),
+            m128n256k128_2x1_kk = (e4m3, f32, Config::generic([128, 256], [2, 1], KK, 3)),
+            m128n256k128_2x1_kk = (e5m2, f32, Config::generic([128, 256], [2, 1], KK, 3)),
+            m128n128k128_2x1_kk = (i8, i32, Config::generic([128, 128], [2, 1], KK, 5)),
+            m128n128k128_2x1_kk = (e4m3, f32, Config::generic([128, 128], [2, 1], KK, 5)),
+            m128n128k128_2x1_kk = (e5m2, f32, Config::generic([128, 128], [2, 1], KK, 5)),
+            m128n192k128_2x1_kk = (i8, i32, Config::generic([128, 192], [2, 1], KK, 4)),
+            m128n192k128_2x1_kk = (e4m3, f32, Config::generic([128, 192], [2, 1], KK, 4)),
+            m128n192k128_2x1_kk = (e5m2, f32, Config::generic([128, 192], [2, 1], KK, 4)),
+            m128n64k128_1x1_kk = (i8, i32, Config::generic([128, 64], [1, 1], KK, 7)),
+            m128n64k128_1x1_kk = (e4m3, f32, Config::generic([128, 64], [1, 1], KK, 7)),
+            m128n64k128_1x1_kk = (e5m2, f32, Config::generic([128, 64], [1, 1], KK, 7)),
+            m64n64k128_1x1_kk = (i8, i32, Config::generic([64, 64], [1, 1], KK, 12)),
+            m64n64k128_1x1_kk = (e4m3, f32, Config::generic([64, 64], [1, 1], KK, 12)),
+            m64n64k128_1x1_kk = (e5m2, f32, Config::generic([64, 64], [1, 1], KK, 12)),
+            m192n128k128_1x2_kk = (i8, i32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
+            m192n128k128_1x2_kk = (e4m3, f32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
+            m192n128k128_1x2_kk = (e5m2, f32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
+            m128n128k128_1x2_kk = (i8, i32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
+            m128n128k128_1x2_kk = (e4m3, f32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
+            m128n128k128_1x2_kk = (e5m2, f32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
+            m64n128k128_1x1_kk = (i8, i32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
+            m64n128k128_1x1_kk = (e4m3, f32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
+            m64n128k128_1x1_kk = (e5m2, f32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
+            m16n128k128_1x1_kk = (i8, i32, Config::generic([16, 128], [1, 1], KK, 10).swapped()),
+            m16n128k128_1x1_kk = (e4m3, f32, Config::generic([16, 128], [1, 1], KK, 10).swapped()),
+            m16n128k128_1x1_kk = (e5m2, f32, Config::generic([16, 128], [1, 1], KK, 10).swapped())
+        ]
+    )]
+    pub fn generic<T, S, const C: Config>(a: TensorMap, b: TensorMap, out: Output, p: Problem) {
+        #[shared(dynamic)]
+        let smem: GenericMemory<C>;
+        // Each block of a cluster loads whole boxes of an MN-major operand.
+        assert!(C.major_b() == 0 || C.block_n() / C.cluster_m() % 64 == 0);
+        if tid.x == 0 {
+            tma::prefetch(a);
+            tma::prefetch(b);
+            smem.barriers.init::<1, { C.consumers() * C.cluster_m() }>();
+        }
+        warp::sync();
+        cluster::arrive_relaxed();
+        cluster::wait();
+        grid::launch_dependents();
+        let warp_group: u32 = cluster::warp_group();
+        if warp_group == 0 {
+            wgmma::fewer_registers::<40>();
+            if tid.x < 32 {
+                load_units::<T, C>(a, b, smem, &p);
+            }
+        } else {
+            wgmma::more_registers::<232>();
+            grid::wait();
+            multiply_units::<T, S, C>(smem, warp_group, &out, &p);
+        }
+    }
+}

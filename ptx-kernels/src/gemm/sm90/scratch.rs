@@ -1,0 +1,83 @@
+//! Memory that the kernels share between launches.
+
+use super::gpcs;
+use super::kernels::{claimed, split_k, stream_k};
+use crate::gemm::instance::Instance;
+use crate::workspace::{self, Workspace};
+use half::bf16;
+use ptx_launch::prelude::*;
+use ptx_launch::{Config, Result, StreamRef};
+
+/// The blocks of a cluster of the kernels that claim their numbers.
+const CLUSTER: u32 = 2;
+
+/// The threads of a block.
+const THREADS: u32 = 384;
+
+/// The blocks that the CPU device is given.
+const CPU_BLOCKS: u32 = 8;
+
+/// Memory that the kernels share between launches, for one launch at a time: partial sums, flags, and the numbers of clusters. About
+/// 27 MB on an H200.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    /// A tile of each block.
+    pub(super) partials: Buffer<f32>,
+    /// Flags of the partial sums: zeros between launches.
+    pub(super) flags: Buffer<u32>,
+    /// The first number of each GPC, and the GPC of each SM.
+    pub(super) gpcs: Buffer<u32>,
+    /// Numbers that are taken: zeros between launches.
+    pub(super) claims: Buffer<u32>,
+    /// Blocks that run at the same time.
+    num_blocks: u32,
+}
+
+impl Scratch {
+    /// Allocates the memory, and launches a small kernel to find the GPCs.
+    ///
+    /// # Errors
+    /// Those of loading and launching a kernel, and [`ErrorKind::OutOfMemory`](ptx_launch::ErrorKind::OutOfMemory).
+    pub(crate) fn new(device: &Device) -> Result<Scratch> {
+        let num_blocks = resident_blocks(device)?;
+        let (blocks, [sums, flags]) = (num_blocks as usize, words_of_block());
+        Ok(Scratch {
+            partials: device.zeros(blocks * sums)?,
+            flags: device.zeros(blocks * flags)?,
+            gpcs: device.upload(&gpcs::table(device, CLUSTER)?)?,
+            claims: device.zeros(gpcs::CLAIM_WORDS)?,
+            num_blocks,
+        })
+    }
+
+    /// The blocks of a launch: those that run at the same time, in whole clusters, and where clusters share a tile all of them.
+    pub(super) fn num_blocks_of(&self, instance: &Instance) -> u32 {
+        let team = instance.blocks() * instance.splits;
+        self.num_blocks / team * team
+    }
+}
+
+/// Partial sums and flags of a block: the most of all instances.
+fn words_of_block() -> [usize; 2] {
+    let stream_k = stream_k::INSTANCES.iter().map(|(_, config)| (config, 2));
+    let split_k = split_k::INSTANCES.iter().map(|(_, config)| (config, 2 * config.splits));
+    stream_k.chain(split_k).fold([0, 0], |[sums, most], (config, flags)| {
+        [sums.max((config.tile[0] * config.tile[1]) as usize), most.max(flags as usize)]
+    })
+}
+
+/// True if the scratch memory of the stream is there, or may be allocated: no capture allocates it.
+pub(crate) fn is_ready(stream: StreamRef<'_>, given: Option<&Workspace>) -> bool {
+    !stream.is_captured() || !stream.is_captured_elsewhere() && workspace::has::<Scratch>(stream, given)
+}
+
+/// Clusters that run at the same time, times their blocks.
+fn resident_blocks(device: &Device) -> Result<u32> {
+    if !device.is_cuda() {
+        return Ok(CPU_BLOCKS);
+    }
+    let kernel = claimed::Instance::m128n256k64_2x1_kk.kernel::<bf16, bf16>()?;
+    let config = Config::grid(CLUSTER).block(THREADS).cluster(CLUSTER).shared(kernel.dynamic_shared());
+    let occupancy = kernel.occupancy(device, &config)?;
+    Ok(occupancy.clusters.map_or(occupancy.multiprocessors, |clusters| clusters * CLUSTER))
+}
