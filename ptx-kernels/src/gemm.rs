@@ -82,7 +82,7 @@
 //! in `i8`, 115 in `tf32` and 39 in `f32`. In turns with the best of cuBLASLt's algorithms the 34 sizes of `docs/benchmarks` take 1 / 1.037 of its time in
 //! `bf16`. Other chips have not been measured.
 //!
-//! `f32` is multiplied on the ordinary units unless [`Gemm::tf32`] is set. [`Gemm::choose`] tells the choice, and [`Gemm::algorithm`] makes it.
+//! `f32` is multiplied on the ordinary units unless [`Gemm::tf32`] is set. [`Gemm::choose`] returns the choice, and [`Gemm::algorithm`] makes it.
 //! Portable kernels are deterministic: the same operands, layouts and device give the same bits. On the CPU device the same kernels are
 //! interpreted.
 //!

@@ -111,7 +111,7 @@ pub(crate) fn choose(product: &Product, setting: &Setting, has_scratch: impl FnO
     let product = &without_memory(product);
     let key = key_of(product, setting);
     let plan = RECENT.with_borrow_mut(|recent| match &mut recent[slot_of(&key)] {
-        // The shape tells most keys apart. A vector of words that were stored one by one is slow to load.
+        // Most keys differ in their shape. A vector of words that were stored one by one is slow to load.
         Some((known, plan)) if known[0] == key[0] && *known == key => Ok(*plan),
         slot => search(product, setting, true).inspect(|plan| *slot = Some((key, *plan))),
     })?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const VERBS: [&str; 8] = ["says", "knows", "wants", "asks", "speaks", "trusts", "hears", "tells"];
 
 /// Comments with such a verb that are left. The number only shrinks.
-pub(crate) const LEFT: usize = 7;
+pub(crate) const LEFT: usize = 0;
 
 /// The lines of the repository's Rust files whose comments have such a verb.
 pub(crate) fn spoken() -> Vec<String> {

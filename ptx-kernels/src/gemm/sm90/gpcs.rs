@@ -1,4 +1,4 @@
-//! The GPC of each SM, so that clusters of one GPC can take neighboring tiles (`scheduler::claim`). No query tells; but no cluster spans two
+//! The GPC of each SM, so that clusters of one GPC can take neighboring tiles (`scheduler::claim`). The driver has no query for it; but no cluster spans two
 //! GPCs, so clusters of several sizes show it.
 
 mod table;
