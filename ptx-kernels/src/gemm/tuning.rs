@@ -94,7 +94,7 @@ impl Trial {
         self.instance.cost
     }
 
-    /// The bytes of an element of A and B, by which [`shipped`] has times.
+    /// The bytes of an element of A and B, by which `shipped` has times.
     pub fn size(&self) -> u64 {
         size(self.product.kind)
     }
