@@ -46,7 +46,7 @@ struct Recording {
     text: &'static recordings::Recorded,
 }
 
-const RECORDINGS: [Recording; 2] = [
+static RECORDINGS: [Recording; 2] = [
     Recording { seed: 0, blocks: 1, text: &recordings::FORMS },
     Recording { seed: 1, blocks: 3, text: &recordings::FORMS_IN_BLOCKS },
 ];

@@ -179,7 +179,7 @@ fn record(dir: &str, scenes: &[Scene], seed: u64, was: &str, outputs: &[u8]) {
 const MODULE: usize = 300;
 
 /// Recordings: a seed of the pools, and what a GPU gave.
-const RECORDINGS: [(u64, &recordings::Recorded); 2] = [(0, &recordings::TENSORS), (1, &recordings::MORE_TENSORS)];
+static RECORDINGS: [(u64, &recordings::Recorded); 2] = [(0, &recordings::TENSORS), (1, &recordings::MORE_TENSORS)];
 
 /// Outputs of kernels that were not run.
 const NOT_RUN: [u8; 2] = [0xcc, 0xdd];
