@@ -7,6 +7,7 @@ use crate::kernel::Reader;
 use crate::tokens::names;
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::diag::{Diagnostic, codes, near::nearest};
+use ptx_core::isa::Arch;
 use ptx_language::tree;
 use syn::Token;
 use syn::parse::{ParseStream, Parser};
@@ -28,6 +29,8 @@ pub struct Attribute {
     pub names: Vec<Ident>,
     /// `crate = path`: where `ptx-launch` is.
     pub root: Option<syn::Path>,
+    /// `cubin("sm_80", "sm_90a")`: the chips that machine code is for.
+    pub cubins: Vec<Arch>,
     /// The names of the options that stand there.
     pub given: Vec<Ident>,
     /// `allow(P0701)`: the codes of the warnings that are not reported.

@@ -33,12 +33,14 @@ pub struct Text {
     pub ptx: String,
     /// Which span made which line: the line, from 1, and the span of its first token.
     pub lines: Vec<(u32, Span)>,
-    /// Its machine code, if it is embedded.
-    pub cubin: Option<Cubin>,
+    /// Its machine code, if it is embedded: one for each chip.
+    pub cubins: Vec<Cubin>,
 }
 
-/// Machine code for one target.
+/// Machine code for one chip.
 pub struct Cubin {
+    /// The chip, as ptxas is told it.
+    pub arch: Arch,
     /// The ELF file.
     pub bytes: Vec<u8>,
     /// The output of ptxas.
@@ -48,7 +50,7 @@ pub struct Cubin {
 impl Text {
     /// The text of a module with errors.
     fn empty(arch: Arch) -> Self {
-        Text { arch, ptx: String::new(), lines: Vec::new(), cubin: None }
+        Text { arch, ptx: String::new(), lines: Vec::new(), cubins: Vec::new() }
     }
 }
 
@@ -248,7 +250,7 @@ fn text(checked: Checked, version: Option<Version>) -> Result<Text, EditError> {
     let lowest = if version.is_none() { checked.with_minimum_version()? } else { checked };
     let checked = lowest.with_untyped_registers()?;
     let (arch, lines) = (checked.module().arch, lines(checked.tree()));
-    Ok(Text { arch, ptx: emit::ptx::print(&checked), lines, cubin: None })
+    Ok(Text { arch, ptx: emit::ptx::print(&checked), lines, cubins: Vec::new() })
 }
 
 /// Which span stands first on each line.

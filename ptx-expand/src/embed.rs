@@ -1,5 +1,6 @@
 //! Machine code at build time: `cubin` in the attribute, or `PTX_EMBED=always`, runs ptxas on each text of a module and
-//! puts what it makes beside the PTX. The loader takes it where it fits, and the PTX elsewhere.
+//! puts what it makes beside the PTX; `cubin("sm_80", "sm_90a")` and `PTX_EMBED=sm_80,sm_90a` do so for these chips. The loader takes it
+//! where it fits, and the PTX elsewhere.
 //!
 //! A build never differs silently: a build with machine code and without ptxas is an error, and the variables that
 //! decide are known to cargo, which builds again when they change.
@@ -12,19 +13,22 @@ use crate::compile::{Compiled, Text};
 use crate::kernel::Reader;
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::diag::codes;
+use ptx_core::isa::{Arch, Suffix};
 use ptx_core::span::Span;
 use ptxas::{Failure, Ptxas};
 use quote::quote;
 
 /// Value of `PTX_EMBED`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Wish {
     /// `never`: not even where the attribute has `cubin`.
     Never,
     /// Not set: where the attribute has `cubin`.
     AsAsked,
-    /// `always`: every kernel.
+    /// `always`: every kernel, for its own targets.
     Always,
+    /// `sm_80,sm_90a`: every kernel, for those of the chips that run it.
+    For(Vec<Arch>),
 }
 
 impl Wish {
@@ -33,7 +37,7 @@ impl Wish {
             None | Some("") => Some(Wish::AsAsked),
             Some("never") => Some(Wish::Never),
             Some("always") => Some(Wish::Always),
-            Some(_) => None,
+            Some(chips) => chips.split(',').map(|chip| chip.trim().parse().ok()).collect::<Option<_>>().map(Wish::For),
         }
     }
 }
@@ -46,45 +50,89 @@ pub fn tracked(rt: &TokenStream) -> TokenStream {
     )
 }
 
-/// Adds machine code to the texts of a module, if it is wanted. `asked` is the option of the attribute, `name` stands for
+/// Adds machine code to the texts of a module, if it is wanted. `asked` is the option of the attribute with its chips, `name` stands for
 /// the kernel or module where there is none.
-pub fn embed(reader: &mut Reader, compiled: &mut Compiled, asked: Option<&Ident>, name: &Ident) {
+pub fn embed(reader: &mut Reader, compiled: &mut Compiled, asked: (Option<&Ident>, &[Arch]), name: &Ident) {
     let value = std::env::var("PTX_EMBED").ok();
-    let at = asked.unwrap_or(name);
+    let (option, chips) = asked;
+    let at = option.unwrap_or(name);
     match Wish::of(value.as_deref()) {
         None => {
             let message = format!("PTX_EMBED is `{}`", value.unwrap_or_default());
-            reader.error(&codes::P0913, at, message, "set it to `always` or `never`, or unset it");
+            let help =
+                "set it to `always`, `never`, or chips with commas between them, as in `sm_80,sm_90a`, or unset it";
+            reader.error(&codes::P0913, at, message, help);
         }
-        Some(Wish::Always) => assemble(reader, compiled, Ptxas::find(), at),
-        Some(Wish::AsAsked) if asked.is_some() => assemble(reader, compiled, Ptxas::find(), at),
-        Some(Wish::Never | Wish::AsAsked) => {}
+        Some(Wish::Never) => {}
+        // The attribute's own chips win over those of the environment.
+        Some(_) if !chips.is_empty() => for_chips(reader, compiled, chips, at),
+        Some(Wish::For(chips)) => {
+            let all = compiled.texts.iter().map(|text| text.arch).collect::<Vec<_>>();
+            let some: Vec<Arch> = chips.into_iter().filter(|chip| best_for(&all, *chip).is_some()).collect();
+            for_chips(reader, compiled, &some, at);
+        }
+        Some(Wish::AsAsked) if option.is_none() => {}
+        Some(Wish::Always | Wish::AsAsked) => {
+            let own = compiled.texts.iter().enumerate().map(|(text, of)| (text, of.arch)).collect::<Vec<_>>();
+            assemble(reader, compiled, Ptxas::find(), &own, at);
+        }
     }
     compiled.failed = reader.failed();
 }
 
-/// Runs ptxas on each text of a module without errors.
-fn assemble(reader: &mut Reader, compiled: &mut Compiled, ptxas: Option<Ptxas>, at: &Ident) {
+/// Machine code for each of the chips, from the text that the loader would take there.
+fn for_chips(reader: &mut Reader, compiled: &mut Compiled, chips: &[Arch], at: &Ident) {
+    let all: Vec<Arch> = compiled.texts.iter().map(|text| text.arch).collect();
+    let mut wanted: Vec<(usize, Arch)> = Vec::new();
+    for chip in chips {
+        match best_for(&all, *chip) {
+            // Two names of one chip are one cubin.
+            Some(one) if wanted.contains(&one) => {}
+            Some(one) => wanted.push(one),
+            None => {
+                let targets: Vec<String> = all.iter().map(|arch| format!("\"{arch}\"")).collect();
+                let help =
+                    format!("add a target to `arch({})` that `{chip}` runs, or leave the chip out", targets.join(", "));
+                reader.error(&codes::P0913, at, format!("the kernel has no PTX that `{chip}` runs"), &help);
+            }
+        }
+    }
+    if !wanted.is_empty() {
+        assemble(reader, compiled, Ptxas::find(), &wanted, at);
+    }
+}
+
+/// The text that a device with this chip takes, and the chip that ptxas assembles it for: `sm_90a` where `sm_90` is given and the text is for `sm_90a`.
+fn best_for(targets: &[Arch], chip: Arch) -> Option<(usize, Arch)> {
+    let device = Arch { suffix: Suffix::Arch, ..chip };
+    let fitting = targets.iter().enumerate().filter(|(_, target)| target.assembles_for(device));
+    let (text, target) = fitting.max_by_key(|(_, target)| (target.number, target.suffix))?;
+    Some((text, if target.assembles_for(chip) { chip } else { device }))
+}
+
+/// Runs ptxas on texts of a module without errors, each for a chip.
+fn assemble(reader: &mut Reader, compiled: &mut Compiled, ptxas: Option<Ptxas>, wanted: &[(usize, Arch)], at: &Ident) {
     if compiled.failed {
         return;
     }
     let Some(ptxas) = ptxas else {
-        let help = "install the CUDA toolkit, or `pip install nvidia-cuda-nvcc` and set PTXAS to its ptxas; a build with \
+        let help = "install the CUDA toolkit, or `pip install nvidia-cuda-nvcc` in the active environment, or set PTXAS to a ptxas; a build with \
                     PTX_EMBED=never leaves machine code out";
         return reader.error(&codes::P0913, at, "machine code is asked for, and there is no ptxas", help);
     };
-    for text in &mut compiled.texts {
-        match ptxas.assemble(text) {
-            Ok(cubin) => text.cubin = Some(cubin),
-            Err(failures) => failures.iter().for_each(|failure| refused(reader, text, failure, at)),
+    for (text, chip) in wanted {
+        let Some(text) = compiled.texts.get_mut(*text) else { continue };
+        match ptxas.assemble(text, *chip) {
+            Ok(cubin) => text.cubins.push(cubin),
+            Err(failures) => failures.iter().for_each(|failure| refused(reader, text, *chip, failure, at)),
         }
     }
 }
 
 /// Reports an error of ptxas, on the tokens that its line of PTX comes from.
-fn refused(reader: &mut Reader, text: &Text, failure: &Failure, at: &Ident) {
+fn refused(reader: &mut Reader, text: &Text, chip: Arch, failure: &Failure, at: &Ident) {
     let span = failure.line.and_then(|line| origin(text, line)).unwrap_or_else(|| reader.host.syntax(at));
-    let message = format!("ptxas, for {}: {}", text.arch, failure.message);
+    let message = format!("ptxas, for {chip}: {}", failure.message);
     reader.error_at(&codes::P0913, span, message, "a build with PTX_EMBED=never leaves machine code out");
 }
 

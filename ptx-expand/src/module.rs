@@ -29,7 +29,8 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         }
     };
     let (mut items, mut compiled) = compile(Reader::default(), options, &item);
-    embed::embed(&mut items.reader, &mut compiled, items.attribute.option("cubin"), &item.ident);
+    let wanted = (items.attribute.option("cubin"), &items.attribute.cubins[..]);
+    embed::embed(&mut items.reader, &mut compiled, wanted, &item.ident);
     let root = Root::or_report(items.attribute.root.as_ref(), &mut items.reader, &item.ident);
     items.expand(&item, &compiled, root.map(|root| root.inside()).as_ref())
 }

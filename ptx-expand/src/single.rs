@@ -6,6 +6,7 @@ use crate::launchable::Launchable;
 use crate::root::Root;
 use crate::{embed, fields, launch, nesting, report};
 use proc_macro2::{Ident, TokenStream};
+use ptx_core::isa::Arch;
 use ptx_language::tree::Module;
 use quote::quote;
 
@@ -24,10 +25,10 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             return report::refuse(&mut Reader::default(), &error, help);
         }
     };
-    let Single { mut reader, launchable, mut compiled, cubin, root } =
+    let Single { mut reader, launchable, mut compiled, cubin, cubins, root } =
         Single::compile(Reader::default(), options, &function);
     let root = Root::or_report(root.as_ref(), &mut reader, &function.sig.ident);
-    embed::embed(&mut reader, &mut compiled, cubin.as_ref(), &function.sig.ident);
+    embed::embed(&mut reader, &mut compiled, (cubin.as_ref(), &cubins[..]), &function.sig.ident);
     // A method has no place for the module that comes with a launch function.
     let launch = function.sig.receiver().is_none().then(|| match &root {
         Some(root) => launch::single(&reader.host, &launchable, &compiled, root),
@@ -48,6 +49,8 @@ pub struct Single {
     pub compiled: Compiled,
     /// The option for machine code.
     pub cubin: Option<Ident>,
+    /// The chips that it names.
+    pub cubins: Vec<Arch>,
     /// The path to `ptx-launch`, if the attribute has one.
     pub root: Option<syn::Path>,
 }
@@ -59,7 +62,7 @@ impl Single {
         let structs = std::mem::take(&mut attribute.structs);
         reader.needs_arch(&attribute, &function.sig.ident, "kernel", r#"#[ptx_kernel(arch = "sm_80")]"#);
         reader.allowed.extend(attribute.allowed.drain(..).map(|code| (code, None)));
-        let cubin = attribute.option("cubin").cloned();
+        let (cubin, cubins) = (attribute.option("cubin").cloned(), std::mem::take(&mut attribute.cubins));
         let root = attribute.root.take();
         let (kernel, mut launchable) = reader.kernel(attribute, function);
         let (arches, version) = (kernel.options.arch.clone(), kernel.options.version);
@@ -67,6 +70,6 @@ impl Single {
         let module = Module { structs, modules, kernels: vec![kernel], ..Module::default() };
         let mut compiled = compile::module(&mut reader, &module, &arches, version);
         reader.sized_shared(std::slice::from_mut(&mut launchable), &mut compiled);
-        Single { reader, launchable, compiled, cubin, root }
+        Single { reader, launchable, compiled, cubin, cubins, root }
     }
 }

@@ -86,7 +86,7 @@ fn missing(needs: Needs) -> Option<&'static str> {
     match (needs, Device::cuda(0).is_ok()) {
         (Needs::Gpu, false) => Some("needs a GPU"),
         (Needs::Embedded, false) => Some("needs a GPU"),
-        (Needs::Embedded, true) if halve::VARIANTS[1].cubin.is_none() => Some("needs a build with PTX_EMBED=always"),
+        (Needs::Embedded, true) if halve::VARIANTS[1].cubins.is_empty() => Some("needs a build with PTX_EMBED=always"),
         (Needs::TwoGpus, _) if Device::cuda(1).is_err() => Some("needs two GPUs"),
         (Needs::NoDriver, _) if Device::cuda(0).map_or_else(|e| e.kind() != ErrorKind::NoDriver, |_| true) => {
             Some("needs a machine without a driver")

@@ -562,7 +562,8 @@ fn a_graph_holds_its_textures() {
 fn cut_machine_code_does_not_reach_the_driver() {
     let stub = Stub::lock();
     let load = |cubin: &'static [u8]| {
-        let variant = rt::Variant::new("sm_90a", ".version 7.0", rt::LineMap::default()).with_cubin(cubin, "");
+        let code = Box::leak(Box::new([rt::Cubin::new("sm_90a", cubin, "")]));
+        let variant = rt::Variant::new("sm_90a", ".version 7.0", rt::LineMap::default()).with_cubins(code);
         let module = Box::leak(Box::new(rt::Module::new("test", Box::leak(Box::new([variant])))));
         let kernel: &'static Kernel = Box::leak(Box::new(Kernel::new(module, "k", &[])));
         let loads = stub.calls("cuModuleLoadDataEx");
@@ -645,7 +646,8 @@ fn spills_without_a_log() {
 fn machine_code_is_taken_where_it_fits() {
     let stub = Stub::lock();
     let load = |arch, cubin: &'static [u8], options: JitOptions| {
-        let variant = rt::Variant::new(arch, ".version 7.0", rt::LineMap::default()).with_cubin(cubin, "embedded log");
+        let code = Box::leak(Box::new([rt::Cubin::new(arch, cubin, "embedded log")]));
+        let variant = rt::Variant::new(arch, ".version 7.0", rt::LineMap::default()).with_cubins(code);
         let module = Box::leak(Box::new(rt::Module::new("test", Box::leak(Box::new([variant])))));
         let kernel: &'static Kernel = Box::leak(Box::new(Kernel::new(module, "k", &[])));
         let device = device();
@@ -654,9 +656,18 @@ fn machine_code_is_taken_where_it_fits() {
     };
     let fits = load("sm_90a", b"machine code\0", JitOptions::new());
     assert_eq!((fits.source, fits.log.trim(), fits.arch), (Source::Embedded, "embedded log", "sm_90a"));
-    assert_eq!(load("sm_80", b"machine code\0", JitOptions::new()).source, Source::Assembled);
+    assert_eq!(fits.reason, "machine code for sm_90a");
+    let other = load("sm_80", b"machine code\0", JitOptions::new());
+    assert_eq!(other.source, Source::Assembled);
+    assert_eq!(other.reason, "PTX for sm_80, because the program has machine code for sm_80 alone");
     let loads = stub.calls("cuModuleLoadDataEx");
-    assert_eq!(load("sm_90a", b"old machine code\0", JitOptions::new()).source, Source::Assembled);
+    let old = load("sm_90a", b"old machine code\0", JitOptions::new());
+    assert_eq!(old.source, Source::Assembled);
+    assert!(
+        old.reason.starts_with("PTX for sm_90a, because the driver refused the machine code for sm_90a: "),
+        "{}",
+        old.reason
+    );
     assert_eq!(stub.calls("cuModuleLoadDataEx") - loads, 2, "the PTX, when the driver refuses the machine code");
     assert_eq!(load("sm_90a", b"machine code\0", JitOptions::new().max_registers(32)).source, Source::Assembled);
 }

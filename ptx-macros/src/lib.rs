@@ -33,7 +33,7 @@ use proc_macro::TokenStream;
 /// | `modules` | `modules(device::{scores, masks})` | the same, each under its name: kernels call `scores::mask(…)` |
 /// | `allow` | `allow(P0701, P0503)` | warnings that are not reported, by their codes |
 /// | `lineinfo` | `lineinfo` | profilers show the lines of Rust |
-/// | `cubin` | `cubin` | machine code is embedded when the program is built; needs ptxas (`PTXAS`, `PATH`, `PTX_EMBED`) |
+/// | `cubin` | `cubin`, `cubin("sm_80", "sm_90a")` | machine code is embedded when the program is built, for these chips; needs ptxas (`PTXAS`, `PATH`, a wheel) |
 /// | `crate` | `crate = engine::ptx_launch` | where `ptx-launch` is, if this package does not depend on it; a renamed dependency is found without |
 /// | `raw` | `raw` | parameters are their symbols; no prologue loads them |
 ///

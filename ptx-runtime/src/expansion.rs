@@ -4,7 +4,7 @@ pub use crate::buffer::{Bound, ReadSlice, WriteSlice};
 pub use crate::config::{Config, IntoDim};
 pub use crate::error::Result;
 pub use crate::int::{Arithmetic, Int, IntegerArithmetic, ToInt, int};
-pub use crate::kernel::{Kernel, LineMap, Module, Variant};
+pub use crate::kernel::{Cubin, Kernel, LineMap, Module, Variant};
 pub use crate::launch::launch;
 pub use crate::param::{Arg, KernelParam, Param};
 pub use crate::statics::Static;

@@ -40,7 +40,7 @@ pub struct Variant {
     pub arch: &'static str,
     text: Stored,
     /// Its machine code, if it was assembled when the program was built.
-    pub cubin: Option<Cubin>,
+    pub cubins: &'static [Cubin],
 }
 
 /// The place of a text.
@@ -52,9 +52,11 @@ enum Stored {
     Packed(&'static str, [u32; 4]),
 }
 
-/// Machine code for one target, made by ptxas when the program was built.
+/// Machine code for one chip, made by ptxas when the program was built.
 #[derive(Clone, Copy)]
 pub struct Cubin {
+    /// `sm_90a`: the chip, as ptxas was told it.
+    pub arch: &'static str,
     /// The ELF file.
     pub bytes: &'static [u8],
     /// The log of ptxas: registers and spills.
@@ -63,7 +65,7 @@ pub struct Cubin {
 
 impl std::fmt::Debug for Cubin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Cubin({} bytes)", self.bytes.len())
+        write!(f, "Cubin({}, {} bytes)", self.arch, self.bytes.len())
     }
 }
 
@@ -149,19 +151,19 @@ impl Module {
 impl Variant {
     /// The PTX for one target.
     pub const fn new(arch: &'static str, ptx: &'static str, lines: LineMap<'static>) -> Variant {
-        Variant { arch, text: Stored::Plain(Text { ptx, lines }), cubin: None }
+        Variant { arch, text: Stored::Plain(Text { ptx, lines }), cubins: &[] }
     }
 
     /// PTX that [`Module::packed`] holds: its `.version`, and the ends of four parts of the unpacked text: of what is before it, of the
     /// PTX, of the names of its files, one a line, and of [`LineMap::places`].
     pub const fn packed(arch: &'static str, version: &'static str, ends: [u32; 4]) -> Variant {
-        Variant { arch, text: Stored::Packed(version, ends), cubin: None }
+        Variant { arch, text: Stored::Packed(version, ends), cubins: &[] }
     }
 
     /// The same with its machine code.
     #[must_use]
-    pub const fn with_cubin(self, bytes: &'static [u8], log: &'static str) -> Variant {
-        Variant { cubin: Some(Cubin { bytes, log }), ..self }
+    pub const fn with_cubins(self, cubins: &'static [Cubin]) -> Variant {
+        Variant { cubins, ..self }
     }
 
     /// `.version` of its PTX.
@@ -170,6 +172,13 @@ impl Variant {
             Stored::Plain(text) => text.version(),
             Stored::Packed(version, _) => version.parse().ok(),
         }
+    }
+}
+
+impl Cubin {
+    /// Machine code for a chip, and the log of the ptxas that made it.
+    pub const fn new(arch: &'static str, bytes: &'static [u8], log: &'static str) -> Cubin {
+        Cubin { arch, bytes, log }
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct CudaModule {
     variant: &'static Variant,
     options: JitOptions,
     source: Source,
+    /// What was taken, and why.
+    reason: String,
     /// The assembler's log, with lines of Rust.
     log: String,
 }
@@ -143,7 +145,8 @@ impl CudaModule {
         let (home, handle, entry) = (Home::of(context), Handle(loaded.handle), loaded.entry);
         let log = log::explain(&loaded.log, (module, variant), "");
         let log = log.trim_start_matches('\n').to_owned();
-        Ok(CudaModule { home, entry, handle, limits, variant, options: *options, source: loaded.source, log })
+        let (source, reason) = (loaded.source, loaded.reason);
+        Ok(CudaModule { home, entry, handle, limits, variant, options: *options, source, reason, log })
     }
 }
 

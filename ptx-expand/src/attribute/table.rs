@@ -61,7 +61,7 @@ pub const OPTIONS: &[Choice] = &[
     Choice { name: "modules", like: "`modules(name)`", read: Reader::no_parts },
     Choice { name: "allow", like: "`allow(P0701)`, the codes of warnings", read: Reader::allowed },
     Choice { name: "lineinfo", like: "`lineinfo`", read: |_, a, arg| flag(arg, &mut a.options.lineinfo) },
-    Choice { name: "cubin", like: "`cubin`", read: |_, _, arg| matches!(arg.value, Value::Nothing) },
+    Choice { name: "cubin", like: r#"`cubin`, or for chips: `cubin("sm_80", "sm_90a")`"#, read: Reader::cubins },
     Choice {
         name: "crate",
         like: "`crate = path::to::ptx_launch`",

@@ -17,7 +17,26 @@ impl Reader {
             Value::List(values) => self.values(values),
             Value::Nothing => return false,
         };
-        for value in &values {
+        self.targets(&values, &mut attribute.options.arch);
+        true
+    }
+
+    /// `cubin`, `cubin("sm_80", "sm_90a")`
+    pub(super) fn cubins(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        match &arg.value {
+            Value::Nothing => true,
+            Value::List(values) => {
+                let values = self.values(values);
+                self.targets(&values, &mut attribute.cubins);
+                !values.is_empty()
+            }
+            Value::Equals(_) => false,
+        }
+    }
+
+    /// Adds targets to a list; those that do not exist, or are there already, are reported.
+    fn targets(&mut self, values: &[syn::Expr], to: &mut Vec<Arch>) {
+        for value in values {
             let Some(arch) = self.parsed::<Arch>(value, "a target", &like_a_target(value)) else { continue };
             let known = || table().targets.iter().map(|target| target.arch);
             if !known().any(|target| target == arch) {
@@ -26,13 +45,12 @@ impl Reader {
                     known().min_by_key(|target| (target.number.abs_diff(arch.number), target.suffix != arch.suffix));
                 let help = near.map_or_else(String::new, |near| format!("did you mean `{near}`?"));
                 self.error(&codes::P0603, value, format!("there is no target `{arch}`"), &help);
-            } else if attribute.options.arch.contains(&arch) {
+            } else if to.contains(&arch) {
                 self.error(&codes::P0902, value, format!("`{arch}` is given twice"), "remove one of them");
             } else {
-                attribute.options.arch.push(arch);
+                to.push(arch);
             }
         }
-        true
     }
 
     /// `version = "8.7"`

@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::ptxas::{Failure, Ptxas, failures};
-use super::{Wish, assemble};
+use super::{Wish, assemble, best_for};
 use crate::compile::{Compiled, Text};
 use crate::kernel::Reader;
 use crate::temp_dir::TempDir;
 use proc_macro2::{Ident, Span};
+use ptx_core::isa::Arch;
 use std::process::Command;
 
 /// A program that does this, in the folder that ptxas is run in, and the folder that holds it.
@@ -24,14 +25,15 @@ fn ptxas(does: &str) -> (Ptxas, TempDir) {
 
 fn compiled(reader: &mut Reader, ptx: &str) -> Compiled {
     let lines = vec![(1, reader.host.token(Span::call_site())), (5, reader.host.token(Span::call_site()))];
-    let text = Text { arch: "sm_90a".parse().unwrap(), ptx: ptx.to_owned(), lines, cubin: None };
+    let text = Text { arch: "sm_90a".parse().unwrap(), ptx: ptx.to_owned(), lines, cubins: Vec::new() };
     Compiled { texts: vec![text], ..Compiled::default() }
 }
 
 fn run(ptxas: Option<Ptxas>, ptx: &str) -> (Compiled, Reader) {
     let mut reader = Reader::default();
     let mut compiled = compiled(&mut reader, ptx);
-    assemble(&mut reader, &mut compiled, ptxas, &Ident::new("cubin", Span::call_site()));
+    let own = [(0, "sm_90a".parse().unwrap())];
+    assemble(&mut reader, &mut compiled, ptxas, &own, &Ident::new("cubin", Span::call_site()));
     (compiled, reader)
 }
 
@@ -40,7 +42,7 @@ fn machine_code_and_log_are_kept() {
     let does = "cp kernel.ptx kernel.cubin; echo \"$*\"; echo 'ptxas info : Compile time = 1 ms'";
     let (ptxas, _folder) = ptxas(does);
     let (compiled, reader) = run(Some(ptxas), "text .loc 1 2 3");
-    let cubin = compiled.texts[0].cubin.as_ref().unwrap();
+    let cubin = compiled.texts[0].cubins.first().unwrap();
     assert_eq!(cubin.bytes, b"text .loc 1 2 3");
     assert_eq!(cubin.log, "-v -arch=sm_90a -lineinfo kernel.ptx -o kernel.cubin\n");
     assert!(reader.diagnostics.is_empty());
@@ -52,7 +54,7 @@ fn errors_stand_on_what_made_the_line() {
         "echo 'ptxas kernel.ptx, line 6; error   : Unknown modifier' >&2; echo 'ptxas fatal   : aborted'; exit 1";
     let (ptxas, _folder) = ptxas(does);
     let (compiled, reader) = run(Some(ptxas), "");
-    assert!(compiled.texts[0].cubin.is_none());
+    assert!(compiled.texts[0].cubins.is_empty());
     let error = &reader.diagnostics[0];
     assert_eq!((error.message.as_str(), error.span.lo), ("ptxas, for sm_90a: Unknown modifier", 1));
     assert_eq!(reader.diagnostics.len(), 1);
@@ -62,7 +64,7 @@ fn errors_stand_on_what_made_the_line() {
 fn a_ptxas_that_is_not_there_is_an_error() {
     for missing in [None, Some(Ptxas("/nowhere/ptxas".into()))] {
         let (compiled, reader) = run(missing, "");
-        assert!(compiled.texts[0].cubin.is_none());
+        assert!(compiled.texts[0].cubins.is_empty());
         assert_eq!((reader.diagnostics.len(), reader.diagnostics[0].code.id), (1, "P0913"));
     }
 }
@@ -74,9 +76,26 @@ fn what_is_said_without_a_line() {
     assert_eq!(failures("killed\n"), one("killed"));
 }
 
+/// The text of a chip is the one that the loader takes there.
+#[test]
+fn each_chip_has_the_text_that_its_devices_take() {
+    let arches = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<Arch>>();
+    let best = |targets: &[&str], chip: &str| {
+        best_for(&arches(targets), chip.parse().unwrap()).map(|(text, chip)| (text, chip.to_string()))
+    };
+    let two = ["sm_80", "sm_90a"];
+    assert_eq!(best(&two, "sm_86"), Some((0, "sm_86".to_owned())));
+    assert_eq!(best(&two, "sm_90"), Some((1, "sm_90a".to_owned())));
+    assert_eq!(best(&two, "sm_100"), Some((0, "sm_100".to_owned())));
+    assert_eq!(best(&["sm_100f"], "sm_103"), Some((0, "sm_103".to_owned())));
+    assert_eq!(best(&two, "sm_75"), None);
+}
+
 #[test]
 fn the_environment_is_read_strictly() {
     let of = |value| Wish::of(Some(value));
     assert_eq!((of(""), of("never"), of("always")), (Some(Wish::AsAsked), Some(Wish::Never), Some(Wish::Always)));
     assert_eq!((Wish::of(None), of("yes")), (Some(Wish::AsAsked), None));
+    let chips = ["sm_80", "sm_90a"].map(|chip| chip.parse().unwrap());
+    assert_eq!((of("sm_80, sm_90a"), of("sm_80,90")), (Some(Wish::For(chips.to_vec())), None));
 }

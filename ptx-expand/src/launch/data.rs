@@ -20,11 +20,13 @@ pub fn texts(host: &Host, name: &str, compiled: &Compiled, rt: &TokenStream) -> 
     let mut archive = Archive::default();
     let variants = compiled.texts.iter().map(|text| {
         let variant = archive.add(&text.arch.to_string(), &text.ptx, &line_map(host, text), rt);
-        let cubin = text.cubin.as_ref().map(|cubin| {
-            let (bytes, log) = (Literal::byte_string(&cubin.bytes), &cubin.log);
-            quote!(.with_cubin(#bytes, #log))
+        let cubins = text.cubins.iter().map(|cubin| {
+            let (arch, bytes, log) = (cubin.arch.to_string(), Literal::byte_string(&cubin.bytes), &cubin.log);
+            quote!(#rt::Cubin::new(#arch, #bytes, #log))
         });
-        quote!(#variant #cubin)
+        let cubins: Vec<_> = cubins.collect();
+        let cubins = (!cubins.is_empty()).then(|| quote!(.with_cubins(&[#(#cubins),*])));
+        quote!(#variant #cubins)
     });
     let variants: Vec<_> = variants.collect();
     let (tracked, module) = (embed::tracked(rt), archive.module(name, &quote!(VARIANTS), rt));

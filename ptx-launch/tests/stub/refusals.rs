@@ -83,10 +83,11 @@ fn a_device_without_clusters() {
 #[test]
 fn machine_code_of_another_generation() {
     let cubin: &[u8] = b"\x7fELF";
-    let variant = rt::Variant::new("sm_90a", ".version 8.0", rt::LineMap::default()).with_cubin(cubin, "");
+    let code = Box::leak(Box::new([rt::Cubin::new("sm_90a", cubin, "")]));
+    let variant = rt::Variant::new("sm_90a", ".version 8.0", rt::LineMap::default()).with_cubins(code);
     let module = Box::leak(Box::new(rt::Module::new("test", Box::leak(Box::new([variant])))));
     let kernel = Box::leak(Box::new(Kernel::new(module, "k", &[])));
     let (kind, text) = refused(BLACKWELL, kernel, one_block());
     assert_eq!(kind, ErrorKind::NoVariant);
-    assert!(text.contains("for Stub GPU (sm_100): it has sm_90a (PTX and machine code)\n"), "{text}");
+    assert!(text.contains("for Stub GPU (sm_100): it has sm_90a (PTX, and machine code for sm_90a)\n"), "{text}");
 }

@@ -1,7 +1,7 @@
 //! Which variant of a module runs best on a device and is understood by its driver.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{Module, Variant};
+use crate::kernel::{Cubin, Module, Variant};
 use ptx_target::{Arch, Suffix, Toolkit, Version};
 
 /// A version of CUDA.
@@ -13,7 +13,7 @@ type Cuda = (u32, u32);
 /// [`ErrorKind::NoVariant`] if none runs there, [`ErrorKind::DriverTooOld`] if those that do are too new.
 pub(super) fn best(module: &Module, device: Arch, cuda: Cuda, name: &str) -> Result<&'static Variant> {
     let fitting = || module.variants.iter().filter(|variant| runs_on(target(variant), device));
-    let readable = fitting().filter(|variant| reads(cuda, variant.version()) || cubin_runs_on(variant, device));
+    let readable = fitting().filter(|variant| reads(cuda, variant.version()) || cubin(variant, device).is_some());
     match (readable.max_by_key(|variant| rank(target(variant))), fitting().next()) {
         (Some(best), _) => Ok(best),
         (None, Some(too_new)) => Err(newer_than_driver(module, too_new, (device, name), cuda)),
@@ -30,12 +30,14 @@ fn runs_on(target: Option<Arch>, device: Arch) -> bool {
     target.is_some_and(|target| target.assembles_for(Arch { suffix: Suffix::Arch, ..device }))
 }
 
-/// Returns true if the variant has machine code that the device runs: without a suffix that of its own generation
-/// only, from its number on.
-pub(super) fn cubin_runs_on(variant: &Variant, device: Arch) -> bool {
-    let generation = |arch: Arch| arch.number / 10;
-    let same = target(variant).is_some_and(|target| generation(target) == generation(device));
-    same && variant.cubin.is_some() && runs_on(target(variant), device)
+/// The machine code of a variant that a device runs: that of the chip itself, else the nearest one without a suffix of its generation and
+/// an earlier number.
+pub(super) fn cubin(variant: &Variant, device: Arch) -> Option<&'static Cubin> {
+    let runs = |cubin: &&Cubin| {
+        let arch = cubin.arch.parse::<Arch>().ok();
+        arch.filter(|arch| arch.family() == device.family()).is_some() && runs_on(arch, device)
+    };
+    variant.cubins.iter().filter(runs).max_by_key(|cubin| rank(cubin.arch.parse().ok()))
 }
 
 /// The nearer to the device, the better; then the more it may use.
@@ -50,11 +52,14 @@ fn reads(cuda: Cuda, ptx: Option<Version>) -> bool {
     }
 }
 
-/// `sm_80, sm_90a (PTX and machine code)`
+/// `sm_80 (PTX), sm_90a (PTX, and machine code for sm_90a)`
 fn contents(module: &Module) -> String {
-    let one = |variant: &Variant| match variant.cubin {
-        Some(_) => format!("{} (PTX and machine code)", variant.arch),
-        None => format!("{} (PTX)", variant.arch),
+    let one = |variant: &Variant| {
+        let code: Vec<&str> = variant.cubins.iter().map(|cubin| cubin.arch).collect();
+        match code.is_empty() {
+            true => format!("{} (PTX)", variant.arch),
+            false => format!("{} (PTX, and machine code for {})", variant.arch, code.join(" and ")),
+        }
     };
     module.variants.iter().map(one).collect::<Vec<_>>().join(", ")
 }
@@ -98,6 +103,10 @@ mod tests {
         Variant::new(arch, ptx, LineMap::new("", ""))
     }
 
+    const fn code(arch: &'static str) -> Cubin {
+        Cubin::new(arch, b"elf", "")
+    }
+
     static ALL: [Variant; 6] = [
         variant("sm_80", ".version 7.0\n"),
         variant("sm_90a", "// made\n.version 8.0\n"),
@@ -130,14 +139,23 @@ mod tests {
 
     #[test]
     fn machine_code_needs_no_reader() {
+        static CODE: [Cubin; 1] = [Cubin::new("sm_86", b"elf", "")];
         static CUBIN: [Variant; 2] =
-            [variant("sm_80", ".version 7.0"), variant("sm_86", ".version 9.4").with_cubin(b"elf", "")];
+            [variant("sm_80", ".version 7.0"), variant("sm_86", ".version 9.4").with_cubins(&CODE)];
         static EMBEDDED: Module = Module::new("k", &CUBIN);
         let chosen = |device, cuda| best(&EMBEDDED, Arch::base(device), cuda, "GPU").unwrap().arch;
         assert_eq!((chosen(86, (12, 0)), chosen(89, (12, 0)), chosen(90, (12, 0))), ("sm_86", "sm_86", "sm_80"));
         assert_eq!(chosen(90, (13, 4)), "sm_86");
-        let fits = |device| cubin_runs_on(&CUBIN[1], Arch::base(device));
-        assert_eq!([80, 86, 89, 90].map(fits), [false, true, true, false]);
+    }
+
+    #[test]
+    fn machine_code_of_the_chip_wins_over_that_of_its_family() {
+        static CODE: [Cubin; 5] = [code("sm_80"), code("sm_86"), code("sm_90a"), code("sm_100f"), code("sm_100a")];
+        static ALL: Variant = variant("sm_80", ".version 7.0").with_cubins(&CODE);
+        let taken = |device| cubin(&ALL, Arch::base(device)).map(|cubin| cubin.arch);
+        let devices = [75, 80, 86, 87, 89, 90, 100, 103, 120].map(taken);
+        let expected = ["", "sm_80", "sm_86", "sm_86", "sm_86", "sm_90a", "sm_100a", "sm_100f", ""];
+        assert_eq!(devices.map(Option::unwrap_or_default), expected);
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(super) struct Loaded {
     pub(super) source: Source,
     /// The assembler's log.
     pub(super) log: String,
+    /// What was taken, and why.
+    pub(super) reason: String,
     /// The entry that was assembled alone, if it was.
     pub(super) entry: Option<&'static str>,
 }
@@ -80,17 +82,23 @@ impl Jit<'_> {
     /// else one that the cache on disk has; else assembles. Machine code that was embedded is that of the whole module; PTX becomes
     /// that of `entry`, if it shares nothing with others.
     pub(super) fn load(&self, entry: Option<&'static str>) -> Result<Loaded> {
-        let embedded = self.variant.cubin.filter(|_| *self.options == JitOptions::new());
-        if let Some(cubin) = embedded.filter(|_| choose::cubin_runs_on(self.variant, self.limits.arch))
-            && let Ok((handle, _)) = self.load_image(cubin.bytes, std::iter::empty())
-        {
-            return Ok(Loaded { handle, source: Source::Embedded, log: cubin.log.to_owned(), entry: None });
-        }
+        let why = match choose::cubin(self.variant, self.limits.arch) {
+            None if self.variant.cubins.is_empty() => "the program has no machine code for it".to_owned(),
+            None => format!("the program has machine code for {} alone", chips(self.variant)),
+            Some(_) if *self.options != JitOptions::new() => "options for the assembler were given".to_owned(),
+            Some(cubin) => match self.load_image(cubin.bytes, std::iter::empty()) {
+                Ok((handle, _)) => {
+                    let (log, reason) = (cubin.log.to_owned(), format!("machine code for {}", cubin.arch));
+                    return Ok(Loaded { handle, source: Source::Embedded, log, reason, entry: None });
+                }
+                Err(error) => format!("the driver refused the machine code for {}: {error}", cubin.arch),
+            },
+        };
         let whole = self.module.text(self.variant)?;
         let alone = entry.and_then(|entry| self.module.entry_alone(whole, entry));
         let entry = entry.filter(|_| alone.is_some());
         let loaded = self.load_text(alone.as_deref().unwrap_or(whole.ptx))?;
-        Ok(Loaded { entry, ..loaded })
+        Ok(Loaded { entry, reason: format!("PTX for {}, because {why}", self.variant.arch), ..loaded })
     }
 
     fn load_text(&self, ptx: &str) -> Result<Loaded> {
@@ -100,7 +108,7 @@ impl Jit<'_> {
             Some(cache) => self.load_cached(&cache, &text),
             None => {
                 let (handle, log) = self.load_image(text.as_bytes_with_nul(), self.options.for_text(ptx))?;
-                Ok(Loaded { handle, source: Source::Assembled, log, entry: None })
+                Ok(Loaded { handle, source: Source::Assembled, log, reason: String::new(), entry: None })
             }
         }
     }
@@ -109,12 +117,12 @@ impl Jit<'_> {
         if let Some(kept) = cache.read()
             && let Ok((handle, _)) = self.load_image(&kept.cubin, std::iter::empty())
         {
-            return Ok(Loaded { handle, source: Source::Cached, log: kept.log, entry: None });
+            return Ok(Loaded { handle, source: Source::Cached, log: kept.log, reason: String::new(), entry: None });
         }
         let kept = self.assemble_with_log(text)?;
         cache.write(&kept);
         let (handle, _) = self.load_image(&kept.cubin, std::iter::empty())?;
-        Ok(Loaded { handle, source: Source::Assembled, log: kept.log, entry: None })
+        Ok(Loaded { handle, source: Source::Assembled, log: kept.log, reason: String::new(), entry: None })
     }
 
     /// Loads PTX, which ends in a zero, or a cubin.
@@ -203,6 +211,11 @@ impl Jit<'_> {
 /// accumulators a thread takes 17 times as long).
 fn survives_linking(ptx: &str) -> bool {
     !ptx.contains("setmaxnreg")
+}
+
+/// The chips that a variant has machine code for.
+fn chips(variant: &Variant) -> String {
+    variant.cubins.iter().map(|cubin| cubin.arch).collect::<Vec<_>>().join(", ")
 }
 
 fn ok(code: Code) -> Result<(), Code> {

@@ -12,6 +12,8 @@ pub struct Loaded {
     pub arch: &'static str,
     /// Source of the machine code.
     pub source: Source,
+    /// What was taken, and why: `machine code for sm_90a`, or `PTX for sm_80, because the program has machine code for sm_90a alone`.
+    pub reason: String,
     /// ptxas' log of the module: registers, spills, warnings, with the lines of Rust for those that name a line of
     /// the PTX. Empty where the driver had the machine code in a cache of its own.
     pub log: String,
@@ -20,7 +22,7 @@ pub struct Loaded {
 /// Source of machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// Embedded when the program was built: `cubin` in the kernel's attribute, or `PTX_EMBED=always`.
+    /// Embedded when the program was built: `cubin` in the kernel's attribute, or `PTX_EMBED`.
     Embedded,
     /// From the cache on disk, `PTX_CACHE`.
     Cached,
@@ -36,6 +38,18 @@ impl Kernel {
     /// assembles nothing.
     pub fn loaded(&self, device: &Device) -> Result<Loaded> {
         let module = self.module_on(device)?;
-        Ok(Loaded { arch: module.variant.arch, source: module.source, log: module.log.clone() })
+        let (reason, log) = (module.reason.clone(), module.log.clone());
+        Ok(Loaded { arch: module.variant.arch, source: module.source, reason, log })
+    }
+
+    /// What the device runs, and why: machine code that the program has for the chip, else that for an earlier chip of its generation, else
+    /// what the driver makes of the PTX. Loads the kernel if necessary.
+    ///
+    /// # Errors
+    /// As [`Kernel::loaded`].
+    pub fn loaded_from(&self, device: &Device) -> Result<String> {
+        let module = self.module_on(device)?;
+        let cached = if module.source == Source::Cached { ", from PTX_CACHE" } else { "" };
+        Ok(format!("{}{cached}", module.reason))
     }
 }
