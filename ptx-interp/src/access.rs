@@ -130,7 +130,7 @@ impl ExecState<'_> {
             Where::Shared | Where::Cluster => range(self.cluster.memory.get(place.rank)?, place.at, size),
             Where::Const => range(self.grid.constants, place.at, size),
             Where::Local => range(&self.warp.local[lane], place.at, size),
-            Where::Param => range(&self.grid.params, place.at, size),
+            Where::Param => range(self.grid.params, place.at, size),
         }
     }
 

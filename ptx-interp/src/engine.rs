@@ -24,6 +24,9 @@ use super::program::{Instruction, Program};
 use super::progress::Reporter;
 use super::trace::Tracer;
 use super::warp::{TURN, Warp, lanes};
+pub(super) use schedule::Queue;
+pub(super) use spin::Patience;
+
 use endless::{endless, given_up};
 use trace::Before;
 

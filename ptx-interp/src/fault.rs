@@ -71,6 +71,7 @@ struct More {
     parties: Vec<Party>,
     help: Vec<String>,
     seed: u64,
+    rank: Option<u32>,
 }
 
 /// Somebody else who has to do with a fault: the other access of a race, a warp that waits, where a loop begins.
@@ -142,6 +143,23 @@ impl Fault {
         self
     }
 
+    /// Adds the rank.
+    #[cold]
+    pub(super) fn of_rank(mut self, rank: u32) -> Fault {
+        self.more().rank = Some(rank);
+        self
+    }
+
+    /// Adds the fault of another rank, which waits as this one does.
+    #[cold]
+    pub(super) fn also(mut self, other: &Fault) -> Fault {
+        let rank = other.rank().unwrap_or(0);
+        self.message.push_str(&format!("; on rank {rank}: {}", other.message));
+        let of_rank = |party: &Party| Party { text: format!("on rank {rank}: {}", party.text), ..party.clone() };
+        self.more().parties.extend(other.parties().iter().map(of_rank));
+        self
+    }
+
     /// Adds the seed with which the run can be repeated.
     #[cold]
     pub(super) fn seed(mut self, seed: u64) -> Fault {
@@ -168,7 +186,8 @@ impl Fault {
         let triple = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
         let thread = self.thread.map(|thread| format!("thread {}", triple(thread)));
         let block = self.block.map(|block| format!("block {}", triple(block)));
-        let who = [thread, block].into_iter().flatten().collect::<Vec<_>>().join(" of ");
+        let rank = self.rank().map(|rank| format!("rank {rank}"));
+        let who = [thread, block, rank].into_iter().flatten().collect::<Vec<_>>().join(" of ");
         let address = self.address.map(|address| format!("address {address:#x}"));
         let name = self.named().map(str::to_owned);
         let place = [address, name].into_iter().flatten().collect::<Vec<_>>().join(", ");
@@ -183,6 +202,11 @@ impl Fault {
     /// Suggested fixes, one sentence each.
     pub fn advice(&self) -> &[String] {
         self.more.as_ref().map_or(&[], |more| &more.help)
+    }
+
+    /// The guilty rank, where launches of several run beside each other.
+    pub fn rank(&self) -> Option<u32> {
+        self.more.as_ref().and_then(|more| more.rank)
     }
 
     /// The seed that repeats the run; 0 is what runs have without one.
@@ -208,6 +232,9 @@ impl fmt::Display for Fault {
         }
         if let Some([x, y, z]) = self.block {
             write!(f, " of block ({x}, {y}, {z})")?;
+        }
+        if let Some(rank) = self.rank() {
+            write!(f, " of rank {rank}")?;
         }
         match self.repeat_with() {
             0 => Ok(()),

@@ -14,7 +14,7 @@ pub(super) struct Grid<'a> {
     pub block: [u32; 3],
     pub cluster: [u32; 3],
     /// The entry's parameters.
-    pub params: Vec<u8>,
+    pub params: &'a [u8],
     /// The constant bank.
     pub constants: &'a [u8],
     /// The address of each variable in global memory.
@@ -79,7 +79,7 @@ impl Grid<'_> {
 }
 
 /// A 64-bit finalizer (splitmix64).
-fn mix(mut x: u64) -> u64 {
+pub(super) fn mix(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

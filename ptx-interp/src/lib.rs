@@ -80,7 +80,7 @@ mod written;
 
 pub use fault::{Fault, FaultKind, Party};
 pub use launch::{Launch, Options, Stats};
-pub use machine::Machine;
+pub use machine::{MOST_RANKS, Machine, Turn};
 pub use ops::layouts;
 pub use program::Program;
 pub use progress::{Progress, Reporter};

@@ -1,5 +1,9 @@
 //! The machine: global memory, and launches on it.
 
+mod ranks;
+
+pub use ranks::{MOST_RANKS, Turn};
+
 use super::chip::{self, Chip, Needs};
 use super::engine::Engine;
 use super::engine::ahead::cores;
@@ -20,6 +24,7 @@ use super::watch::{Notes, Past};
 use ptx_core::check::Checked;
 use ptx_core::diag::Diagnostic;
 use ptx_core::ir::{Relocation, Symbol, VarId};
+use ranks::Ranks;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -33,8 +38,9 @@ const SHARED_LIMIT: u64 = 227 << 10;
 #[derive(Debug, Default)]
 pub struct Machine {
     global: Global,
-    /// The variables of each program that ran here.
-    loaded: HashMap<u64, Loaded>,
+    /// The variables of each program that ran here, by rank and program.
+    loaded: HashMap<(u32, u64), Loaded>,
+    ranks: Ranks,
     launches: u64,
     /// State of the watcher from one launch to the next.
     past: Past,
@@ -127,8 +133,12 @@ impl Machine {
     /// # Errors
     /// [`FaultKind::OutOfMemory`] if its variables do not fit.
     pub fn symbol(&mut self, program: &Program, name: &str) -> Result<Option<(u64, u64)>, Fault> {
-        self.load(program)?;
-        let Some(loaded) = self.loaded.get(&program.id) else { return Ok(None) };
+        self.symbol_of_rank(0, program, name)
+    }
+
+    fn symbol_of_rank(&mut self, rank: u32, program: &Program, name: &str) -> Result<Option<(u64, u64)>, Fault> {
+        self.load(rank, program)?;
+        let Some(loaded) = self.loaded.get(&(rank, program.id)) else { return Ok(None) };
         let globals = program.listing.layout.globals.iter().zip(&loaded.addresses);
         let named =
             globals.filter_map(|(id, address)| program.listing.variables.get(id.index()).map(|v| (v, *address)));
@@ -140,10 +150,18 @@ impl Machine {
     /// # Errors
     /// [`FaultKind::OutOfMemory`] if the program's variables do not fit.
     pub fn variable(&mut self, program: &Program, name: &str) -> Result<Option<&mut [u8]>, Fault> {
-        if let Some((address, size)) = self.symbol(program, name)? {
+        self.variable_of_rank(0, program, name)
+    }
+
+    /// The same of a rank: each has variables of its own.
+    ///
+    /// # Errors
+    /// Those of [`Machine::variable`].
+    pub fn variable_of_rank(&mut self, rank: u32, program: &Program, name: &str) -> Result<Option<&mut [u8]>, Fault> {
+        if let Some((address, size)) = self.symbol_of_rank(rank, program, name)? {
             return self.global.bytes_mut(address, size).map(Some);
         }
-        let Some(loaded) = self.loaded.get_mut(&program.id) else { return Ok(None) };
+        let Some(loaded) = self.loaded.get_mut(&(rank, program.id)) else { return Ok(None) };
         let named = |id: &VarId| program.listing.variables.get(id.index()).filter(|variable| variable.name == name);
         let place =
             program.listing.layout.constants.iter().find_map(|(id, at)| Some((*at as usize, named(id)?.size as usize)));
@@ -248,36 +266,11 @@ impl Machine {
         launch: &Launch,
         profiler: Option<(&Profiler, Option<&[u64]>)>,
     ) -> Result<Stats, Fault> {
-        let entry = find_entry(program, launch.entry)?;
-        check_dimensions(launch.grid, launch.block, launch.cluster)?;
-        check_sizes(entry, launch)?;
-        if profiler.is_none_or(|(_, chosen)| chosen.is_none()) {
-            check_steps(launch)?;
-        }
-        if launch.cooperative {
-            chip::check_resident(program.arch(), entry.shared, launch)?;
-        }
-        self.load(program)?;
+        let entry = check_launch(program, launch, profiler.is_none_or(|(_, chosen)| chosen.is_none()))?;
+        self.load(0, program)?;
         self.launches += 1;
-        let Some(loaded) = self.loaded.get(&program.id) else {
-            return Err(Fault::new(FaultKind::Launch, "the program is not loaded"));
-        };
-        let grid = Grid {
-            id: self.launches,
-            entry: program.listing.functions.iter().position(|f| std::ptr::eq(f, entry)).unwrap_or(0),
-            grid: launch.grid,
-            block: launch.block,
-            cluster: launch.cluster,
-            params: launch.params.to_vec(),
-            constants: &loaded.constants,
-            addresses: &loaded.addresses,
-            textures: &self.textures,
-            dynamic: dynamic_start(entry),
-            dynamic_bytes: u64::from(launch.dynamic_shared),
-            seed: launch.options.seed,
-            step_limit: launch.options.step_limit.unwrap_or(u64::MAX),
-            registers: entry.max_registers,
-        };
+        let loaded = self.loaded.get(&(0, program.id)).ok_or_else(not_loaded)?;
+        let grid = grid_of(self.launches, (program, entry), launch, (loaded, &self.textures));
         let mut stats = Stats::default();
         let alone = self.tracer.is_some() || launch.options.seed != 0 || program.alone || profiler.is_some();
         let watch = self.past.watch(&mut self.global, program, launch, program.listing.waits_for_launch(entry));
@@ -303,8 +296,8 @@ impl Machine {
     }
 
     /// Gives a program's variables their memory and their first values, once.
-    fn load(&mut self, program: &Program) -> Result<(), Fault> {
-        if self.loaded.contains_key(&program.id) {
+    fn load(&mut self, rank: u32, program: &Program) -> Result<(), Fault> {
+        if self.loaded.contains_key(&(rank, program.id)) {
             return Ok(());
         }
         let mut addresses = Vec::new();
@@ -329,7 +322,7 @@ impl Machine {
                 to.copy_from_slice(&bytes);
             }
         }
-        self.loaded.insert(program.id, Loaded { addresses, constants });
+        self.loaded.insert((rank, program.id), Loaded { addresses, constants });
         Ok(())
     }
 }
@@ -349,6 +342,49 @@ fn find_entry<'p>(program: &'p Program, name: &str) -> Result<&'p Entry, Fault> 
         let message = format!("no entry `{name}` in this program; it has {}", known.join(", "));
         Fault::new(FaultKind::Launch, message)
     })
+}
+
+/// Checks that some device takes a launch; gives its entry. `all`: every block will run.
+fn check_launch<'p>(program: &'p Program, launch: &Launch, all: bool) -> Result<&'p Entry, Fault> {
+    let entry = find_entry(program, launch.entry)?;
+    check_dimensions(launch.grid, launch.block, launch.cluster)?;
+    check_sizes(entry, launch)?;
+    if all {
+        check_steps(launch)?;
+    }
+    if launch.cooperative {
+        chip::check_resident(program.arch(), entry.shared, launch)?;
+    }
+    Ok(entry)
+}
+
+/// A launch as its threads see it.
+fn grid_of<'a>(
+    id: u64,
+    (program, entry): (&Program, &Entry),
+    launch: &Launch<'a>,
+    (loaded, textures): (&'a Loaded, &'a HashMap<u64, Texture>),
+) -> Grid<'a> {
+    Grid {
+        id,
+        entry: program.listing.functions.iter().position(|f| std::ptr::eq(f, entry)).unwrap_or(0),
+        grid: launch.grid,
+        block: launch.block,
+        cluster: launch.cluster,
+        params: launch.params,
+        constants: &loaded.constants,
+        addresses: &loaded.addresses,
+        textures,
+        dynamic: dynamic_start(entry),
+        dynamic_bytes: u64::from(launch.dynamic_shared),
+        seed: launch.options.seed,
+        step_limit: launch.options.step_limit.unwrap_or(u64::MAX),
+        registers: entry.max_registers,
+    }
+}
+
+fn not_loaded() -> Fault {
+    Fault::new(FaultKind::Launch, "the program is not loaded")
 }
 
 /// Start of dynamic shared memory.

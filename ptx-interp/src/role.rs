@@ -46,12 +46,22 @@ impl Order {
 }
 
 /// The threads with which a strong access synchronizes (8.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Scope {
     Block,
     Cluster,
     Gpu,
     System,
+}
+
+impl Scope {
+    /// From the narrowest to the widest.
+    pub(super) const ALL: [Scope; 4] = [Scope::Block, Scope::Cluster, Scope::Gpu, Scope::System];
+
+    /// This scope and those inside of it.
+    pub(super) fn inner(self) -> &'static [Scope] {
+        &Scope::ALL[..=self as usize]
+    }
 }
 
 /// Effect of an instruction beside computing.

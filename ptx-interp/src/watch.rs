@@ -10,6 +10,7 @@
 //! blank    registers that nothing wrote                       within   to which variable an address belongs
 //! follow   values from memory that nobody wrote, to where they matter
 //! heard    what a warp has learned already
+//! extent   the numbers of a launch's warps and blocks      ranks    launches that run beside each other, on several ranks
 //! tensor   who uses tensor memory, and what orders its instructions      tiles    with which swizzle copies came
 //! findings what it can object to: one file each, with the sentences
 //! ```
@@ -32,6 +33,7 @@ mod access;
 mod blank;
 mod clock;
 mod event;
+mod extent;
 mod findings;
 mod follow;
 mod heard;
@@ -41,6 +43,7 @@ mod observer;
 mod order;
 mod past;
 mod phases;
+mod ranks;
 mod shadow;
 mod tensor;
 mod threads;
@@ -51,31 +54,33 @@ mod within;
 use super::kept::{Kept, MbarrierPlace};
 use super::written::Written;
 use clock::{Release, View};
+use extent::{Extent, Seat};
 use findings::registers::Pool;
+use ranks::Together;
 use shadow::Shadow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use threads::Threads;
 use vars::Phases;
 
+pub(crate) use clock::View as Known;
 pub(super) use notes::Notes;
 pub(super) use past::Past;
+pub(super) use ranks::Ranks;
 
 /// The watcher's state of a launch.
 #[derive(Debug)]
 pub(super) struct Watch {
     notes: Arc<Notes>,
-    /// The number of the launch's first warp: accesses of smaller ones came before.
-    first: u32,
-    /// Warps of a block.
-    warps: u32,
-    grid: [u32; 3],
-    block: [u32; 3],
-    cluster: [u32; 3],
-    /// Views carried by strong accesses to global memory.
-    vars: RefCell<vars::Vars>,
+    own: Extent,
+    /// Accesses of warps with smaller numbers came before.
+    since: u32,
+    /// State shared with launches of other ranks, which run beside this one.
+    shared: Arc<Mutex<Together>>,
     start: Arc<View>,
+    /// Views of the threads at their end, where launches of several ranks run.
+    ended: Option<ranks::Ended>,
     /// The words of global memory in which blocks arrive and wait, by address; none if all blocks are resident at once.
     meetings: Option<RefCell<HashMap<u64, Meeting>>>,
     /// The first warp of the launch before, if this one may begin before that has ended.
@@ -152,50 +157,40 @@ struct Agent {
 impl Watch {
     /// The same before any access, for blocks that run ahead.
     fn fresh(&self) -> Watch {
-        let (vars, start, agent) = Default::default();
+        let (start, agent) = Default::default();
         let meetings = self.meetings.as_ref().map(|_| RefCell::default());
-        Watch { notes: self.notes.clone(), vars, start, agent, meetings, ..*self }
+        Watch { notes: self.notes.clone(), shared: Together::new(), start, agent, meetings, ended: None, ..*self }
     }
 
-    /// The number of a block in the grid.
-    fn number(&self, id: [u32; 3]) -> u32 {
-        id[0].wrapping_add(self.grid[0].wrapping_mul(id[1].wrapping_add(self.grid[1].wrapping_mul(id[2]))))
+    fn together(&self) -> MutexGuard<'_, Together> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `%ctaid` of a block.
-    fn id(&self, number: u32) -> [u32; 3] {
-        let [x, y, _] = self.grid;
-        [number % x, number / x % y, number / x / y]
-    }
-
-    /// The cluster of a block, as a number that no other cluster has.
-    fn cluster_of(&self, number: u32) -> u32 {
-        let id = self.id(number);
-        self.number(std::array::from_fn(|d| id[d] / self.cluster[d] * self.cluster[d]))
+    /// The launch of a warp.
+    #[inline]
+    fn launch_of(&self, warp: u32) -> Extent {
+        if self.own.has_warp(warp) {
+            return self.own;
+        }
+        self.together().launches.iter().find(|launch| launch.has_warp(warp)).copied().unwrap_or(self.own)
     }
 
     /// The block of a warp, and its index there.
-    fn place(&self, warp: u32) -> (u32, u32) {
-        let warp = warp.saturating_sub(self.first);
-        (warp / self.warps, warp % self.warps)
-    }
-
-    /// `%tid` of a lane.
-    fn thread(&self, (_, index): (u32, u32), lane: u32) -> [u32; 3] {
-        let (t, [x, y, _]) = (32 * index + lane, self.block);
-        [t % x, t / x % y, t / x / y]
+    #[inline]
+    fn place(&self, warp: u32) -> Seat {
+        self.launch_of(warp).place(warp)
     }
 
     /// The place of an mbarrier's agent in the clock of its block.
     fn agent_place(&self, agent: u32) -> usize {
-        clock::KINDS * 32 * self.warps as usize + agent as usize
+        clock::KINDS * self.own.stride() + agent as usize
     }
 
     /// The threads of a warp that starts.
     fn threads(&self, block: [u32; 3], index: u32) -> Threads {
-        let block = self.number(block);
-        let number = self.first + block.wrapping_mul(self.warps) + index;
-        Threads::new(number, (block, index), 32 * self.warps as usize, self.start.clone())
+        let block = self.own.number(block);
+        let number = self.own.first_warp(block) + index;
+        Threads::new(number, (block, index), self.own.stride(), self.start.clone())
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) use uses::{Access, Recorded};
 pub use view::{View, ViewMut};
 
 use crate::device::Device;
+use crate::device::cuda::CudaDevice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::KernelParam;
 use crate::stream::StreamRef;
@@ -156,6 +157,13 @@ impl<T: Element> Buffer<T> {
     pub(crate) fn allocate(device: &Device, len: usize) -> Result<Buffer<T>> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let memory = Memory::allocate(device, bytes.ok_or_else(|| too_large(len, size_of::<T>()))?)?;
+        Ok(Buffer { memory, len, element: PhantomData })
+    }
+
+    /// The same from `cuMemAlloc`: memory that other GPUs reach once their contexts have access to this one's.
+    pub(crate) fn reachable(device: &CudaDevice, len: usize) -> Result<Buffer<T>> {
+        let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
+        let memory = Memory::reachable(device, bytes.ok_or_else(|| too_large(len, size_of::<T>()))?)?;
         Ok(Buffer { memory, len, element: PhantomData })
     }
 

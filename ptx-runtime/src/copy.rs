@@ -50,6 +50,13 @@ impl Stream {
                     unsafe { result::memcpy_dtod_async(written.address(), read.address(), bytes, on.cu_stream()) };
                 copied.map_err(|e| cudarc_error("device memory is copied", e))
             }
+            (Some((at, StreamKind::Cpu(home))), StreamKind::Cpu(device))
+                if !home.is(device) && home.reaches(device) =>
+            {
+                let (read, written) = (from.bind(at)?, to.bind(stream)?);
+                home.finish().map(drop)?;
+                device.copy(read.address(), written.address(), bytes)
+            }
             (_, StreamKind::Cpu(device)) => {
                 let (read, written) = (from.bind(stream)?, to.bind(stream)?);
                 device.copy(read.address(), written.address(), bytes)

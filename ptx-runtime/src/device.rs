@@ -8,6 +8,8 @@ pub(crate) mod cpu;
 pub(crate) mod cpu;
 pub(crate) mod cuda;
 #[cfg(feature = "cpu")]
+pub(crate) mod node;
+#[cfg(feature = "cpu")]
 pub(crate) mod profile;
 
 use crate::context;
@@ -251,7 +253,7 @@ impl Device {
     pub fn synchronize(&self) -> Result<()> {
         match &self.0 {
             Inner::Cuda(device) => device.synchronize(),
-            Inner::Cpu(_) => Ok(()),
+            Inner::Cpu(device) => device.finish().map(drop),
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::DriverError;
-use cudarc::driver::sys::{CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUmodule, CUstream};
+use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUmodule, CUstream};
 use libloading::Library;
 use ptx_target::{TOOLKITS, Toolkit};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -148,6 +148,8 @@ table! {
         cuGraphExecDestroy(CUgraphExec);
     }
     optional {
+        cuDeviceCanAccessPeer(*mut c_int, c_int, c_int) "4.0";
+        cuCtxEnablePeerAccess(CUcontext, c_uint) "4.0";
         cuLaunchKernelEx(*const c_void, CUfunction, *mut *mut c_void, *mut *mut c_void) "11.8";
         cuOccupancyMaxActiveClusters(*mut c_int, CUfunction, *const c_void) "11.8";
         cuTexObjectCreate(*mut u64, *const c_void, *const c_void, *const c_void) "5.0";

@@ -92,8 +92,11 @@ impl Stream {
             (Queue::Cuda(_, stream), Queue::Cuda(_, other)) => {
                 context::join(stream, other).map_err(|e| cudarc_error("a stream waits for another one", e))
             }
-            // On the CPU device what was submitted has ended.
-            (Queue::Cpu(_), Queue::Cpu(_)) => Ok(()),
+            // On a CPU device what was submitted runs in order.
+            (Queue::Cpu(device), Queue::Cpu(other)) => match device.is(other) {
+                true => Ok(()),
+                false => other.finish().map(drop),
+            },
             _ => Err(no_order(self, other)),
         }
     }
@@ -113,7 +116,7 @@ impl Stream {
     pub fn synchronize(&self) -> Result<()> {
         match &self.0 {
             Queue::Cuda(device, stream) => device.synchronize_stream(stream),
-            Queue::Cpu(_) => Ok(()),
+            Queue::Cpu(device) => device.finish().map(drop),
         }
     }
 }

@@ -21,7 +21,7 @@ const SMALL_SLICE: u64 = 1 << 13;
 const RESIDENT_BYTES: u64 = 4 << 30;
 
 /// Clusters of a grid that are to run, in order, and those that do.
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// The next to begin, and the one behind the last.
     pub next: u64,
     pub end: u64,
@@ -34,6 +34,16 @@ pub(super) struct Queue {
     contended: bool,
     /// When to look whether all that run wait for ever.
     pub patience: Patience,
+    /// True if launches of other ranks run, too, for which these may wait.
+    is_beside_others: bool,
+}
+
+/// Result of a look at clusters that may wait for ever.
+enum Found {
+    Nothing,
+    /// Some wait with a time-out, and go on.
+    Retry,
+    Deadlock(Box<Fault>),
 }
 
 impl Queue {
@@ -46,10 +56,21 @@ impl Queue {
             fruitless: 0,
             contended: false,
             patience: Patience::new(0),
+            is_beside_others: false,
         }
     }
 
-    pub(super) fn is_done(&self) -> bool {
+    /// The clusters of a launch beside which launches of other ranks run: whoever runs all of them looks for deadlocks.
+    pub(crate) fn beside_others(clusters: u64) -> Queue {
+        Queue { is_beside_others: true, ..Queue::new(0, clusters) }
+    }
+
+    /// Number of clusters that run.
+    pub(crate) fn count_resident(&self) -> usize {
+        self.resident.len()
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
         self.next >= self.end && self.is_between()
     }
 
@@ -87,14 +108,13 @@ impl Engine<'_> {
 
     /// Runs clusters until all have ended, or until `enough` returns true. They start in order; one that runs long lets others
     /// start beside it, so that blocks may wait for each other.
-    pub(super) fn drain(
+    pub(crate) fn drain(
         &mut self,
         entry: &Entry,
         queue: &mut Queue,
         enough: impl Fn(&Self, &Queue) -> bool,
     ) -> Result<(), Fault> {
-        let count = self.count_clusters();
-        let most = (RESIDENT_BYTES / self.cluster_bytes(entry)).max(1) as usize;
+        let most = self.most_resident(entry);
         queue.room = queue.room.max(self.grid.width());
         while !queue.is_done() && !enough(self, queue) {
             let contenders = if queue.contended { CONTENDERS } else { usize::MAX };
@@ -119,8 +139,8 @@ impl Engine<'_> {
                 continue;
             }
             queue.resident.push_back(cluster);
-            let all_run = queue.next == count || queue.resident.len() >= most;
-            if all_run && queue.patience.is_over(self.stats.warp_instructions) {
+            let looks = !queue.is_beside_others && queue.patience.is_over(self.stats.warp_instructions);
+            if looks && self.all_run(entry, queue) {
                 self.look_for_spins(queue)?;
             }
             queue.fruitless += 1;
@@ -138,19 +158,50 @@ impl Engine<'_> {
         self.reporter.iter_mut().for_each(|reporter| reporter.add_ended(clusters * blocks));
     }
 
+    /// Maximum number of resident clusters.
+    fn most_resident(&self, entry: &Entry) -> usize {
+        (RESIDENT_BYTES / self.cluster_bytes(entry)).max(1) as usize
+    }
+
+    /// Returns true if no other cluster can begin beside those that run.
+    fn all_run(&self, entry: &Entry, queue: &Queue) -> bool {
+        queue.next == self.count_clusters() || queue.resident.len() >= self.most_resident(entry)
+    }
+
     /// Objects if nobody can ever go on, because all who run wait in loops.
     #[cold]
-    fn look_for_spins(&mut self, Queue { resident, patience, .. }: &mut Queue) -> Result<(), Fault> {
-        let Some(spins) = self.all_spin(resident.iter_mut(), patience)? else {
+    fn look_for_spins(&mut self, queue: &mut Queue) -> Result<(), Fault> {
+        let mut patience = queue.patience;
+        let found = self.find_spins(queue, &mut patience)?;
+        if let Found::Nothing = found {
             patience.grow(self.stats.warp_instructions);
-            return Ok(());
-        };
+        }
+        queue.patience = patience;
+        if let Found::Deadlock(fault) = found { Err(*fault) } else { Ok(()) }
+    }
+
+    /// The fault of a launch in which nobody can go on, as long as launches of other ranks change nothing.
+    #[cold]
+    pub(crate) fn find_deadlock(
+        &mut self,
+        entry: &Entry,
+        queue: &mut Queue,
+        patience: &mut Patience,
+    ) -> Result<Option<Fault>, Fault> {
+        if !self.all_run(entry, queue) {
+            return Ok(None);
+        }
+        Ok(if let Found::Deadlock(fault) = self.find_spins(queue, patience)? { Some(*fault) } else { None })
+    }
+
+    fn find_spins(&mut self, Queue { resident, .. }: &mut Queue, patience: &mut Patience) -> Result<Found, Fault> {
+        let Some(spins) = self.all_spin(resident.iter_mut(), patience)? else { return Ok(Found::Nothing) };
         // Waits for an mbarrier time out: who has one may still do something else.
         if patience.retries() && resident.iter_mut().filter_map(|c| c.shared.revive().then_some(c)).count() > 0 {
-            return Ok(());
+            return Ok(Found::Retry);
         }
         let clusters: Vec<_> = resident.iter().map(|cluster| (&cluster.shared, cluster.blocks.as_slice())).collect();
-        Err(explain_deadlock(self.map(), self.observer, &clusters, &spins))
+        Ok(Found::Deadlock(Box::new(explain_deadlock(self.map(), self.observer, &clusters, &spins))))
     }
 
     /// For naming what lies at addresses.

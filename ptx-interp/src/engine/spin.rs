@@ -22,7 +22,7 @@ const FIRST: u64 = 1 << 10;
 const LAST: u64 = 1 << 16;
 /// When to look, and how far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     next: u64,
     interval: u64,
     steps: u64,
@@ -31,7 +31,7 @@ pub(super) struct Patience {
 
 impl Patience {
     /// Something has happened for which a thread could wait.
-    pub(super) fn new(now: u64) -> Patience {
+    pub(crate) fn new(now: u64) -> Patience {
         Patience { next: now.saturating_add(PATIENCE), interval: PATIENCE, steps: FIRST, retries: 4 }
     }
 
@@ -41,12 +41,12 @@ impl Patience {
     }
 
     /// Returns true if it is time to look.
-    pub(super) fn is_over(&self, now: u64) -> bool {
+    pub(crate) fn is_over(&self, now: u64) -> bool {
         now >= self.next
     }
 
     /// Nothing was found: the next look comes later and goes further.
-    pub(super) fn grow(&mut self, now: u64) {
+    pub(crate) fn grow(&mut self, now: u64) {
         self.interval = (self.interval * 2).min(LONGEST);
         self.steps = (self.steps * 4).min(LAST);
         self.next = now.saturating_add(self.interval);

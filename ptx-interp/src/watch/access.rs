@@ -1,10 +1,11 @@
 //! Accesses, as `ctx.bytes` and its kin report them.
 
 use super::event::Event;
+use super::extent::Extent;
 use super::findings;
+use super::ranks::is_over;
 use super::shadow::{Access, Clash, Relation, Shadow};
 use super::threads::{BEFORE, Threads};
-use super::vars::Vars;
 use super::{Agent, ClusterWatch, Meeting, Reach, Watch};
 use crate::exec::ExecState;
 use crate::fault::Fault;
@@ -28,9 +29,16 @@ struct Who<'a> {
 impl Who<'_> {
     /// Relation of the access to an earlier one.
     fn relation(&self, other: Event, wrote: bool) -> Relation {
-        let place = self.watch.place(other.warp);
-        if other.is_strong() && self.event.is_strong() && self.agree(other, place.0) {
+        let launch = self.watch.launch_of(other.warp);
+        let place = launch.place(other.warp);
+        if other.is_strong() && self.event.is_strong() && self.agree(other, (&launch, place.block)) {
             return Relation::Fine;
+        }
+        if launch.first != self.watch.own.first {
+            let over = |lane: usize| is_over(&self.threads.view(lane).seen, &launch);
+            if lanes(self.lanes).all(over) {
+                return Relation::Fine;
+            }
         }
         // Lanes that write the same together, and do so again.
         let again = self.lanes.count_ones() > 1 && wrote && self.writes && self.event.alike(other);
@@ -57,19 +65,20 @@ impl Who<'_> {
     }
 
     /// Returns true if the scopes of both include the other.
-    fn agree(&self, other: Event, block: u32) -> bool {
-        let own = self.watch.place(self.event.warp).0;
+    fn agree(&self, other: Event, (launch, block): (&Extent, u32)) -> bool {
+        let own = self.watch.place(self.event.warp).block;
         match self.event.scope().min(other.scope()) {
             Scope::Block => own == block,
-            Scope::Cluster => self.watch.cluster_of(own) == self.watch.cluster_of(block),
-            Scope::Gpu | Scope::System => true,
+            Scope::Cluster => self.watch.own.cluster_of(own) == launch.cluster_of(block),
+            Scope::Gpu => self.watch.own.rank == launch.rank,
+            Scope::System => true,
         }
     }
 
     fn look(&self, shadow: &mut Shadow, at: u64, size: u64) -> Result<(), Clash> {
         let relation = |other, wrote| self.relation(other, wrote);
         let early = self.watch.early(self.threads, self.lanes);
-        let access = Access { event: self.event, relation: &relation, since: self.watch.first, early };
+        let access = Access { event: self.event, relation: &relation, since: self.watch.since, early };
         if self.writes { shadow.write(at, size, &access) } else { shadow.read(at, size, &access) }
     }
 }
@@ -112,7 +121,7 @@ impl Watch {
             let event = Event::new(threads.number, lanes, threads.now, (Actor::Thread, exec.warp.at), role);
             let who = Who { watch: self, threads: &threads, lanes, event, role, writes };
             let relation = |other, wrote| who.relation(other, wrote);
-            let access = Access { event, relation: &relation, since: self.first, early };
+            let access = Access { event, relation: &relation, since: self.since, early };
             let at = at + lane * size;
             if writes { shadow.write(at, size, &access).is_ok() } else { shadow.read(at, size, &access).is_ok() }
         })
@@ -197,11 +206,12 @@ impl Watch {
         looked.map_err(|clash| findings::race::found(exec, self, touch, &clash))?;
         if role.order != Order::Weak && matches!(role.act, Act::Plain | Act::Update) {
             let key = (touch.place.rank as u64) << 48 ^ touch.place.at;
-            if let Some(vars) = self.vars_of(exec, place.space) {
-                threads.synchronize((self, exec.warp.live), &mut vars.borrow_mut(), role, (key, touch));
-            }
+            let (actor, access) = ((self, exec.warp.live), (key, touch));
             if matches!(place.space, Where::Global | Where::Generic) {
+                threads.synchronize(actor, &mut self.together().vars, role, access);
                 self.meet_in_grid(exec, &mut threads, role, touch)?;
+            } else if let Some(cluster) = ClusterWatch::of(&exec.cluster.kept) {
+                threads.synchronize(actor, &mut cluster.vars.borrow_mut(), role, access);
             }
         }
         Ok(())
@@ -263,14 +273,6 @@ impl Watch {
         }
     }
 
-    /// The views that strong accesses to a space carry.
-    fn vars_of<'c>(&'c self, exec: &'c ExecState, space: Where) -> Option<&'c RefCell<Vars>> {
-        match space {
-            Where::Global | Where::Generic => Some(&self.vars),
-            _ => Some(&ClusterWatch::of(&exec.cluster.kept)?.vars),
-        }
-    }
-
     fn event(&self, exec: &ExecState, threads: &mut Threads, role: Role, touch: &Touch) -> Event {
         let actor = match role.act {
             Act::Async { writes, .. } if touch.writes => writes,
@@ -281,9 +283,10 @@ impl Watch {
         let lane = touch.lanes.trailing_zeros() as usize % 32;
         match (actor, self.agent.get()) {
             (Actor::Phase, Some(Agent { rank, number, phase })) => {
-                let block =
-                    ClusterWatch::of(&exec.cluster.kept).and_then(|c| c.blocks.get(rank)).map_or(0, |b| b.number);
-                Event::new(self.first + block * self.warps, number, phase, (actor, pc), role)
+                let block = ClusterWatch::of(&exec.cluster.kept)
+                    .and_then(|c| c.blocks.get(rank))
+                    .map_or(self.own.base, |b| b.number);
+                Event::new(self.own.first_warp(block), number, phase, (actor, pc), role)
             }
             (Actor::Thread | Actor::Phase, _) => {
                 let event = Event::new(threads.number, touch.lanes, threads.now, (Actor::Thread, pc), role);

@@ -4,7 +4,7 @@
 //! up to which tick of it everything is known. Clocks are shared until somebody learns something new: the threads of a
 //! block that meet at a barrier have one clock.
 
-use crate::role::Actor;
+use crate::role::{Actor, Scope};
 use std::sync::Arc;
 
 /// The number of kinds that every thread has.
@@ -47,6 +47,11 @@ impl Clock {
         ticks
     }
 
+    /// Keeps the ticks of some blocks.
+    pub(super) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
+        self.0.retain(|(block, _)| keep(*block));
+    }
+
     /// Returns true if the other's clock includes all of this one.
     fn within(&self, other: &Clock) -> bool {
         self.0.iter().all(|(block, ticks)| {
@@ -71,6 +76,9 @@ impl Clock {
     }
 }
 
+/// A view for each scope.
+pub(crate) type Scoped = [Option<Arc<View>>; Scope::ALL.len()];
+
 /// View of a thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
@@ -82,20 +90,21 @@ pub(crate) struct View {
     pub fenced: Clock,
     /// The `tcgen05` operations that run before those which are issued behind a `tcgen05.fence::after_thread_sync`.
     pub issued: Clock,
-    /// View that fences have prepared for later strong writes: of the thread itself, or of those who went to a
-    /// barrier with it.
-    pub published: Option<Arc<View>>,
-    /// View that strong reads have found, for later fences.
-    pub found: Option<Arc<View>>,
+    /// Views that fences have prepared for later strong writes, by the scope in which those may release them: of the thread itself,
+    /// or of those who went to a barrier with it.
+    pub published: Scoped,
+    /// Views that strong reads have found, for later fences of at least this scope.
+    pub found: Scoped,
 }
 
 impl View {
     fn within(&self, other: &View) -> bool {
-        let within = |ours: &Option<Arc<View>>, theirs: &Option<Arc<View>>| match (ours, theirs) {
+        let one = |(ours, theirs): (&Option<Arc<View>>, &Option<Arc<View>>)| match (ours, theirs) {
             (None, _) => true,
             (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs) || ours.within(theirs),
             _ => false,
         };
+        let within = |ours: &Scoped, theirs: &Scoped| ours.iter().zip(theirs).all(one);
         let clocks =
             self.seen.within(&other.seen) && self.reads.within(&other.reads) && self.fenced.within(&other.fenced);
         clocks
@@ -109,27 +118,23 @@ impl View {
         self.reads.join(&other.reads);
         self.fenced.join(&other.fenced);
         self.issued.join(&other.issued);
-        if let Some(view) = &other.published {
-            self.publish(view);
-        }
-        if let Some(view) = &other.found {
-            self.find(view);
-        }
+        add_each(&mut self.published, &other.published);
+        add_each(&mut self.found, &other.found);
     }
 
-    /// Later strong writes release this.
-    pub(super) fn publish(&mut self, view: &Arc<View>) {
-        self.published = Some(self.published.as_ref().map_or_else(|| view.clone(), |old| View::joined(old, view)));
+    /// Later strong writes release this, to threads of this scope or a narrower one.
+    pub(super) fn publish(&mut self, view: &Arc<View>, scope: Scope) {
+        self.published[..=scope as usize].iter_mut().for_each(|old| add(old, view));
     }
 
-    /// A strong read has found this.
-    pub(super) fn find(&mut self, view: &Arc<View>) {
-        self.found = Some(self.found.as_ref().map_or_else(|| view.clone(), |old| View::joined(old, view)));
+    /// A strong read has found this; it takes a fence of this scope to learn it.
+    pub(super) fn find(&mut self, view: &Arc<View>, scope: Scope) {
+        add(&mut self.found[scope as usize], view);
     }
 
     /// The same without what fences have to do with.
     pub(super) fn plain(&self) -> View {
-        View { published: None, found: None, ..self.clone() }
+        View { published: Scoped::default(), found: Scoped::default(), ..self.clone() }
     }
 
     /// Union of both views.
@@ -143,6 +148,16 @@ impl View {
         let mut view = (**ours).clone();
         view.join(theirs);
         Arc::new(view)
+    }
+}
+
+fn add(old: &mut Option<Arc<View>>, view: &Arc<View>) {
+    *old = Some(old.as_ref().map_or_else(|| view.clone(), |old| View::joined(old, view)));
+}
+
+fn add_each(ours: &mut Scoped, theirs: &Scoped) {
+    for (old, view) in ours.iter_mut().zip(theirs) {
+        view.iter().for_each(|view| add(old, view));
     }
 }
 

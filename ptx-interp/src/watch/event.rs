@@ -75,8 +75,7 @@ impl Event {
     }
 
     pub(super) fn scope(self) -> Scope {
-        const SCOPES: [Scope; 4] = [Scope::Block, Scope::Cluster, Scope::Gpu, Scope::System];
-        SCOPES[(self.packed >> SCOPE & 3) as usize]
+        Scope::ALL[(self.packed >> SCOPE & 3) as usize]
     }
 
     pub(super) fn actor(self) -> Actor {

@@ -26,21 +26,36 @@ use crate::map::Map;
 use crate::observe::Touch;
 use crate::role::Actor;
 
-/// Who made an earlier access, and what he did with it.
+/// Who made an earlier access, and what he did with it. Nobody if he runs another program, which has another text.
 fn who(listing: &Listing, watch: &Watch, event: Event, did: &str) -> Option<Party> {
-    let place = watch.place(event.warp);
-    let block = watch.id(place.0);
-    let thread = watch.thread(place, event.lanes.trailing_zeros() % 32);
-    let (subject, thread) = match event.actor() {
-        Actor::Thread => (format!("thread {} of block {}", triple(thread), triple(block)), Some(thread)),
-        Actor::Phase => (format!("an asynchronous operation for block {}", triple(block)), None),
-        _ => (
-            format!("the asynchronous operation of thread {} of block {}", triple(thread), triple(block)),
-            Some(thread),
-        ),
-    };
-    let party = party(listing, event.pc(), format!("{subject} {did}"))?;
-    Some(Party { thread, block: Some(block), ..party })
+    let launch = watch.launch_of(event.warp);
+    if launch.program != watch.own.program {
+        return None;
+    }
+    let place = launch.place(event.warp);
+    let thread = (event.actor() != Actor::Phase).then(|| launch.thread(place, event.lanes.trailing_zeros() % 32));
+    let party = party(listing, event.pc(), format!("{} {did}", subject(watch, event)))?;
+    Some(Party { thread, block: Some(launch.id(place.block)), ..party })
+}
+
+/// Who made an earlier access in another program than the one that runs, and what he did with it.
+fn who_elsewhere(watch: &Watch, event: Event, did: &str) -> Option<String> {
+    let elsewhere = watch.launch_of(event.warp).program != watch.own.program;
+    elsewhere.then(|| format!("{}, which runs another kernel, {did}", subject(watch, event)))
+}
+
+/// The name of who made an earlier access.
+fn subject(watch: &Watch, event: Event) -> String {
+    let launch = watch.launch_of(event.warp);
+    let place = launch.place(event.warp);
+    let block = triple(launch.id(place.block));
+    let thread = triple(launch.thread(place, event.lanes.trailing_zeros() % 32));
+    let rank = if watch.ended.is_some() { format!(" of rank {}", launch.rank) } else { String::new() };
+    match event.actor() {
+        Actor::Thread => format!("thread {thread} of block {block}{rank}"),
+        Actor::Phase => format!("an asynchronous operation for block {block}{rank}"),
+        _ => format!("the asynchronous operation of thread {thread} of block {block}{rank}"),
+    }
 }
 
 /// The finding at an instruction that was executed before, by a thread of a block.

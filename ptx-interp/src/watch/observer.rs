@@ -23,7 +23,7 @@ use std::ops::Range;
 
 impl Keeper for Watch {
     fn start_block(&self, cluster: &mut Kept, id: [u32; 3]) {
-        let block = BlockWatch { number: self.number(id), ..BlockWatch::default() };
+        let block = BlockWatch { number: self.own.number(id), ..BlockWatch::default() };
         if let Some(watch) = cluster.get_or_default::<ClusterWatch>() {
             watch.blocks.push(block);
         }
@@ -34,11 +34,11 @@ impl Keeper for Watch {
     }
 
     fn is_quiet(&self) -> bool {
-        self.vars.borrow().is_empty()
+        self.together().vars.is_empty()
     }
 
     fn rewind(&self) {
-        self.vars.borrow_mut().clear();
+        self.together().vars.clear();
     }
 
     fn fork_memory(&self, kept: &mut Kept) -> Kept {
@@ -135,6 +135,9 @@ impl Observer for Watch {
 
     fn exit(&self, exec: &mut ExecState, group: u32) {
         findings::cluster::leave(exec, group);
+        if let Some((ended, threads)) = self.ended.as_ref().zip(Threads::of_mut(&mut exec.warp.kept)) {
+            threads.release(group, &mut ended.borrow_mut());
+        }
     }
 
     fn read(&self, exec: &ExecState, touch: &Touch) -> Result<(), Fault> {

@@ -1,6 +1,6 @@
 //! Ordering of accesses: fences, barriers, waits and the strong accesses themselves.
 
-use super::clock::{Release, View};
+use super::clock::{Release, Scoped, View};
 use super::findings;
 use super::threads::{Gates, Threads};
 use super::vars::{Home, Vars};
@@ -9,7 +9,7 @@ use crate::exec::ExecState;
 use crate::fault::Fault;
 use crate::kept::{Kept, Message};
 use crate::observe::Touch;
-use crate::role::{Act, Actor, Role};
+use crate::role::{Act, Actor, Role, Scope};
 use crate::warp::lanes;
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ impl Threads {
     ) {
         let reads = !touch.writes || role.act == Act::Update;
         if let Some(var) = vars.get_mut(&key).filter(|_| reads) {
-            for view in var.acquire(self.home(watch), role.scope) {
+            for (scope, view) in var.acquire(self.home(watch), role.scope) {
                 match role.order.acquires() {
                     true => self.acquire(touch.lanes, live, &view),
-                    false => lanes(touch.lanes).for_each(|lane| self.find(lane, live, &view)),
+                    false => lanes(touch.lanes).for_each(|lane| self.find(lane, live, (&view, scope))),
                 }
             }
         }
@@ -36,18 +36,18 @@ impl Threads {
         }
         let home = self.home(watch);
         for lane in lanes(touch.lanes) {
-            let view = match role.order.releases() {
-                true => Some(self.snapshot(lane)),
-                false => self.published(lane),
+            let views = match role.order.releases() {
+                true => everywhere(&self.snapshot(lane)),
+                false => self.published(lane).clone(),
             };
-            if let Some(view) = view {
-                vars.entry(key).or_default().release(home, role.scope, &view);
+            for (scope, view) in role.scope.inner().iter().zip(&views) {
+                view.iter().for_each(|view| vars.entry(key).or_default().release(home, *scope, view));
             }
         }
     }
 
     fn home(&self, watch: &Watch) -> Home {
-        Home { block: self.block, cluster: watch.cluster_of(self.block) }
+        Home { block: self.block, cluster: watch.own.cluster_of(self.block), rank: watch.own.rank }
     }
 
     /// Lanes that synchronize with each other: each joins the clocks of all.
@@ -56,6 +56,11 @@ impl Threads {
         self.release(group, &mut release);
         self.set_view(group, live, &Arc::new(release.view));
     }
+}
+
+/// A view for threads of every scope.
+fn everywhere(view: &Arc<View>) -> Scoped {
+    std::array::from_fn(|_| Some(view.clone()))
 }
 
 /// A view as the engine carries it from those who leave it to those whom they wake.
@@ -69,12 +74,12 @@ fn view_of(message: &Message) -> Option<Arc<View>> {
     message.clone()?.downcast().ok()
 }
 
-/// Lanes see what somebody released, and learn it now or with their next fence.
+/// Lanes see what somebody released, and learn it now or with their next fence of any scope.
 pub(super) fn hear(warp: &mut Kept, (group, live): (u32, u32), message: &Message, acquires: bool) {
     let Some((threads, view)) = Threads::of_mut(warp).zip(view_of(message)) else { return };
     match acquires {
         true => threads.acquire(group, live, &view),
-        false => lanes(group).for_each(|lane| threads.find(lane, live, &view)),
+        false => lanes(group).for_each(|lane| threads.find(lane, live, (&view, Scope::Block))),
     }
 }
 
@@ -128,9 +133,9 @@ impl Watch {
                 block.into_iter().for_each(|block| block.allocated = Some((at, exec.warp.tid[0])));
             }
             Act::Launch => threads.wait_for_launch(active, live),
-            Act::Fence => threads.fence(active, live),
+            Act::Fence => threads.fence(active, live, role.scope),
             Act::BegunFence => {
-                threads.fence(active, live);
+                threads.fence(active, live, role.scope);
                 let number = threads.number;
                 ClusterWatch::of_mut(&mut exec.cluster.kept)
                     .into_iter()
@@ -165,6 +170,6 @@ pub(super) fn release_at_gate(exec: &mut ExecState, group: u32) {
     if releases {
         threads.release(group, &mut watch.gate);
     } else {
-        lanes(group).filter_map(|lane| threads.published(lane)).for_each(|view| watch.gate.join(&view));
+        lanes(group).filter_map(|lane| threads.prepared(lane)).for_each(|view| watch.gate.join(&view));
     }
 }

@@ -1,5 +1,7 @@
 //! State of the watcher from one launch of a machine to the next.
 
+use super::extent::Extent;
+use super::ranks::Together;
 use super::{Notes, Watch};
 use crate::global::Global;
 use crate::launch::Launch;
@@ -42,8 +44,11 @@ impl Past {
         self.warps += count;
         self.last = Some(first);
         let Launch { grid, block, cluster, cooperative, .. } = *launch;
-        let (vars, start, agent) = Default::default();
+        let own =
+            Extent { rank: 0, number: 1, program: program.id, first, count, base: 0, warps, grid, block, cluster };
+        let (start, agent) = Default::default();
         let meetings = (!cooperative).then(RefCell::default);
-        Some(Watch { notes, first, warps, grid, block, cluster, vars, start, meetings, before, agent })
+        let shared = Together::new();
+        Some(Watch { notes, own, since: first, shared, start, ended: None, meetings, before, agent })
     }
 }

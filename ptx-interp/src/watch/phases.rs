@@ -111,7 +111,7 @@ pub(super) fn arrive(exec: &mut ExecState, lane: usize, place: MbarrierPlace) {
         // Its scope is the block: threads of another one learn that it is done with what it read, to free it.
         true if beyond => phases.arriving.join_reads(&threads.snapshot(lane)),
         true => threads.release(1 << lane, &mut phases.arriving),
-        false => threads.published(lane).iter().for_each(|view| phases.arriving.join(view)),
+        false => threads.prepared(lane).iter().for_each(|view| phases.arriving.join(view)),
     }
 }
 

@@ -10,6 +10,7 @@
 
 use super::clock::Clock;
 use super::event::Event;
+use super::extent::Seat;
 use super::findings;
 use super::shadow::{Access, Relation, Shadow};
 use super::threads::Threads;
@@ -17,7 +18,7 @@ use super::{ClusterWatch, Watch};
 use crate::exec::ExecState;
 use crate::fault::Fault;
 use crate::listing::Listing;
-use crate::role::{Act, Actor};
+use crate::role::{Act, Actor, Scope};
 use crate::tmem::{COLUMNS, Cells, GROUP, LANES, Use};
 use crate::warp::lanes;
 use crate::written::Written;
@@ -88,7 +89,7 @@ impl Who<'_> {
     }
 
     /// Returns true if an operation that may not be complete runs before this one all the same.
-    fn pipelined(&self, other: Event, place: (u32, u32)) -> bool {
+    fn pipelined(&self, other: Event, place: Seat) -> bool {
         if (self.event.actor(), other.actor()) != (Actor::Tensor, Actor::Tensor) {
             return false;
         }
@@ -136,7 +137,7 @@ impl Watch {
         };
         let who = Who { watch: self, listing: exec.listing, threads: &threads, lane, event };
         let relation = |other, _| who.relation(other);
-        let access = Access { event, relation: &relation, since: self.first, early: u32::MAX };
+        let access = Access { event, relation: &relation, since: self.own.first, early: u32::MAX };
         let writes = matches!(how, Use::Write | Use::Update | Use::Own);
         for (from, at, size) in cells.parts() {
             let mut shadow = block.tensor.shadow.borrow_mut();
@@ -207,12 +208,12 @@ impl Threads {
     /// instructions are of a pipeline.
     pub(super) fn before_sync(&mut self, group: u32, live: u32) {
         self.issue(group, live);
-        self.fence(group, live);
+        self.fence(group, live, Scope::System);
     }
 
     /// `tcgen05.fence::after_thread_sync`
     pub(super) fn after_sync(&mut self, group: u32, live: u32) {
-        self.fence(group, live);
+        self.fence(group, live, Scope::System);
         for lane in lanes(group) {
             let issued = self.view(lane).issued.clone();
             self.behind.get_or_insert_with(|| Box::new([const { Clock::NEW }; 32]))[lane].join(&issued);
@@ -220,10 +221,10 @@ impl Threads {
     }
 
     /// Returns true if a lane's last such fence stands behind an operation.
-    fn is_behind(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
+    fn is_behind(&self, lane: usize, event: Event, place: Seat) -> bool {
         let Some(behind) = &self.behind else { return false };
-        let first = self.place_of(Actor::Tensor, index);
-        lanes(event.lanes).all(|other| behind[lane].tick(block, first + other) >= event.tick)
+        let first = place.of(Actor::Tensor);
+        lanes(event.lanes).all(|other| behind[lane].tick(place.block, first + other) >= event.tick)
     }
 }
 

@@ -1,12 +1,13 @@
 //! The watcher's state of the 32 threads of a warp: their time, their views, their asynchronous operations.
 
-use super::clock::{Clock, KINDS, Release, View};
+use super::clock::{Clock, KINDS, Release, Scoped, View};
 use super::event::Event;
+use super::extent::Seat;
 use super::follow::Gaps;
 use super::heard::Heard;
 use super::tensor::Behind;
 use crate::kept::Kept;
-use crate::role::Actor;
+use crate::role::{Actor, Scope};
 use crate::warp::lanes;
 use crate::written::Written;
 use std::ops::Range;
@@ -211,16 +212,16 @@ impl Threads {
     }
 
     /// Returns true if all of an event of a block happened before this lane.
-    pub(super) fn knows(&self, lane: usize, event: Event, place: (u32, u32)) -> bool {
+    pub(super) fn knows(&self, lane: usize, event: Event, place: Seat) -> bool {
         self.knows_by(&self.views.of(lane).seen, lane, event, place)
     }
 
     /// Returns true if at least the reads of an event happened before this lane, so that a write may follow them.
-    pub(super) fn knows_read(&self, lane: usize, event: Event, place: (u32, u32)) -> bool {
+    pub(super) fn knows_read(&self, lane: usize, event: Event, place: Seat) -> bool {
         self.knows(lane, event, place) || self.knows_by(&self.views.of(lane).reads, lane, event, place)
     }
 
-    fn knows_by(&self, clock: &Clock, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
+    fn knows_by(&self, clock: &Clock, lane: usize, event: Event, place: Seat) -> bool {
         let actor = event.actor();
         let own = match actor {
             Actor::Phase => false,
@@ -238,20 +239,20 @@ impl Threads {
         if others == 0 && actor != Actor::Phase {
             return true;
         }
-        let Some(ticks) = clock.ticks(block) else { return false };
+        let Some(ticks) = clock.ticks(place.block) else { return false };
         let tick = |actor: usize| ticks.get(actor).copied().unwrap_or(0);
         match actor {
-            Actor::Phase => tick(KINDS * self.stride + event.lanes as usize) >= event.tick,
+            Actor::Phase => tick(KINDS * place.stride + event.lanes as usize) >= event.tick,
             _ => {
-                let first = self.place_of(actor, index);
+                let first = place.of(actor);
                 lanes(others).all(|other| tick(first + other) >= event.tick)
             }
         }
     }
 
-    /// Position of an actor of a warp's first lane in the clock of its block.
-    pub(super) fn place_of(&self, actor: Actor, index: u32) -> usize {
-        actor as usize * self.stride + 32 * index as usize
+    /// Position of an actor of the first lane in the clock of the block.
+    pub(super) fn place_of(&self, actor: Actor) -> usize {
+        actor as usize * self.stride + 32 * self.index as usize
     }
 
     pub(super) fn view(&self, lane: usize) -> &View {
@@ -260,7 +261,7 @@ impl Threads {
 
     /// Operations that lanes have issued to the tensor cores run before those issued by threads that learn of them.
     pub(super) fn issue(&mut self, group: u32, live: u32) {
-        let (block, first, stride) = (self.block, self.place_of(Actor::Tensor, self.index), self.stride);
+        let (block, first, stride) = (self.block, self.place_of(Actor::Tensor), self.stride);
         for lane in lanes(group) {
             let closed = &mut self.agents()[lane].closed[Actor::Tensor as usize % KINDS];
             *closed += 1;
@@ -274,12 +275,12 @@ impl Threads {
     }
 
     /// Returns true if proxy fences have made all of an event in a lane's past visible to the async proxy.
-    pub(super) fn knows_fenced(&self, lane: usize, event: Event, (block, index): (u32, u32)) -> bool {
+    pub(super) fn knows_fenced(&self, lane: usize, event: Event, place: Seat) -> bool {
         let clock = &self.views.of(lane).fenced;
-        let first = event.actor() as usize * self.stride + 32 * index as usize;
+        let first = place.of(event.actor());
         lanes(event.lanes).all(|other| {
             let own = event.warp == self.number && other == lane && event.actor() == Actor::Thread;
-            clock.tick(block, first + other) >= event.tick || own && self.fenced[lane] >= event.tick
+            clock.tick(place.block, first + other) >= event.tick || own && self.fenced[lane] >= event.tick
         })
     }
 
@@ -365,38 +366,45 @@ impl Threads {
         into.view.seen.ticks_mut(self.block, KINDS * stride)[kind * stride + first] = closed;
     }
 
-    /// A strong read of a lane has found this.
-    pub(super) fn find(&mut self, lane: usize, live: u32, view: &Arc<View>) {
+    /// A strong read of a lane has found this, released in a scope.
+    pub(super) fn find(&mut self, lane: usize, live: u32, (view, scope): (&Arc<View>, Scope)) {
         if !self.found.is_news(1 << lane, view) {
             return;
         }
         let view = Arc::new(view.plain());
         self.views.change(1 << lane, live, |own| {
             let mut own = (**own).clone();
-            own.find(&view);
+            own.find(&view, scope);
             Arc::new(own)
         });
     }
 
-    /// A fence of lanes: what strong reads found is known, what is known goes with later strong writes.
-    pub(super) fn fence(&mut self, group: u32, live: u32) {
+    /// A fence of lanes: what strong reads found in its scope is known, what is known goes with later strong writes to threads of its
+    /// scope.
+    pub(super) fn fence(&mut self, group: u32, live: u32, scope: Scope) {
+        let inner = 0..=scope as usize;
         for lane in lanes(group) {
-            if let Some(found) = self.views.of(lane).found.clone() {
-                self.acquire(1 << lane, live, &found);
-            }
+            let found = self.views.of(lane).found[inner.clone()].to_vec();
+            found.iter().flatten().for_each(|found| self.acquire(1 << lane, live, found));
         }
         for lane in lanes(group) {
             let known = Arc::new(self.snapshot(lane).plain());
             self.views.change(1 << lane, live, |own| {
-                let mut own = View { found: None, ..(**own).clone() };
-                own.publish(&known);
+                let mut own = (**own).clone();
+                own.found[inner.clone()].fill(None);
+                own.publish(&known, scope);
                 Arc::new(own)
             });
         }
     }
 
-    /// View that fences have prepared for a lane's strong writes.
-    pub(super) fn published(&self, lane: usize) -> Option<Arc<View>> {
-        self.views.of(lane).published.clone()
+    /// Views that fences have prepared for a lane's strong writes, by the scope of these.
+    pub(super) fn published(&self, lane: usize) -> &Scoped {
+        &self.views.of(lane).published
+    }
+
+    /// View that a fence of any scope has prepared.
+    pub(super) fn prepared(&self, lane: usize) -> Option<Arc<View>> {
+        self.published(lane)[Scope::Block as usize].clone()
     }
 }

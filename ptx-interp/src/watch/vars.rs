@@ -10,19 +10,29 @@ use std::sync::Arc;
 /// Releases at each address.
 pub(super) type Vars = HashMap<u64, Var>;
 
-/// Releases at an address, by who may acquire them: the releaser's block, its cluster, everybody.
+/// Releases at an address, by who may acquire them: the scope, and the number of the releaser's block, cluster or GPU.
 #[derive(Debug, Default)]
-pub(super) struct Var {
-    blocks: HashMap<u32, Left>,
-    clusters: HashMap<u32, Left>,
-    all: Left,
-}
+pub(super) struct Var(HashMap<(Scope, u32), Left>);
 
 /// Position of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Home {
     pub block: u32,
     pub cluster: u32,
+    pub rank: u32,
+}
+
+impl Home {
+    /// The threads of a scope around this one.
+    fn within(self, scope: Scope) -> (Scope, u32) {
+        let number = match scope {
+            Scope::Block => self.block,
+            Scope::Cluster => self.cluster,
+            Scope::Gpu => self.rank,
+            Scope::System => 0,
+        };
+        (scope, number)
+    }
 }
 
 /// The release, and its view, until something is added.
@@ -44,27 +54,15 @@ impl Left {
 }
 
 impl Var {
-    /// A thread releases with a scope.
+    /// A thread releases a view to those who acquire it with this very scope.
     pub(super) fn release(&mut self, home: Home, scope: Scope, view: &Arc<View>) {
-        self.blocks.entry(home.block).or_default().add(view);
-        if scope >= Scope::Cluster {
-            self.clusters.entry(home.cluster).or_default().add(view);
-        }
-        if scope >= Scope::Gpu {
-            self.all.add(view);
-        }
+        self.0.entry(home.within(scope)).or_default().add(view);
     }
 
-    /// View that a thread acquires with a scope.
-    pub(super) fn acquire(&mut self, home: Home, scope: Scope) -> Vec<Arc<View>> {
-        let mut views: Vec<_> = self.blocks.get_mut(&home.block).map(Left::view).into_iter().collect();
-        if scope >= Scope::Cluster {
-            views.extend(self.clusters.get_mut(&home.cluster).map(Left::view));
-        }
-        if scope >= Scope::Gpu {
-            views.push(self.all.view());
-        }
-        views
+    /// Views that a thread acquires with a scope, each with the scope in which it was released.
+    pub(super) fn acquire(&mut self, home: Home, scope: Scope) -> Vec<(Scope, Arc<View>)> {
+        let found = |scope: &Scope| Some((*scope, self.0.get_mut(&home.within(*scope))?.view()));
+        scope.inner().iter().filter_map(found).collect()
     }
 }
 

@@ -10,7 +10,9 @@ mod messages;
 mod mistakes;
 mod pipelines;
 mod races;
+mod ranks;
 mod resources;
+mod scopes;
 mod tensor;
 mod tiles;
 

@@ -38,6 +38,18 @@ impl CudaMemory {
         slice.map_err(failed).and_then(CudaMemory::new)
     }
 
+    /// The same outside of the driver's pools, whose memory other GPUs do not reach.
+    pub(super) fn reachable(device: &CudaDevice, bytes: usize) -> Result<CudaMemory> {
+        drop_aside();
+        let bytes = bytes.max(1);
+        // SAFETY: the context is current; the memory is handed over to a slice.
+        let address = bind(device.context()).and_then(|()| unsafe { result::malloc_sync(bytes) });
+        let failed = |e| cudarc_error(&format!("{bytes} bytes are asked for on {}", device.name()), e);
+        // SAFETY: nobody else has the memory, which has so many bytes. The driver frees it in the order of a stream, too.
+        let slice = address.map(|address| unsafe { device.default_stream().upgrade_device_ptr::<u8>(address, bytes) });
+        slice.map_err(failed).and_then(CudaMemory::new)
+    }
+
     /// The user's memory.
     pub(super) fn from_slice<T>(slice: CudaSlice<T>) -> Result<CudaMemory> {
         let bytes = slice.num_bytes();

@@ -4,6 +4,7 @@ use super::Bound;
 use super::cuda::CudaMemory;
 use super::uses::{Access, Borrow};
 use crate::device::cpu::CpuMemory;
+use crate::device::cuda::CudaDevice;
 use crate::device::{Device, Inner};
 use crate::error::Result;
 use crate::stream::StreamRef;
@@ -22,6 +23,11 @@ impl Memory {
             Inner::Cuda(device) => CudaMemory::allocate(device, bytes).map(Memory::shared),
             Inner::Cpu(device) => device.allocate(bytes).map(Memory::Cpu),
         }
+    }
+
+    /// The same, of which other GPUs may have access.
+    pub(super) fn reachable(device: &CudaDevice, bytes: usize) -> Result<Memory> {
+        CudaMemory::reachable(device, bytes).map(Memory::shared)
     }
 
     fn shared(memory: CudaMemory) -> Memory {
@@ -44,7 +50,7 @@ impl Memory {
     pub(super) fn address(&self) -> u64 {
         match self {
             Memory::Cuda(memory) => memory.address(),
-            Memory::Cpu(memory) => memory.address(),
+            Memory::Cpu(memory) => memory.used_address(),
         }
     }
 
@@ -60,7 +66,7 @@ impl Memory {
     pub(super) fn bind_read<'s>(&'s self, offset: usize, stream: StreamRef<'s>, borrow: Borrow) -> Result<Bound<'s>> {
         match self {
             Memory::Cuda(memory) => Ok(memory.bind(stream, (Access::Read, borrow))?.plus(offset)),
-            Memory::Cpu(memory) => Ok(Bound::cpu(memory.address(), memory.device(), stream)?.plus(offset)),
+            Memory::Cpu(memory) => Ok(Bound::cpu(memory.used_address(), memory.device(), stream)?.plus(offset)),
         }
     }
 
@@ -69,7 +75,7 @@ impl Memory {
     pub(super) fn bind_write<'s>(&'s self, offset: usize, stream: StreamRef<'s>, borrow: Borrow) -> Result<Bound<'s>> {
         match self {
             Memory::Cuda(memory) => Ok(memory.bind(stream, (Access::Write, borrow))?.plus(offset)),
-            Memory::Cpu(memory) => Ok(Bound::cpu(memory.address(), memory.device(), stream)?.plus(offset)),
+            Memory::Cpu(memory) => Ok(Bound::cpu(memory.used_address(), memory.device(), stream)?.plus(offset)),
         }
     }
 
@@ -95,7 +101,7 @@ impl Memory {
     pub(super) fn wait(&self) -> Result<()> {
         match self {
             Memory::Cuda(memory) => memory.wait(),
-            Memory::Cpu(_) => Ok(()),
+            Memory::Cpu(memory) => memory.device().finish().map(drop),
         }
     }
 

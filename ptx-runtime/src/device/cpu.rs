@@ -1,10 +1,12 @@
 //! The CPU device: memory and launches of the interpreter. Work runs while it is submitted.
 
+use super::node::Node;
 use super::profile::LaunchProfile;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::zeros;
 use ptx_interp::{Fault, FaultKind, Machine, Options, Program};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A CPU device. A clone is the same one.
@@ -12,7 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct CpuDevice(Arc<State>);
 
 struct State {
-    machine: Mutex<Machine>,
+    node: Arc<Node>,
+    /// Its number among the devices of the node, if these run beside each other.
+    rank: Option<usize>,
     options: Mutex<Options>,
     /// The profiles of launches, if these are profiled.
     profiles: Mutex<Option<Vec<LaunchProfile>>>,
@@ -27,11 +31,33 @@ impl fmt::Debug for CpuDevice {
 impl CpuDevice {
     /// A device with an empty memory, whose launches run with these options.
     pub(crate) fn new(options: Options) -> CpuDevice {
-        CpuDevice(Arc::new(State {
-            machine: Mutex::new(Machine::new()),
-            options: Mutex::new(options),
-            profiles: Mutex::default(),
-        }))
+        let device = CpuDevice::on(Arc::new(Node::new(1)), None);
+        device.change_options(|all| *all = options);
+        device
+    }
+
+    /// A device of a node.
+    pub(super) fn on(node: Arc<Node>, rank: Option<usize>) -> CpuDevice {
+        let (options, profiles) = Default::default();
+        CpuDevice(Arc::new(State { node, rank, options, profiles }))
+    }
+
+    /// The node, and its rank there, if launches of its ranks run beside each other.
+    pub(crate) fn node(&self) -> Option<(&Arc<Node>, usize)> {
+        self.0.rank.map(|rank| (&self.0.node, rank))
+    }
+
+    /// Returns true if the other one has the same memory.
+    pub(crate) fn reaches(&self, other: &CpuDevice) -> bool {
+        Arc::ptr_eq(&self.0.node, &other.0.node)
+    }
+
+    /// Waits until its launches are over.
+    pub(crate) fn finish(&self) -> Result<MutexGuard<'_, Machine>> {
+        match self.0.rank {
+            Some(rank) => self.0.node.finish(rank),
+            None => Ok(self.machine()),
+        }
     }
 
     pub(crate) fn options(&self) -> Options {
@@ -68,17 +94,17 @@ impl CpuDevice {
     }
 
     pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
-        self.0.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.node.machine()
     }
 
-    /// Bytes of its memory.
+    /// Bytes of its memory, when its launches are over.
     pub(crate) fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
-        self.machine().read(address, into).map_err(|fault| fault_error(&fault))
+        self.finish()?.read(address, into).map_err(|fault| fault_error(&fault))
     }
 
-    /// Overwrites bytes of its memory.
+    /// Overwrites bytes of its memory, when its launches are over.
     pub(crate) fn write(&self, address: u64, from: &[u8]) -> Result<()> {
-        self.machine().write(address, from).map_err(|fault| fault_error(&fault))
+        self.finish()?.write(address, from).map_err(|fault| fault_error(&fault))
     }
 
     /// Copies bytes of its memory.
@@ -95,12 +121,13 @@ impl CpuDevice {
         name: &str,
         act: impl FnOnce(Option<&mut [u8]>) -> Result<R>,
     ) -> Result<R> {
-        act(self.machine().variable(program, name).map_err(|fault| fault_error(&fault))?)
+        let rank = self.0.rank.unwrap_or(0) as u32;
+        act(self.finish()?.variable_of_rank(rank, program, name).map_err(|fault| fault_error(&fault))?)
     }
 
     pub(crate) fn allocate(&self, bytes: usize) -> Result<CpuMemory> {
         let address = self.machine().alloc(bytes as u64).map_err(|fault| fault_error(&fault))?;
-        Ok(CpuMemory { device: self.clone(), address, bytes })
+        Ok(CpuMemory { device: self.clone(), address, bytes, is_used: AtomicBool::new(false) })
     }
 }
 
@@ -109,6 +136,8 @@ pub(crate) struct CpuMemory {
     device: CpuDevice,
     address: u64,
     bytes: usize,
+    /// Set once a launch may use it.
+    is_used: AtomicBool,
 }
 
 impl CpuMemory {
@@ -116,7 +145,9 @@ impl CpuMemory {
         &self.device
     }
 
-    pub(crate) fn address(&self) -> u64 {
+    /// The address for a launch.
+    pub(crate) fn used_address(&self) -> u64 {
+        self.is_used.store(true, Ordering::Relaxed);
         self.address
     }
 
@@ -124,8 +155,13 @@ impl CpuMemory {
         self.device.read(self.address + offset as u64, into)
     }
 
+    /// New memory is written beside the launches.
     pub(crate) fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
-        self.device.write(self.address + offset as u64, from)
+        let address = self.address + offset as u64;
+        match self.is_used.load(Ordering::Relaxed) {
+            true => self.device.write(address, from),
+            false => self.device.machine().write(address, from).map_err(|fault| fault_error(&fault)),
+        }
     }
 
     pub(crate) fn clear(&self) -> Result<()> {
@@ -135,7 +171,11 @@ impl CpuMemory {
 
 impl Drop for CpuMemory {
     fn drop(&mut self) {
-        self.device.machine().free(self.address);
+        let mut machine = match self.device.node().filter(|_| self.is_used.load(Ordering::Relaxed)) {
+            Some((node, rank)) => node.drain(rank),
+            None => self.device.machine(),
+        };
+        machine.free(self.address);
     }
 }
 

@@ -145,18 +145,21 @@ fn waits_in_capture(error: DriverError) -> Error {
         .help("synchronize the device before or after `Stream::capture`; a wait for all of it would break the capture")
 }
 
-fn exists(driver: &Driver, ordinal: usize) -> Result<()> {
+/// Number of GPUs.
+pub(crate) fn count_devices(driver: &Driver) -> Result<usize> {
     let mut count = 0;
     // SAFETY: writes one integer.
     driver.check(unsafe { (driver.cuDeviceGetCount)(&raw mut count) }, "the CUDA devices cannot be counted")?;
-    match usize::try_from(count) {
-        Ok(count) if ordinal < count => Ok(()),
-        _ => Err(absent(ordinal, count)),
-    }
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+fn exists(driver: &Driver, ordinal: usize) -> Result<()> {
+    let count = count_devices(driver)?;
+    if ordinal < count { Ok(()) } else { Err(absent(ordinal, count)) }
 }
 
 #[cold]
-fn absent(ordinal: usize, count: i32) -> Error {
+fn absent(ordinal: usize, count: usize) -> Error {
     let possible = match count {
         0 => "none: the driver sees no GPU".to_owned(),
         1 => "0: this machine has one GPU".to_owned(),

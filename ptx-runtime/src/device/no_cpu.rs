@@ -41,6 +41,14 @@ impl CpuDevice {
         self.0.never()
     }
 
+    pub(crate) fn reaches(&self, _: &CpuDevice) -> bool {
+        self.0.never()
+    }
+
+    pub(crate) fn finish(&self) -> Result<()> {
+        self.0.never()
+    }
+
     pub(crate) fn read(&self, _: u64, _: &mut [u8]) -> Result<()> {
         self.0.never()
     }
@@ -66,7 +74,7 @@ impl CpuMemory {
         self.0.never()
     }
 
-    pub(crate) fn address(&self) -> u64 {
+    pub(crate) fn used_address(&self) -> u64 {
         self.0.never()
     }
 

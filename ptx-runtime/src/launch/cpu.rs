@@ -5,8 +5,10 @@ use super::fit::Bounds;
 use super::program::CpuProgram;
 use crate::config::Config;
 use crate::device::cpu::CpuDevice;
+use crate::device::node;
 use crate::device::profile::LaunchProfile;
-use crate::kernel::Kernel;
+use crate::error::Error;
+use crate::kernel::{Kernel, Module};
 use crate::param::Arg;
 use ptx_interp::profile::Options;
 use ptx_interp::{Fault, Launch};
@@ -37,13 +39,38 @@ pub(super) unsafe fn launch(
         params: &params,
         options: device.options(),
     };
+    if let Some((node, rank)) = device.node() {
+        let submitted = Submitted { program, module: kernel.module, entry: kernel.entry };
+        return node.submit(rank, Box::new(submitted), (program.shared(), &launch));
+    }
     // Not in the `match`, which would hold the lock while the kernel runs.
     let is_profiled = device.profiles().is_some();
     let result = match is_profiled {
         true => profile(kernel, device, program, &launch),
         false => device.machine().launch(program.decoded(), &launch).map(|stats| stats.printed),
     };
-    result.map(|printed| print(&printed)).map_err(|fault| program.explain(kernel, &fault))
+    result.map(|printed| print(&printed)).map_err(|fault| program.explain((kernel.module, kernel.entry), &fault))
+}
+
+/// A launch that runs later, beside those of other ranks.
+struct Submitted {
+    program: &'static CpuProgram,
+    module: &'static Module,
+    entry: &'static str,
+}
+
+impl node::Submitted for Submitted {
+    fn entry(&self) -> &str {
+        self.entry
+    }
+
+    fn explain(&self, fault: &Fault) -> Error {
+        self.program.explain((self.module, self.entry), fault)
+    }
+
+    fn print(&self, text: &str) {
+        print(text);
+    }
 }
 
 /// A launch that is profiled; gives its output.

@@ -14,11 +14,12 @@ use ptx_core::span::Span;
 use ptx_interp::profile::Profile;
 use ptx_interp::{Fault, Program};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A decoded module, or one of its entries, and the variant it was made from.
 #[derive(Debug)]
 pub(crate) struct CpuProgram {
-    program: Program,
+    program: Arc<Program>,
     variant: &'static Variant,
     /// The entry that was decoded alone, if it was, and its text.
     alone: Option<(&'static str, String)>,
@@ -45,7 +46,7 @@ impl CpuProgram {
             let alone = entry.and_then(|entry| Some((entry, module.entry_alone(whole, entry)?)));
             let text = alone.as_ref().map_or(whole.ptx, |(_, text)| text);
             match decode(text) {
-                Ok(program) => return Ok(CpuProgram { program, variant, alone }),
+                Ok(program) => return Ok(CpuProgram { program: Arc::new(program), variant, alone }),
                 Err(diagnostics) => reasons = tell(whole, text, &diagnostics),
             }
         }
@@ -59,9 +60,14 @@ impl CpuProgram {
         &self.program
     }
 
+    /// The same, for launches that run later.
+    pub(crate) fn shared(&self) -> &Arc<Program> {
+        &self.program
+    }
+
     /// The line of Rust that an instruction comes from.
-    fn origin(&self, kernel: &Kernel, span: Span) -> String {
-        let whole = kernel.module.text_or_none(self.variant);
+    fn origin(&self, module: &Module, span: Span) -> String {
+        let whole = module.text_or_none(self.variant);
         place(whole, self.alone.as_ref().map_or(whole.ptx, |(_, text)| text), span)
     }
 
@@ -85,15 +91,15 @@ impl CpuProgram {
 
     /// The kernel's fault, with its source line.
     #[cold]
-    pub(super) fn explain(&self, kernel: &Kernel, fault: &Fault) -> Error {
+    pub(crate) fn explain(&self, (module, entry): (&Module, &str), fault: &Fault) -> Error {
         let code = fault.finding().map_or_else(String::new, |code| format!("{}: ", code.id));
         let mut error = Error::new(fault_kind(fault), format!("{code}{}", fault.message));
-        let mut told = fault.span.map_or_else(String::new, |span| self.origin(kernel, span));
+        let mut told = fault.span.map_or_else(String::new, |span| self.origin(module, span));
         if !fault.culprit().is_empty() {
             told += &format!("\n       = {}", fault.culprit());
         }
         for party in fault.parties() {
-            told += &format!("\n    {}{}", party.text, self.origin(kernel, party.span));
+            told += &format!("\n    {}{}", party.text, self.origin(module, party.span));
         }
         let more = fault.finding().map(|code| format!("`ptx explain {}` says more", code.id));
         let advice: Vec<_> = fault.advice().iter().cloned().chain(more).collect();
@@ -103,7 +109,7 @@ impl CpuProgram {
         if fault.repeat_with() != 0 {
             told += &format!("\n    the interleaving was that of seed {}", fault.repeat_with());
         }
-        error.about(&format!("`{}` failed on the CPU device: ", kernel.entry), &told)
+        error.about(&format!("`{entry}` failed on the CPU device: "), &told)
     }
 }
 

@@ -4,8 +4,10 @@ use super::{Touch, located, triple};
 use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
 use crate::listing::Listing;
+use crate::role::Actor;
 use crate::warp::lanes;
 use crate::watch::clock::Clock;
+use crate::watch::extent::Seat;
 use crate::watch::threads::Threads;
 use crate::watch::{ClusterWatch, Reach, Watch};
 use ptx_core::diag::codes;
@@ -30,23 +32,23 @@ pub(in crate::watch) fn check_cluster(listing: &Listing, watch: &Watch, cluster:
         let mut warps: Vec<_> = reached.iter().collect();
         warps.sort_by_key(|(warp, _)| **warp);
         for (warp, lanes) in warps {
-            let (block, index) = watch.place(*warp);
+            let seat = watch.place(*warp);
             let knows = |lane: usize, reach: &Reach| {
                 let view = &target.gone.view;
-                let tick = |clock: &Clock| clock.tick(block, 32 * index as usize + lane);
+                let tick = |clock: &Clock| clock.tick(seat.block, seat.of(Actor::Thread) + lane);
                 tick(&view.seen).max(tick(&view.reads)) >= reach.tick || target.waited > reach.arrived
             };
             let early = lanes.iter().enumerate().find(|(lane, reach)| reach.tick > 0 && !knows(*lane, reach));
             if let Some((lane, reach)) = early {
-                let place = ((block, index), lane as u32);
-                return Err(may_be_gone(listing, watch, (rank, watch.id(target.number)), place, reach.pc));
+                let place = (seat, lane as u32);
+                return Err(may_be_gone(listing, watch, (rank, watch.own.id(target.number)), place, reach.pc));
             }
         }
     }
     Ok(())
 }
 
-type Thread = ((u32, u32), u32);
+type Thread = (Seat, u32);
 
 fn may_be_gone(
     listing: &Listing,
@@ -62,7 +64,7 @@ fn may_be_gone(
     let fault = Fault::new(FaultKind::Sync, message).code(&codes::W0108).help(
         "let all blocks meet behind the last access: `barrier.cluster.arrive` and `barrier.cluster.wait` before they end",
     );
-    located(fault, listing, pc, (Some(watch.thread(place, lane)), watch.id(place.0)))
+    located(fault, listing, pc, (Some(watch.own.thread(place, lane)), watch.own.id(place.block)))
 }
 
 /// Lanes end: what they know, their block knew when it ended.

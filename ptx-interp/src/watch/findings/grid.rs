@@ -15,7 +15,7 @@ pub(in crate::watch) fn not_cooperative(
     touch: &Touch,
 ) -> Fault {
     let lane = touch.lanes.trailing_zeros() as usize % 32;
-    let other = watch.id(other);
+    let other = watch.own.id(other);
     let message = "a barrier of the grid in a launch that is not cooperative: blocks that have not begun may never begin, \
                    because those that wait do not end";
     let waits = party(exec.listing, pc, format!("block {} waits here, too", triple(other)));

@@ -1,6 +1,6 @@
 //! Two accesses to the same bytes that nothing orders, one of them a write; and what is ordered, but not for the other proxy.
 
-use super::{Touch, triple, who};
+use super::{Touch, triple, who, who_elsewhere};
 use crate::exec::ExecState;
 use crate::fault::{Fault, FaultKind};
 use crate::role::Actor;
@@ -36,6 +36,18 @@ const SCOPE: Verdict = Verdict {
     code: &codes::W0203,
     message: "atomic accesses whose scopes do not include each other",
     help: "use a scope that both threads are in: `.cluster`, `.gpu`",
+};
+/// Between threads of two ranks.
+const RANKS: Verdict = Verdict {
+    message: "a data race between two ranks",
+    help: "let a signal order the two, with the scope of the system on both sides: `st.release.sys` (or `fence.acq_rel.sys` and a \
+           strong write) behind the one, `ld.acquire.sys` in front of the other",
+    ..GLOBAL
+};
+const RANKS_SCOPE: Verdict = Verdict {
+    message: "strong accesses of two ranks whose scopes do not include each other",
+    help: "use the scope `.sys`: `.gpu` is the scope of the threads of one GPU",
+    ..SCOPE
 };
 /// Behind an arrival for the threads of a block alone.
 const NARROW: Verdict = Verdict {
@@ -84,7 +96,8 @@ const TOO_EARLY: Verdict = Verdict {
 
 /// The finding about an access and an earlier one.
 pub(in crate::watch) fn found(exec: &ExecState, watch: &Watch, touch: &Touch, clash: &Clash) -> Fault {
-    let verdict = verdict(touch, clash, exec.role());
+    let is_of_rank = watch.launch_of(clash.other.warp).rank != watch.own.rank;
+    let verdict = if is_of_rank { between_ranks(clash, exec.role()) } else { verdict(touch, clash, exec.role()) };
     let lane = accuser(touch, watch, exec, clash.other);
     let now = match (exec.role().act, touch.writes) {
         (Act::Async { .. }, true) => "asynchronous write",
@@ -104,34 +117,37 @@ pub(in crate::watch) fn found(exec: &ExecState, watch: &Watch, touch: &Touch, cl
         _ => format!(" that {other} {before}"),
     };
     let message = format!("{}: {article} {now} of {} bytes{tail}", verdict.message, touch.size);
-    Fault::new(verdict.kind, message)
+    let did = format!("{before} them here");
+    let elsewhere = who_elsewhere(watch, clash.other, &format!("{before} them"));
+    let fault = Fault::new(verdict.kind, message)
         .code(verdict.code)
         .at(touch.address.wrapping_add(clash.offset))
         .place(exec.name_of(touch.at(clash.offset), lane))
         .lane(lane)
         .party(match clash.relation {
             Relation::Early => None,
-            _ => who(exec.listing, watch, apart(clash.other, watch, exec, lane), &format!("{before} them here")),
+            _ => who(exec.listing, watch, apart(clash.other, watch, exec, lane), &did),
         })
         .help(match completes_on(exec, watch, clash.other) {
             Some(mbarrier) => format!("{}: it completes on {mbarrier}", verdict.help),
             None => verdict.help.to_string(),
-        })
+        });
+    elsewhere.into_iter().fold(fault, Fault::help)
 }
 
 /// The mbarrier on which an earlier copy completes.
 fn completes_on(exec: &ExecState, watch: &Watch, other: Event) -> Option<String> {
     let cluster = ClusterWatch::of(&exec.cluster.kept).filter(|_| other.actor() == Actor::Phase)?;
-    let number = watch.place(other.warp).0;
+    let number = watch.place(other.warp).block;
     let of_block = |rank: usize| cluster.blocks.get(rank).is_some_and(|block| block.number == number);
     let found = cluster.phases.iter().find(|((rank, _), phases)| of_block(*rank) && phases.agent == other.lanes);
     let ((_, at), _) = found?;
-    Some(format!("{} of block {}", exec.map().shared(*at)?, triple(watch.id(number))))
+    Some(format!("{} of block {}", exec.map().shared(*at)?, triple(watch.own.id(number))))
 }
 
 /// The lane that accesses now: of several that access the same bytes together, none that made the other access itself.
 fn accuser(touch: &Touch, watch: &Watch, exec: &ExecState, other: Event) -> usize {
-    let own = watch.place(other.warp) == (watch.number(exec.block.id), exec.warp.index);
+    let own = watch.own.first_warp(watch.own.number(exec.block.id)) + exec.warp.index == other.warp;
     let others = if own && other.actor() == Actor::Thread { touch.lanes & !other.lanes } else { touch.lanes };
     let lanes = if others == 0 { touch.lanes } else { others };
     lanes.trailing_zeros() as usize % 32
@@ -139,9 +155,13 @@ fn accuser(touch: &Touch, watch: &Watch, exec: &ExecState, other: Event) -> usiz
 
 /// The other access, as one of somebody else: of several lanes, not that which accesses now.
 fn apart(other: Event, watch: &Watch, exec: &ExecState, lane: usize) -> Event {
-    let own = watch.place(other.warp) == (watch.number(exec.block.id), exec.warp.index);
+    let own = watch.own.first_warp(watch.own.number(exec.block.id)) + exec.warp.index == other.warp;
     let others = if own && other.actor() == Actor::Thread { other.lanes & !(1 << lane) } else { other.lanes };
     if others == 0 { other } else { other.by(others) }
+}
+
+fn between_ranks(clash: &Clash, role: Role) -> &'static Verdict {
+    if clash.other.is_strong() && role.order != Order::Weak { &RANKS_SCOPE } else { &RANKS }
 }
 
 fn verdict(touch: &Touch, clash: &Clash, role: Role) -> &'static Verdict {
