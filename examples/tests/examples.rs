@@ -2,23 +2,27 @@
 
 use libtest_mimic::{Arguments, Completion, Trial};
 use ptx_examples::Report;
+use ptx_jit::Source;
 use ptx_launch::{Device, Result};
 use ptx_tests::ptxas;
+use std::path::Path;
 
 type Example = fn(&Device) -> Result<Report>;
 
 macro_rules! modules {
     ($($name:ident $kernel:ident $path:literal)*) => {
         $(#[path = $path] #[allow(dead_code, reason = "their `main` is for running one alone")] mod $name;)*
-        const EXAMPLES: &[(&str, Example, &str)] = &[$((stringify!($name), $name::run, $name::$kernel::PTX)),*];
+        const EXAMPLES: &[(&str, Example, &str, &str)] =
+            &[$((stringify!($name), $name::run, $name::$kernel::PTX, $path)),*];
     };
 }
 ptx_examples::examples!(modules);
 
 fn main() -> std::process::ExitCode {
-    let trials = EXAMPLES.iter().flat_map(|(name, run, ptx)| {
+    let trials = EXAMPLES.iter().flat_map(|(name, run, ptx, path)| {
         let on_cpu = interleavings().map(|seed| on_cpu(name, *run, seed));
-        on_cpu.chain([on_cuda(name, *run), assembles(name, ptx)]).collect::<Vec<_>>()
+        let others = [on_cuda(name, *run), assembles(name, ptx)];
+        on_cpu.chain(others).chain(is_the_same_from_text(name, ptx, path)).collect::<Vec<_>>()
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
@@ -65,6 +69,19 @@ fn assembles(name: &str, ptx: &'static str) -> Trial {
     Trial::ignorable_test(format!("{name}::PTX assembles"), move || match ptxas::find() {
         None => Ok(Completion::ignored_with(ptxas::ABSENT)),
         Some(_) => Ok(ptxas::assemble(ptx).map(|()| Completion::Completed)?),
+    })
+}
+
+/// `ptx-jit` makes the same PTX of the file as the macro does; `None` for the examples of a kernel in another file.
+fn is_the_same_from_text(name: &str, ptx: &'static str, path: &str) -> Option<Trial> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/tests").join(path);
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    ["\n#[ptx_kernel", "\n#[ptx_module", "\nptx! {"].iter().any(|start| text.contains(start)).then(|| {
+        Trial::test(format!("{name} from text"), move || {
+            let program = Source::file(&file)?.compile().map_err(|error| error.to_string())?;
+            let mut texts = program.modules().iter().flat_map(|module| &module.texts);
+            if texts.any(|text| text.ptx == ptx) { Ok(()) } else { Err("the text has other PTX than the macro".into()) }
+        })
     })
 }
 

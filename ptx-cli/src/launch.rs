@@ -1,20 +1,22 @@
 //! One launch of one kernel, as commands take it: the file, the sizes and the arguments.
 
 pub(crate) mod argument;
+mod place;
+pub(crate) mod tensor;
 mod texture;
 
 use crate::output::{Failure, Outcome};
-use crate::source::{Source, read_bytes};
+use crate::source::Source;
 use crate::{kernels, memory, render, write};
 use argument::Argument;
+use place::{Output, parameters};
 use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
 use ptx_core::ir::{Module, Param, Variable};
 use ptx_core::isa::Class;
 use ptx_interp::{Fault, FaultKind, Launch, Machine, Options, Program};
-use std::fs::File;
-use std::io::{IsTerminal, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 
 /// The kernel, and how it is launched.
 #[derive(clap::Args)]
@@ -39,9 +41,11 @@ pub(crate) struct LaunchArguments {
     /// Launch cooperatively: all blocks are resident at once, and may wait for each other.
     #[arg(long)]
     pub(crate) cooperative: bool,
-    /// One a parameter, in order: a scalar (u32:5, f32:1.5), a buffer read from a file (@in.bin), or a zeroed buffer
-    /// of that many bytes, written to a file after the run (out.bin:4096), or a struct by value from a file (bytes@in.bin), or a texture of a file's texels: width, height and
-    /// depth, and how it is read (tex:u8x4:64,32:linear,wrap,normalized@in.bin).
+    /// One a parameter, in order: a scalar (u32:5, f32:1.5), a struct by value (struct:u32:5,f32:1.5, or bytes@in.bin from a file), a buffer
+    /// read from a file (@in.bin), one that is also written back (inout@data.bin), a zeroed buffer of that many bytes, written to a file
+    /// after the run (out.bin:4096), a tensor map (tma:f16[64x128]:box=32x64:swizzle=128@data.bin; with `:inout` or `:out` the run
+    /// writes the file), or a texture of a file's texels: width, height and depth, and how it is read
+    /// (tex:u8x4:64,32:linear,wrap,normalized@in.bin).
     #[arg(long = "arg", value_parser = argument::parse)]
     pub(crate) args: Vec<Argument>,
     /// Another interleaving of the threads; a finding names the seed that repeats it.
@@ -74,7 +78,7 @@ impl LaunchArguments {
     /// The file and its module; `None` if it has errors, which are printed.
     pub(crate) fn read(&self, out: &mut dyn Write) -> Result<Option<(Source, Checked)>, Failure> {
         for argument in &self.args {
-            if let Argument::Output(path, _) = argument
+            if let Some(path) = argument.output()
                 && write::is_same_file(path, &self.file)
             {
                 let text = format!("{}: this is the PTX, which a buffer would replace", path.display());
@@ -250,111 +254,6 @@ fn check_class(argument: &Argument, variable: &Variable) -> Result<(), Failure> 
     Err(Failure::usage(format!("the parameter `{name}` is a .{own}, and the argument is a .{given}")))
 }
 
-/// Bytes of a buffer copied at a time.
-const PIECE: usize = 1 << 20;
-
-/// A buffer that becomes a file after the run.
-struct Output<'a> {
-    path: &'a PathBuf,
-    address: u64,
-    bytes: u64,
-}
-
-impl Output<'_> {
-    fn bytes(&self, machine: &Machine) -> Result<Vec<u8>, Failure> {
-        let mut bytes = vec![0; usize::try_from(self.bytes).unwrap_or(usize::MAX)];
-        machine.read(self.address, &mut bytes).map_err(unusable)?;
-        Ok(bytes)
-    }
-
-    fn save(&self, machine: &Machine) -> Result<(), Failure> {
-        write::replace_with(self.path, |out| {
-            let mut piece = vec![0; PIECE];
-            for at in (0..self.bytes).step_by(PIECE) {
-                let length = PIECE.min(usize::try_from(self.bytes - at).unwrap_or(PIECE));
-                machine.read(self.address + at, &mut piece[..length]).map_err(unusable)?;
-                out.write_all(&piece[..length])?;
-            }
-            Ok(())
-        })
-    }
-}
-
 fn unusable(fault: Fault) -> Failure {
     Failure::usage(fault.to_string())
-}
-
-/// The bytes of the parameters, each at a multiple of its alignment, and the buffers to save.
-fn parameters<'a>(
-    machine: &mut Machine,
-    arguments: &'a [Argument],
-    declared: &[&Variable],
-) -> Result<(Vec<u8>, Vec<Output<'a>>), Failure> {
-    let (mut params, mut outputs) = (Vec::new(), Vec::new());
-    for (argument, variable) in arguments.iter().zip(declared) {
-        let value = place(machine, argument, &mut outputs)?;
-        if value.len() as u64 != variable.size {
-            let (has, wants) = (value.len(), variable.size);
-            let text = format!("the argument for `{}` has {has} bytes; the parameter has {wants}", variable.name);
-            // An address is given for what is passed by value.
-            let by_value = matches!(argument, Argument::Input(_) | Argument::Output(..));
-            let help = if by_value { "; `--arg bytes@in.bin` passes what a file holds by value" } else { "" };
-            let text = text + help;
-            return Err(Failure::usage(text));
-        }
-        let align = usize::try_from(variable.align.max(1)).unwrap_or(1);
-        params.resize(params.len().next_multiple_of(align), 0);
-        params.extend(value);
-    }
-    Ok((params, outputs))
-}
-
-/// The bytes of one parameter: those of the scalar, or the address of its buffer.
-fn place<'a>(machine: &mut Machine, argument: &'a Argument, outputs: &mut Vec<Output<'a>>) -> Result<Vec<u8>, Failure> {
-    let address = match argument {
-        Argument::Scalar(_, bytes) => return Ok(bytes.clone()),
-        Argument::Struct(path) => return read_bytes(path, "an argument has at most 32764 bytes"),
-        Argument::Input(path) => upload(machine, path, |_| Ok(()))?,
-        Argument::Texture(texels) => {
-            let address = upload(machine, &texels.path, |bytes| texels.fits(bytes).map_err(Failure::usage))?;
-            machine.texture(texels.at(address)).map_err(unusable)?
-        }
-        Argument::Output(path, bytes) => {
-            let (address, bytes) = (machine.alloc(*bytes).map_err(unusable)?, *bytes);
-            // The zeros are the host's: a kernel may read them.
-            let zeros = vec![0; PIECE];
-            for at in (0..bytes).step_by(PIECE) {
-                let length = PIECE.min(usize::try_from(bytes - at).unwrap_or(PIECE));
-                machine.write(address + at, &zeros[..length]).map_err(unusable)?;
-            }
-            outputs.push(Output { path, address, bytes });
-            address
-        }
-    };
-    Ok(address.to_le_bytes().to_vec())
-}
-
-/// A file's bytes in the machine's memory, if there are as many as are wanted.
-fn upload(machine: &mut Machine, path: &Path, wanted: impl FnOnce(u64) -> Result<(), Failure>) -> Result<u64, Failure> {
-    let failed = |e: std::io::Error| Failure::usage(format!("{}: {e}", path.display()));
-    let mut file = File::open(path).map_err(failed)?;
-    let described = file.metadata().map_err(failed)?;
-    if !described.is_file() {
-        // A pipe does not say how much it holds.
-        let bytes = read_bytes(path, "a pipe may give 1 GiB; write a file")?;
-        wanted(bytes.len() as u64)?;
-        let address = machine.alloc(bytes.len() as u64).map_err(unusable)?;
-        machine.write(address, &bytes).map_err(unusable)?;
-        return Ok(address);
-    }
-    let bytes = described.len();
-    wanted(bytes)?;
-    let address = machine.alloc(bytes).map_err(unusable)?;
-    let mut piece = vec![0; PIECE];
-    for at in (0..bytes).step_by(PIECE) {
-        let length = PIECE.min(usize::try_from(bytes - at).unwrap_or(PIECE));
-        file.read_exact(&mut piece[..length]).map_err(failed)?;
-        machine.write(address + at, &piece[..length]).map_err(unusable)?;
-    }
-    Ok(address)
 }

@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+mod bench;
 mod check;
 mod debug;
 mod diff;
@@ -45,6 +46,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measure a kernel on a GPU: events, warm-up, a cold cache, the median.
+    Bench(bench::Arguments),
     /// Report every error of PTX files, as ptxas would find it and more, and of kernels in `.rs` files.
     Check(check::Arguments),
     /// Serve an editor's debugger: the Debug Adapter Protocol over standard input and output, on the CPU device.
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
 /// `Ok(true)`: all is well. `Ok(false)`: the input is at fault.
 fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
     match command {
+        Command::Bench(arguments) => bench::run(arguments, out),
         Command::Check(arguments) => check::run(arguments, out),
         Command::Debug(arguments) => debug::run(arguments, out),
         Command::Diff(arguments) => diff::run(arguments, out),

@@ -1,6 +1,6 @@
 //! `ptx run`: one launch of one entry.
 
-mod cuda;
+pub(crate) mod cuda;
 mod patience;
 mod prepared;
 

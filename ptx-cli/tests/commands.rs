@@ -273,6 +273,97 @@ fn run_passes_a_struct_by_value() {
     assert!(code == 2 && err.contains("has 8 bytes; the parameter has 16; `--arg bytes@in.bin`"), "{err}");
 }
 
+#[test]
+fn run_lays_out_a_struct_and_writes_a_buffer_back() {
+    let sum = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .align 8 .b8 a[16], .param .u64 x) {\n\
+               .reg .b32 %r<3>; .reg .b64 %v, %x; ld.param.u8 %r1, [a]; ld.param.u64 %v, [a+8]; cvt.u32.u64 %r2, %v; add.u32 %r1, %r1, %r2;\n\
+               ld.param.u64 %x, [x]; ld.global.u32 %r2, [%x]; add.u32 %r1, %r1, %r2; st.global.u32 [%x], %r1; ret; }\n";
+    let path = file(sum);
+    let data = path.beside("data.bin");
+    std::fs::write(&data, [100, 0, 0, 0, 7]).unwrap();
+    let run = |first: &str, second: &str| said(&["run", path.name(), "--arg", first, "--arg", second]);
+    let data_name = format!("inout@{}", data.display());
+    assert_eq!(run("struct:u8:2,u64:40", &data_name), (0, String::new(), String::new()));
+    assert_eq!(std::fs::read(&data).unwrap(), [142, 0, 0, 0, 7]);
+    for (first, says) in [
+        ("struct:u8:2,u32:40", "has 8 bytes; the parameter has 16"),
+        ("struct:u8:256", "`256` is no .u8"),
+        ("struct:40", "`40` is no field of a struct; write fields such as struct:u32:5,f32:1.5"),
+        ("inout@", "the name of a file is missing behind `@`"),
+    ] {
+        let (code, _, err) = run(first, &data_name);
+        assert!(code == 2 && err.contains(says), "{first}: {err}");
+    }
+}
+
+/// Copies a tensor of 8 x 16 elements of 4 bytes through shared memory.
+const COPY_TENSOR: &str = ".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry copy(.param .align 64 .b8 a[128], .param .align 64 .b8 b[128])
+{
+    .reg .b64 %a, %b;
+    .reg .pred %p;
+    .shared .align 128 .b8 tile[512];
+    .shared .align 8 .b64 bar;
+    mov.b64 %a, a;
+    cvta.param.u64 %a, %a;
+    mov.b64 %b, b;
+    cvta.param.u64 %b, %b;
+    mbarrier.init.shared::cta.b64 [bar], 1;
+    fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%a, {0, 0}], [bar];
+WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;
+    @!%p bra WAIT;
+    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%b, {0, 0}], [tile];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    ret;
+}
+";
+
+#[test]
+fn run_takes_tensor_maps() {
+    let path = file(COPY_TENSOR);
+    let (input, out) = (path.beside("in.bin"), path.beside("out.bin"));
+    let bytes: Vec<u8> = (0..512u32).map(|i| i as u8).collect();
+    std::fs::write(&input, &bytes).unwrap();
+    let (from, to) = (format!("@{}", input.display()), format!(":out@{}", out.display()));
+    let run = |a: &str, b: &str| {
+        said(&["run", path.name(), "--arg", &format!("tma:{a}{from}"), "--arg", &format!("tma:{b}{to}")])
+    };
+    assert_eq!(run("f32[8x16]:box=8x16:swizzle=64", "u32[8x16]:swizzle=64"), (0, String::new(), String::new()));
+    assert_eq!(std::fs::read(&out).unwrap(), bytes);
+    // Rows that are further apart than they are long.
+    assert_eq!(run("u32[8x16]", "u32[8x16]:strides=20x1").0, 0);
+    assert_eq!(std::fs::read(&out).unwrap().len(), (7 * 20 + 16) * 4);
+    for (a, says) in [
+        ("f32[8x32]", "the file of a tensor map has 512 bytes; the tensor has 1024"),
+        ("f33[8x16]", "`f33` is no type of a tensor's elements"),
+        ("f32[8xx]", "`8xx` is no shape"),
+        ("f32[8x16]:swizzle=48", "`swizzle=48` of a tensor map: it takes 32, 64, 128"),
+        ("f32[8x16]:boxes=8", "`boxes` is no option of a tensor map: box=…"),
+        ("f32", "a tensor map such as tma:f16[64x128]"),
+        ("f32[8x16]:box=8x512", "512"),
+    ] {
+        let (code, _, err) = run(a, "u32[8x16]");
+        assert!(code == 2 && err.contains(says), "{a}: {err}");
+    }
+}
+
+#[test]
+fn bench_needs_a_gpu() {
+    let path = file(SCALE);
+    let (code, out, err) = said(&["bench", path.name(), "--block", "32", "--arg", "f32:1", "--arg", "out.bin:128"]);
+    if code == 0 {
+        return assert!(out.starts_with("scale on ") && out.contains("cold cache"), "{out}");
+    }
+    assert!(code == 2 && err.contains("help: `ptx bench` measures a GPU; without one, `ptx profile`"), "{err}");
+    assert!(said(&["bench", path.name(), "--runs", "0"]).2.contains("--runs"));
+}
+
 /// `out[i]` = what is at `i` between the texels of the first row.
 const SAMPLE: &str = ".version 8.0
 .target sm_80

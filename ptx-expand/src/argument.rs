@@ -60,8 +60,13 @@ impl Argument {
 
     /// Its bytes, if it is a built-in type of kernels.
     pub fn known_size(&self) -> Option<u64> {
-        BUILTIN.iter().find(|(name, _)| is(&self.ty, name)).map(|(_, size)| *size)
+        size(&self.ty)
     }
+}
+
+/// The bytes of a built-in type of kernels.
+pub fn size(ty: &Type) -> Option<u64> {
+    BUILTIN.iter().find(|(name, _)| is(ty, name)).map(|(_, size)| *size)
 }
 
 /// Types that a macro recognizes by the last word of their path, because it cannot resolve the path.

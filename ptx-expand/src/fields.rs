@@ -11,22 +11,28 @@ use syn::parse::{Parse, Parser};
 
 /// The macro of a struct, which passes its fields on. Only structs with names for their fields are parameters with fields.
 pub fn carrier(item: &syn::ItemStruct) -> Option<TokenStream> {
-    let syn::Fields::Named(fields) = &item.fields else { return None };
+    let fields = named(item)?;
     let (name, at) = (&item.ident, item.ident.span().start());
     // Macros of structs of one name do not hide one another.
     let own = format_ident!("__ptx_fields_{}_{}_{}", name, at.line, at.column, span = Span::call_site());
-    let names = fields.named.iter().map(|field| &field.ident);
-    let types = fields.named.iter().map(|field| without_path(&field.ty));
     Some(quote! {
         #[doc(hidden)]
         #[allow(unused_macros)]
         macro_rules! #own {
-            ({ $($resume:tt)* } $($attribute:tt)*) => { $($resume)* ! { $($attribute)* { #(#names: #types),* } } };
+            ({ $($resume:tt)* } $($attribute:tt)*) => { $($resume)* ! { $($attribute)* { #fields } } };
         }
         #[doc(hidden)]
         #[allow(unused_imports)]
         pub(crate) use #own as #name;
     })
+}
+
+/// The fields of a struct, as kernels name their types: `x: u32, y: u32`.
+pub fn named(item: &syn::ItemStruct) -> Option<TokenStream> {
+    let syn::Fields::Named(fields) = &item.fields else { return None };
+    let names = fields.named.iter().map(|field| &field.ident);
+    let types = fields.named.iter().map(|field| without_path(&field.ty));
+    Some(quote!(#(#names: #types),*))
 }
 
 /// The type as kernels name it: modules of the host are none of theirs.
@@ -45,8 +51,12 @@ fn without_path(ty: &syn::Type) -> syn::Type {
 
 /// The call of the macro of the first struct without fields among the options, if there is one. It ends in `resume`, with the `kind` of the item.
 pub fn request(kind: &str, options: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
-    let path = List::of(options, "params")?.first_path()?.path;
-    ask(&path, kind, options, item)
+    ask(&first_struct(options)?, kind, options, item)
+}
+
+/// The first struct without fields among the options.
+pub fn first_struct(options: &TokenStream) -> Option<syn::Path> {
+    Some(List::of(options, "params")?.first_path()?.path)
 }
 
 /// The call of the macro at `path`, which ends in `resume`.

@@ -5,6 +5,7 @@ pub mod contract;
 mod expr;
 mod items;
 mod kernel;
+mod names;
 mod outline;
 mod text;
 mod value;
@@ -275,12 +276,13 @@ fn refused(error: syn::Error) -> Problems {
 
 /// The same for a file that is read already.
 pub(crate) fn of_file(mut file: syn::File, options: &Options, own_library: bool) -> Result<Program, Problems> {
-    let parts = items::take_parts(&mut file.items);
+    let index = names::Index::take(&mut file.items);
     let (mut program, mut wrong) = (Program::default(), Vec::new());
     let chosen = items::kernels(&file.items).into_iter().filter(|item| items::is_chosen(item, options));
     for item in chosen {
         let reader = Reader { own_library, ..Reader::default() };
-        let (module, problems) = one(reader, item, &parts, options).unwrap_or_else(|problem| (None, vec![problem]));
+        let (module, problems) =
+            one(reader, item, (&index, &file.items), options).unwrap_or_else(|problem| (None, vec![problem]));
         program.modules.extend(module);
         let (warnings, errors): (Vec<_>, Vec<_>) = problems.into_iter().partition(|problem| problem.is_warning);
         program.warnings.extend(warnings);
@@ -311,26 +313,33 @@ fn problem(code: &'static str, message: String, first: Span, last: Span) -> Prob
 type Compilation = (Option<Module>, Vec<Problem>);
 
 /// A kernel or a module of kernels.
-fn one(reader: Reader, item: items::Item<'_>, parts: &items::Parts, options: &Options) -> Result<Compilation, Problem> {
-    Ok(match item {
-        items::Item::Kernel(attribute, function) => {
-            let attribute = items::chosen(attribute, &function.sig.generics, options)?;
+fn one(
+    reader: Reader,
+    item: items::Item<'_>,
+    (index, items): (&names::Index, &[syn::Item]),
+    options: &Options,
+) -> Result<Compilation, Problem> {
+    let place = (index, item.place.as_slice());
+    let around = || value::Scope::at(items, &item.place);
+    Ok(match item.kind {
+        items::ItemKind::Kernel(attribute, function) => {
+            let attribute = items::chosen(attribute, &function.sig.generics, place, options)?;
             let single = Single::compile(reader, attribute, &function);
             let name = function.sig.ident.to_string();
             let kernels = std::slice::from_ref(&single.launchable);
-            finished(name, &single.reader, kernels, &single.compiled, &value::Scope::default())
+            finished(name, &single.reader, kernels, &single.compiled, &around())
         }
-        items::Item::Module(attribute, content) => {
-            let (attribute, content) = items::chosen_module(attribute, content, parts, options)?;
+        items::ItemKind::Module(attribute, content) => {
+            let (attribute, content) = items::chosen_module(attribute, content, place, options)?;
             let mut kernels = content.content.iter().flat_map(|(_, items)| items).filter_map(items::kernel_of);
             if options.only.is_some() && kernels.next().is_none() {
                 return Ok((None, Vec::new()));
             }
             let (items, compiled) = module::compile(reader, attribute, &content);
             let (reader, kernels) = items.into_launchables();
-            finished(content.ident.to_string(), &reader, &kernels, &compiled, &value::Scope::of(&content))
+            finished(content.ident.to_string(), &reader, &kernels, &compiled, &around().with(&content))
         }
-        items::Item::Text(call) => {
+        items::ItemKind::Text(call) => {
             let group = call.mac.path.span().join(call.mac.delimiter.span().close()).unwrap_or_else(Span::call_site);
             let (mut reader, text) = text_module::compile(group, call.mac.tokens.clone());
             let module =

@@ -37,14 +37,16 @@
 //! # Host expressions
 //!
 //! `block`, `grid`, `cluster`, `shared` and `requires` have the grammar and the meaning that they have in a macro: integers have no type, and a result that
-//! overflows or divides by zero is an error of the launch. A call of a `const fn` is evaluated where its arguments are constants. Other functions of
-//! Rust have no compiler here: such a kernel compiles, and its launch is an error that names the expression.
+//! overflows or divides by zero is an error of the launch. A `const fn` of the text may be called: with constants, or, where its body is `let`s and an
+//! expression without branches, with arguments of the launch. Other functions of Rust have no compiler here: such a kernel compiles, and its launch is
+//! an error that names the expression.
 //!
 //! # Safety
 //!
 //! On the CPU device every access is checked, so [`run`](JitLaunch::run) takes any kernel. On a GPU it takes a kernel with `unsafe(requires(…))`
 //! of a source for which its caller vouches ([`Source::trusted`]); every other launch is [`submit`](JitLaunch::submit), an `unsafe fn`.
 
+mod cache;
 mod explain;
 mod host;
 mod kernel;

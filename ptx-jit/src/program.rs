@@ -1,6 +1,6 @@
 //! Source texts and what they are compiled to, without a device.
 
-use crate::render;
+use crate::{cache, render};
 use ptx_expand::program::{self, Kernel, Options, Outline, Problem, Problems, Refused};
 use ptx_runtime::{Error, ErrorKind, Result};
 use std::fmt;
@@ -80,6 +80,27 @@ impl Source {
     /// # Errors
     /// Everything that a build would report.
     pub fn compile(&self) -> Result<Program, CompileError> {
+        let kept = cache::entry(&self.choices());
+        if let Some(program) = kept.as_ref().and_then(cache::read) {
+            return Ok(Program { program });
+        }
+        let compiled = self.compile_anew()?;
+        if let Some(entry) = kept {
+            cache::write(&entry, &compiled.program);
+        }
+        Ok(compiled)
+    }
+
+    /// Everything that its program depends on, but the compiler.
+    fn choices(&self) -> Vec<&str> {
+        let Options { with, target, only } = &self.options;
+        let named = [("target", target), ("only", only), ("signatures", &self.signatures)];
+        let named = named.into_iter().filter_map(|(name, text)| Some([name, text.as_deref()?]));
+        let with = with.iter().map(|(name, argument)| [name.as_str(), argument.as_str()]);
+        [self.text.as_str()].into_iter().chain(named.flatten()).chain(["with"]).chain(with.flatten()).collect()
+    }
+
+    fn compile_anew(&self) -> Result<Program, CompileError> {
         let work = || match &self.signatures {
             None => program::compile(&self.text, &self.options).map_err(|wrong| self.wrong(wrong)),
             Some(signatures) => program::compile_ptx(&self.text, signatures).map_err(|refused| match refused {

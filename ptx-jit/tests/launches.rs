@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use ptx_jit::{JitModule, Source};
-use ptx_runtime::{Config, Device, ErrorKind, Result};
+use ptx_runtime::{Buffer, Config, Device, ErrorKind, Result};
 
 const SOURCE: &str = r#"
 #[ptx_module(arch = "sm_80")]
@@ -109,6 +109,50 @@ fn what_needs_a_compiler_of_rust_is_an_error_of_the_launch() {
     let module = JitModule::load(&device, &Source::text("k.rs", text)).unwrap();
     let error = module.kernel("k").unwrap().launch().value(1u32).unwrap().run(&device).unwrap_err().to_string();
     assert!(error.contains("`blocks(n)` cannot be evaluated without a compiler of Rust"), "{error}");
+}
+
+#[test]
+fn host_expressions_call_functions_and_name_the_structs_of_the_file() {
+    let text = r#"
+        const fn blocks(n: u32, each: u32) -> u32 { let more = n.div_ceil(each); more.max(1) }
+
+        mod host {
+            #[derive(Clone, Copy, KernelParam)] #[repr(C)]
+            struct By { factor: u32, term: u32 }
+        }
+        use host::By as Affine;
+
+        #[ptx_kernel(arch = "sm_80", block = 32, grid = blocks(n, 32), params(Affine), instances = [(u32)],
+            unsafe(requires(x.len() >= n, n % (16 / size_of::<T>()) == 0)))]
+        fn affine<T>(x: &mut [T], by: Affine, n: u32) {
+            let i: u32 = ctaid.x * ntid.x + tid.x;
+            if i < n {
+                let at = x.at(i);
+                let mut value: T;
+                ptx! { ld.global.{T} value, [at]; }
+                value = value * by.factor + by.term;
+                ptx! { st.global.{T} [at], value; }
+            }
+        }
+    "#;
+    let device = Device::cpu();
+    let module = JitModule::load(&device, &Source::text("k.rs", text)).unwrap();
+    let mut x = device.upload(&[1u32; 40]).unwrap();
+    let launch = |x: &mut Buffer<u32>, n: u32| {
+        module.kernels()[0].launch().write(x)?.bytes(&[3, 0, 0, 0, 4, 0, 0, 0])?.value(n)?.run(&device)
+    };
+    launch(&mut x, 36).unwrap();
+    assert_eq!(x.download().unwrap(), [vec![7; 36], vec![1; 4]].concat());
+    assert!(launch(&mut x, 35).unwrap_err().to_string().contains("n % (16 / size_of::<T>()) == 0"));
+    let missing = text.replace("derive(Clone, Copy, KernelParam)", "derive(Clone)");
+    let error = Source::text("k.rs", missing).compile().unwrap_err().to_string();
+    assert!(error.contains("the struct of parameters `Affine` is not in this text") && error.contains("help: put it"));
+    // A chain of functions that would double at every step.
+    let doubled = format!("grid = {}n{}, block = 32, params(Affine)", "twice(".repeat(40), ")".repeat(40));
+    let chain = text.replace("block = 32, grid = blocks(n, 32), params(Affine)", &doubled);
+    let chain = chain.replace("const fn blocks", "const fn twice(n: u32) -> u32 { n + n } const fn blocks");
+    let program = Source::text("k.rs", chain).compile().unwrap();
+    assert!(program.kernels().all(|kernel| kernel.launch.is_err()));
 }
 
 #[test]

@@ -74,35 +74,38 @@ use problem::Gradients;
 #[cfg(feature = "attention_decode")]
 use problem::{Paging, refuse};
 use problem::{Problem, Rows};
-use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Module, Result, StreamRef, TensorMut, TensorRef};
 
 /// The modules of this operation, by name, for tools that assemble them.
 #[doc(hidden)]
-pub const PTX: &[(&str, &str)] = &[
-    ("forward", forward::kernels::PTX),
-    ("hopper_forward", hopper::forward::kernels::PTX),
-    ("hopper_e4m3", hopper::e4m3::kernel::kernels::PTX),
-    #[cfg(feature = "attention_backward")]
-    ("hopper_backward", hopper::backward::grads::kernels::PTX),
-    #[cfg(feature = "attention_backward")]
-    ("hopper_backward_wide", hopper::backward::wide::kernels::PTX),
-    #[cfg(feature = "attention_backward")]
-    ("hopper_backward_passes", hopper::backward::passes::kernels::PTX),
-    #[cfg(feature = "attention_decode")]
-    ("decode", decode::PTX),
-    #[cfg(feature = "attention_decode")]
-    ("decode_tma", decode::TMA_PTX),
-    #[cfg(feature = "attention_decode")]
-    ("append", decode::APPEND_PTX),
-    #[cfg(feature = "attention_decode")]
-    ("decode_latent", decode::LATENT_PTX),
-    #[cfg(feature = "attention_decode")]
-    ("hopper_decode_latent", decode::HOPPER_LATENT_PTX),
-    #[cfg(feature = "attention_backward")]
-    ("backward_queries", backward::queries::kernels::PTX),
-    #[cfg(feature = "attention_backward")]
-    ("backward_keys", backward::keys::kernels::PTX),
-];
+pub fn modules() -> impl Iterator<Item = (&'static str, &'static Module)> {
+    static MODULES: &[(&str, &Module)] = &[
+        ("forward", &forward::kernels::MODULE),
+        ("hopper_forward", &hopper::forward::kernels::MODULE),
+        ("hopper_e4m3", &hopper::e4m3::kernel::kernels::MODULE),
+        #[cfg(feature = "attention_backward")]
+        ("hopper_backward", &hopper::backward::grads::kernels::MODULE),
+        #[cfg(feature = "attention_backward")]
+        ("hopper_backward_wide", &hopper::backward::wide::kernels::MODULE),
+        #[cfg(feature = "attention_backward")]
+        ("hopper_backward_passes", &hopper::backward::passes::kernels::MODULE),
+        #[cfg(feature = "attention_decode")]
+        ("decode", &decode::MODULE),
+        #[cfg(feature = "attention_decode")]
+        ("decode_tma", &decode::TMA),
+        #[cfg(feature = "attention_decode")]
+        ("append", &decode::APPEND),
+        #[cfg(feature = "attention_decode")]
+        ("decode_latent", &decode::LATENT),
+        #[cfg(feature = "attention_decode")]
+        ("hopper_decode_latent", &decode::HOPPER_LATENT),
+        #[cfg(feature = "attention_backward")]
+        ("backward_queries", &backward::queries::kernels::MODULE),
+        #[cfg(feature = "attention_backward")]
+        ("backward_keys", &backward::keys::kernels::MODULE),
+    ];
+    MODULES.iter().copied()
+}
 
 /// The Hopper kernel's module.
 #[doc(hidden)]

@@ -12,6 +12,8 @@ mod context;
 mod copy;
 mod device;
 mod devices;
+#[doc(hidden)]
+pub mod disk;
 mod driver;
 mod error;
 #[doc(hidden)]

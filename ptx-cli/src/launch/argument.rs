@@ -1,56 +1,135 @@
 //! Values that `--arg` takes.
 
+use super::tensor::{self, Tensor};
 use super::texture::{self, Texels};
 use ptx_core::isa::{Class, Type};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One argument of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Argument {
     /// `f32:1.5`: its type and its bytes.
     Scalar(Type, Vec<u8>),
-    /// `bytes@in.bin`: a struct by value, with what the file holds.
-    Struct(PathBuf),
-    /// `@in.bin`: a buffer with what the file holds.
-    Input(PathBuf),
+    /// `struct:u32:5,f32:1.5`: by value, laid out as C does.
+    Struct(Vec<u8>),
+    /// `bytes@in.bin`: by value, with what the file holds.
+    Bytes(PathBuf),
+    /// A buffer.
+    Memory(Memory),
     /// `tex:u8x4:64,32@in.bin`: a texture of what the file holds.
     Texture(Texels),
-    /// `out.bin:4096`: a zeroed buffer of that many bytes, saved after the run.
-    Output(PathBuf, u64),
+    /// `tma:f16[64x128]:box=32x64@in.bin`: a tensor map, by value, of a buffer.
+    Tensor(Tensor),
+}
+
+/// A buffer of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Memory {
+    /// Its contents before the run.
+    pub(crate) from: Contents,
+    /// The file that gets its contents after the run.
+    pub(crate) to: Option<PathBuf>,
+}
+
+/// The contents of a buffer before the run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Contents {
+    File(PathBuf),
+    /// So many bytes.
+    Zeros(u64),
+}
+
+impl Memory {
+    /// `@in.bin`
+    pub(super) fn read(path: &str) -> Memory {
+        Memory { from: Contents::File(path.into()), to: None }
+    }
+
+    /// `inout@data.bin`
+    pub(super) fn updated(path: &str) -> Memory {
+        Memory { from: Contents::File(path.into()), to: Some(path.into()) }
+    }
+
+    /// `out.bin:4096`
+    pub(super) fn written(path: &str, bytes: u64) -> Memory {
+        Memory { from: Contents::Zeros(bytes), to: Some(path.into()) }
+    }
+}
+
+impl Argument {
+    /// The file that the run writes.
+    pub(crate) fn output(&self) -> Option<&Path> {
+        match self {
+            Argument::Memory(memory) | Argument::Tensor(Tensor { memory, .. }) => memory.to.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+/// The beginnings of arguments that are no scalars, and the readers of what stands behind them.
+type Reader = fn(&str) -> Result<Argument, String>;
+const KINDS: [(&str, Reader); 6] = [
+    ("@", |path| Ok(Argument::Memory(Memory::read(named(path)?)))),
+    ("inout@", |path| Ok(Argument::Memory(Memory::updated(named(path)?)))),
+    ("bytes@", |path| Ok(Argument::Bytes(named(path)?.into()))),
+    ("struct:", |fields| structure(fields).map(Argument::Struct)),
+    ("tex:", |texels| texture::parse(texels).map(Argument::Texture)),
+    ("tma:", |tensor| tensor::parse(tensor).map(Argument::Tensor)),
+];
+
+fn named(path: &str) -> Result<&str, String> {
+    if path.is_empty() { Err("the name of a file is missing behind `@`".to_owned()) } else { Ok(path) }
 }
 
 /// Reads one; a file whose name is a type is written `./u32:4`.
 pub(super) fn parse(text: &str) -> Result<Argument, String> {
-    if let Some(path) = text.strip_prefix('@') {
-        return Ok(Argument::Input(path.into()));
+    if let Some((rest, read)) = KINDS.iter().find_map(|(start, read)| Some((text.strip_prefix(start)?, read))) {
+        return read(rest);
     }
-    if let Some(path) = text.strip_prefix("bytes@") {
-        return Ok(Argument::Struct(path.into()));
-    }
-    if let Some(texels) = text.strip_prefix("tex:") {
-        return texture::parse(texels).map(Argument::Texture);
-    }
-    let wrong = || "a scalar such as f32:1.5, a file to read such as @in.bin, or a file to write such as out.bin:4096";
-    if let Some((ty, value)) = text.split_once(':').and_then(|(name, value)| Some((Type::find(name)?, value))) {
-        return scalar(ty, value)
-            .map(|bytes| Argument::Scalar(ty, bytes))
-            .ok_or_else(|| format!("`{value}` is no .{}", ty.name()));
+    let wrong = || {
+        "a scalar such as f32:1.5, a struct such as struct:u32:5,f32:1.5, a file to read such as @in.bin, one to read and write such as \
+         inout@data.bin, a file to write such as out.bin:4096, or a tensor map such as tma:f16[64x128]:box=32x64@in.bin"
+    };
+    if let Some((ty, value)) = typed(text) {
+        return scalar(ty, value).map(|bytes| Argument::Scalar(ty, bytes));
     }
     let (path, bytes) = text.rsplit_once(':').filter(|(path, _)| !path.is_empty()).ok_or_else(wrong)?;
-    Ok(Argument::Output(path.into(), bytes.parse().map_err(|_| wrong())?))
+    Ok(Argument::Memory(Memory::written(path, bytes.parse().map_err(|_| wrong())?)))
 }
 
-fn scalar(ty: Type, text: &str) -> Option<Vec<u8>> {
-    match (ty.class(), ty.name()) {
+/// The type and the value of a scalar.
+fn typed(text: &str) -> Option<(Type, &str)> {
+    text.split_once(':').and_then(|(name, value)| Some((Type::find(name)?, value)))
+}
+
+/// Fields laid out as C does: each at a multiple of its size, and the whole a multiple of the largest.
+fn structure(fields: &str) -> Result<Vec<u8>, String> {
+    let (mut bytes, mut align) = (Vec::new(), 1);
+    for field in fields.split(',') {
+        let (ty, value) = typed(field.trim())
+            .ok_or_else(|| format!("`{field}` is no field of a struct; write fields such as struct:u32:5,f32:1.5"))?;
+        let value = scalar(ty, value)?;
+        bytes.resize(bytes.len().next_multiple_of(value.len().max(1)), 0);
+        align = align.max(value.len());
+        bytes.extend(value);
+    }
+    bytes.resize(bytes.len().next_multiple_of(align), 0);
+    Ok(bytes)
+}
+
+fn scalar(ty: Type, text: &str) -> Result<Vec<u8>, String> {
+    let bytes = match (ty.class(), ty.name()) {
         (Class::Float, "f64") => text.parse::<f64>().ok().map(|x| x.to_le_bytes().to_vec()),
         (Class::Float, "f32") => text.parse::<f32>().ok().map(|x| x.to_le_bytes().to_vec()),
-        (Class::Float, name @ ("f16" | "bf16")) => {
-            let bits = ptx_interp::encode_float(name, text.parse().ok()?)?;
-            Some(bits.to_le_bytes()[..2].to_vec())
-        }
+        (Class::Float, name @ ("f16" | "bf16")) => text
+            .parse()
+            .ok()
+            .and_then(|number| ptx_interp::encode_float(name, number))
+            .map(|bits| bits.to_le_bytes()[..2].to_vec()),
         (Class::Unsigned | Class::Signed | Class::Bits, _) => integer(ty, text),
         _ => None,
-    }
+    };
+    bytes.ok_or_else(|| format!("`{text}` is no .{}", ty.name()))
 }
 
 /// Decimal or `0x…`; bits take both signs.

@@ -31,6 +31,8 @@ impl Reader {
             params: self.params.clone(),
             dims: &self.numbers,
             free: Some(RefCell::default()),
+            bound: Vec::new(),
+            depth: 0,
         };
         let read = names.compile(&expr);
         let more = names.free.map(RefCell::into_inner).unwrap_or_default();

@@ -31,7 +31,15 @@ pub struct Names<'a> {
     pub dims: &'a [String],
     /// Where other names are free numbers: those found, numbered behind the dimensions. There `len(x)` is the length of a parameter.
     pub free: Option<RefCell<Vec<String>>>,
+    /// The values of names in the body of a `const fn`.
+    pub bound: Vec<(String, Expr)>,
+    /// Calls around it.
+    pub depth: usize,
 }
+
+/// The most calls inside of each other, and the most parts of an expression that has them.
+const DEPTH: usize = 64;
+const PARTS: usize = 4096;
 
 /// A parameter in a host expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +86,11 @@ impl Names<'_> {
                 self.binary(operator, [&binary.left, &binary.right], expr)
             }
             syn::Expr::MethodCall(call) => self.method(call, expr),
+            syn::Expr::If(choice) => {
+                self.branch(choice).ok_or_else(|| refused(expr)).and_then(|expr| self.compile(expr))
+            }
             syn::Expr::Call(call) if self.free.is_some() => self.length(call).ok_or_else(|| refused(expr)),
+            syn::Expr::Call(call) => self.call(call, expr),
             syn::Expr::Tuple(tuple) => self.list(&tuple.elems),
             syn::Expr::Array(array) => self.list(&array.elems),
             _ => Err(refused(expr)),
@@ -92,6 +104,57 @@ impl Names<'_> {
     fn binary(&self, operator: Operator, [left, right]: [&syn::Expr; 2], whole: &syn::Expr) -> Result<Expr, Problem> {
         let both = [self.compile(left)?, self.compile(right)?];
         Ok(Expr::Binary(operator, Box::new(both), source_text(whole)))
+    }
+
+    /// The expression that a condition of constants selects.
+    fn branch<'e>(&self, choice: &'e syn::ExprIf) -> Option<&'e syn::Expr> {
+        let only = |block: &'e syn::Block| match block.stmts.as_slice() {
+            [syn::Stmt::Expr(expr, None)] => Some(expr),
+            _ => None,
+        };
+        match self.scope.value(&choice.cond, &self.generics).filter(|_| self.is_constant(&choice.cond))? {
+            Value::Bool(true) => only(&choice.then_branch),
+            Value::Bool(false) => match &*choice.else_branch.as_ref()?.1 {
+                syn::Expr::Block(block) => only(&block.block),
+                other => Some(other),
+            },
+            _ => None,
+        }
+    }
+
+    /// The call of a `const fn` with arguments of the launch: its body, where its parameters are their expressions.
+    fn call(&self, call: &syn::ExprCall, whole: &syn::Expr) -> Result<Expr, Problem> {
+        let syn::Expr::Path(function) = &*call.func else { return Err(refused(whole)) };
+        let name = function.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+        let (params, body) = self.scope.function(&name).ok_or_else(|| refused(whole))?;
+        if params.len() != call.args.len() || self.depth == DEPTH {
+            return Err(refused(whole));
+        }
+        let arguments = call.args.iter().map(|argument| self.compile(argument)).collect::<Result<Vec<_>, _>>()?;
+        let mut inner = Names {
+            scope: self.scope,
+            generics: Vec::new(),
+            params: Vec::new(),
+            dims: &[],
+            free: None,
+            bound: params.iter().cloned().zip(arguments).collect(),
+            depth: self.depth + 1,
+        };
+        for statement in &body.stmts {
+            match statement {
+                syn::Stmt::Local(syn::Local { pat: syn::Pat::Ident(name), init: Some(init), .. }) => {
+                    let value = inner.compile(&init.expr).ok().filter(|value| parts(value) <= PARTS);
+                    let value = value.ok_or_else(|| refused(whole))?;
+                    inner.bound.push((name.ident.to_string(), value));
+                }
+                syn::Stmt::Expr(result, None) => {
+                    let result = inner.compile(result).ok().filter(|result| parts(result) <= PARTS);
+                    return result.ok_or_else(|| refused(whole));
+                }
+                _ => break,
+            }
+        }
+        Err(refused(whole))
     }
 
     fn method(&self, call: &syn::ExprMethodCall, whole: &syn::Expr) -> Result<Expr, Problem> {
@@ -124,6 +187,9 @@ impl Names<'_> {
     }
 
     fn named(&self, name: &str) -> Option<Expr> {
+        if let Some((_, value)) = self.bound.iter().rev().find(|(bound, _)| bound == name) {
+            return Some(value.clone());
+        }
         if let Some((_, Named::Scalar(at))) = self.params.iter().find(|(param, _)| param == name) {
             return Some(Expr::Argument(*at));
         }
@@ -153,7 +219,18 @@ impl Names<'_> {
     fn is_constant(&self, expr: &syn::Expr) -> bool {
         let mut found = Set::default();
         names(expr.to_token_stream(), &mut found);
-        !self.params.iter().map(|(name, _)| name).chain(self.dims).any(|name| found.contains(name))
+        let bound = self.bound.iter().map(|(name, _)| name);
+        !self.params.iter().map(|(name, _)| name).chain(self.dims).chain(bound).any(|name| found.contains(name))
+    }
+}
+
+/// The number of operators and operands of an expression.
+fn parts(expr: &Expr) -> usize {
+    1 + match expr {
+        Expr::Unary(_, operand) => parts(operand),
+        Expr::Binary(_, operands, _) => operands.iter().map(parts).sum(),
+        Expr::List(items) => items.iter().map(parts).sum(),
+        _ => 0,
     }
 }
 

@@ -1,16 +1,24 @@
 //! The kernels of a source text, and the attributes with the arguments and the target that its reader chose.
 
+use super::names::{Index, Place};
 use super::{Options, Problem, problem};
-use crate::fields::{comma, is_comma};
+use crate::fields::{self, comma, is_comma};
 use crate::part::Named;
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
-use std::collections::BTreeMap;
 use syn::spanned::Spanned;
 
-/// An item to compile: the attribute's tokens, and the item without it.
+/// An item to compile.
+pub struct Item<'a> {
+    /// The module that has it.
+    pub place: Place,
+    /// The item.
+    pub kind: ItemKind<'a>,
+}
+
+/// The attribute's tokens, and the item without it.
 #[allow(clippy::large_enum_variant, reason = "a handful of them live at a time")]
-pub enum Item<'a> {
+pub enum ItemKind<'a> {
     /// `#[ptx_kernel]` on a function.
     Kernel(TokenStream, syn::ItemFn),
     /// `#[ptx_module]` on a module.
@@ -19,48 +27,37 @@ pub enum Item<'a> {
     Text(&'a syn::ItemMacro),
 }
 
-/// The items of each `#[ptx_part]`, by its name.
-pub type Parts = BTreeMap<String, Vec<syn::Item>>;
-
-/// Takes the parts out of a list of items, those in plain modules too.
-pub fn take_parts(items: &mut Vec<syn::Item>) -> Parts {
-    let mut parts = Parts::new();
-    items.retain_mut(|item| {
-        let syn::Item::Mod(module) = item else { return true };
-        let Some((_, content)) = &mut module.content else { return true };
-        if module.attrs.iter().any(|attribute| is_named(attribute, "ptx_part")) {
-            parts.insert(module.ident.to_string(), std::mem::take(content));
-            return false;
-        }
-        parts.append(&mut take_parts(content));
-        true
-    });
-    parts
-}
-
 /// The kernels and kernel modules among items, in order.
 pub fn kernels(items: &[syn::Item]) -> Vec<Item<'_>> {
     let mut found = Vec::new();
-    for item in items {
-        match item {
+    add_kernels(&mut found, &[], items);
+    found
+}
+
+fn add_kernels<'a>(found: &mut Vec<Item<'a>>, place: &[String], items: &'a [syn::Item]) {
+    let item = |kind| Item { place: place.to_vec(), kind };
+    for from in items {
+        match from {
             syn::Item::Fn(function) => found.extend(options(&function.attrs, "ptx_kernel").map(|tokens| {
                 let attrs = others(&function.attrs, "ptx_kernel");
-                Item::Kernel(tokens, syn::ItemFn { attrs, ..function.clone() })
+                item(ItemKind::Kernel(tokens, syn::ItemFn { attrs, ..function.clone() }))
             })),
             syn::Item::Mod(module) => match options(&module.attrs, "ptx_module") {
                 Some(tokens) => {
                     let attrs = others(&module.attrs, "ptx_module");
-                    found.push(Item::Module(tokens, syn::ItemMod { attrs, ..module.clone() }));
+                    found.push(item(ItemKind::Module(tokens, syn::ItemMod { attrs, ..module.clone() })));
                 }
-                None => found.extend(module.content.iter().flat_map(|(_, items)| kernels(items))),
+                None => {
+                    let inner = [place, &[module.ident.to_string()]].concat();
+                    module.content.iter().for_each(|(_, items)| add_kernels(found, &inner, items));
+                }
             },
             syn::Item::Macro(call) if call.mac.path.segments.last().is_some_and(|last| last.ident == "ptx") => {
-                found.push(Item::Text(call));
+                found.push(item(ItemKind::Text(call)));
             }
             _ => {}
         }
     }
-    found
 }
 
 /// The options of a kernel among the items of a module, and its function.
@@ -72,11 +69,11 @@ pub fn kernel_of(item: &syn::Item) -> Option<(TokenStream, &syn::ItemFn)> {
 /// Returns true unless one kernel is wanted, and it is not here.
 pub fn is_chosen(item: &Item<'_>, options: &Options) -> bool {
     let Some(only) = &options.only else { return true };
-    match item {
-        Item::Kernel(_, function) => function.sig.ident == only,
+    match &item.kind {
+        ItemKind::Kernel(_, function) => function.sig.ident == only,
         // The kernels of parts are known when the module is put together.
-        Item::Module(..) => true,
-        Item::Text(_) => false,
+        ItemKind::Module(..) => true,
+        ItemKind::Text(_) => false,
     }
 }
 
@@ -97,38 +94,53 @@ fn tokens(attribute: &syn::Attribute) -> TokenStream {
     }
 }
 
-fn is_named(attribute: &syn::Attribute, name: &str) -> bool {
+/// Returns true for an attribute of this name, with any path.
+pub fn is_named(attribute: &syn::Attribute, name: &str) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == name)
 }
 
-/// The options of a kernel, with the instance and the target that were chosen.
-pub fn chosen(attribute: TokenStream, generics: &syn::Generics, options: &Options) -> Result<TokenStream, Problem> {
+/// The options of a kernel, with the instance and the target that were chosen, and the fields of its structs.
+pub fn chosen(
+    attribute: TokenStream,
+    generics: &syn::Generics,
+    (index, place): (&Index, &[String]),
+    options: &Options,
+) -> Result<TokenStream, Problem> {
+    let attribute = with_structs(attribute, index, place)?;
     instantiated(targeted(attribute, options), generics, options)
+}
+
+/// The options with the fields of the structs that `params` names.
+fn with_structs(mut attribute: TokenStream, index: &Index, place: &[String]) -> Result<TokenStream, Problem> {
+    while let Some(path) = fields::first_struct(&attribute) {
+        let found = index.fields(place, &path).ok_or_else(|| {
+            let help = "put it beside the kernel: `#[derive(KernelParam)] #[repr(C)] struct …`, or write its fields: `params(Name { n: u32 })`";
+            missing(&path, "struct of parameters", help)
+        })?;
+        attribute = fields::with_fields(attribute, &Group::new(Delimiter::Brace, found.clone()));
+    }
+    Ok(attribute)
 }
 
 /// The same for a module: its options, and its items with those of its parts, whose kernels have the chosen instance.
 pub fn chosen_module(
     attribute: TokenStream,
     mut module: syn::ItemMod,
-    parts: &Parts,
+    (index, place): (&Index, &[String]),
     options: &Options,
 ) -> Result<(TokenStream, syn::ItemMod), Problem> {
-    let (mut attribute, mut named) = (targeted(attribute, options), Vec::new());
+    let (mut attribute, mut named) = (with_structs(targeted(attribute, options), index, place)?, Vec::new());
     while let Some(part) = Named::first(&attribute) {
         attribute = part.removed(attribute);
         named.push(part);
     }
     let Some((_, items)) = &mut module.content else { return Ok((attribute, module)) };
     for part in named {
-        // The last name of a path is the part's.
-        let Some(name) = part.path.segments.last().map(|segment| &segment.ident) else { continue };
-        match (parts.get(&name.to_string()), part.inner()) {
-            (Some(own), Some(inner)) => items.push(syn::parse_quote!(mod #inner { #(#own)* })),
-            (Some(own), None) => items.extend(own.iter().cloned()),
-            (None, _) => {
-                let message = format!("the part `{name}` is not in this text");
-                return Err(problem("", message, name.span(), name.span()));
-            }
+        let help = "write the part into this text: `#[ptx_part] mod …`";
+        let own = index.part(place, &part.path).ok_or_else(|| missing(&part.path, "part", help))?;
+        match part.inner() {
+            Some(inner) => items.push(syn::parse_quote!(mod #inner { #(#own)* })),
+            None => items.extend(own.iter().cloned()),
         }
     }
     if let Some(only) = &options.only {
@@ -141,6 +153,14 @@ pub fn chosen_module(
         *own = syn::parse_quote!(#[ptx_kernel(#chosen)]);
     }
     Ok((attribute, module))
+}
+
+/// The error of a path that leads to nothing.
+fn missing(path: &syn::Path, kind: &str, help: &str) -> Problem {
+    let span = path.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
+    let name = path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+    let message = format!("the {kind} `{name}` is not in this text");
+    Problem { help: vec![help.to_owned()], ..problem("", message, span, span) }
 }
 
 /// With the target that was chosen.

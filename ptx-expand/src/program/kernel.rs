@@ -1,9 +1,9 @@
 //! A compiled kernel as data.
 
 use super::expr::{Expr, Named, Names};
-use super::value::{Scope, Value};
+use super::value::{self, Scope, Value};
 use super::{Condition, Dim, From, Kernel, Kind, Launch, Param, Problem, Taken, TensorMap, problem};
-use crate::argument::{Argument, MapOption, Passing, Tile};
+use crate::argument::{self, Argument, MapOption, Passing, Tile};
 use crate::compile::Compiled;
 use crate::launchable::Launchable;
 use crate::tokens::{self, ends, source_text};
@@ -42,7 +42,11 @@ impl<'a> Instance<'a> {
                 }
                 // An argument that the reader chose stands nowhere in the source.
                 syn::GenericParam::Type(generic) => {
-                    types.push((generic.ident.to_string(), tokens::spaced(argument.to_token_stream())));
+                    let argument = tokens::spaced(argument.to_token_stream());
+                    let size = syn::parse_str(&argument).ok().and_then(|ty| argument::size(&ty));
+                    let size = size.and_then(|size| i64::try_from(size).ok());
+                    constants.extend(size.map(|size| (value::size_name(&generic.ident.to_string()), Value::Int(size))));
+                    types.push((generic.ident.to_string(), argument));
                 }
                 syn::GenericParam::Lifetime(_) => {}
             }
@@ -134,7 +138,7 @@ impl<'a> Instance<'a> {
         self.entry.params.iter().zip(layouts).filter_map(taken).collect()
     }
 
-    fn map(&self, map: &crate::argument::Map) -> TensorMap {
+    fn map(&self, map: &argument::Map) -> TensorMap {
         let mut described = TensorMap { of: map.of, name: map.name.clone(), tile: Vec::new(), words: Vec::new() };
         for option in &map.options {
             match option {
@@ -205,6 +209,8 @@ impl<'a> Instance<'a> {
             params: params.collect(),
             dims: &self.dims,
             free: None,
+            bound: Vec::new(),
+            depth: 0,
         }
     }
 

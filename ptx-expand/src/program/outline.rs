@@ -1,7 +1,8 @@
 //! The kernels of a text before anything is compiled: a reader that chooses instances by the types of its arguments needs their generic parameters
 //! and the types of their parameters as they are written.
 
-use super::items::{self, Item, Parts};
+use super::items::{self, Item, ItemKind};
+use super::names::Index;
 use super::{Options, Problems};
 use crate::argument::{Argument, Passing, Tile};
 use crate::kernel::Reader;
@@ -48,22 +49,23 @@ pub struct Generic {
 /// A text that is not Rust.
 pub fn outline(source: &str) -> Result<Vec<Outline>, Problems> {
     let mut file = super::parse(source)?;
-    let parts = items::take_parts(&mut file.items);
-    Ok(items::kernels(&file.items).into_iter().flat_map(|item| of_item(item, &parts)).collect())
+    let index = Index::take(&mut file.items);
+    Ok(items::kernels(&file.items).into_iter().flat_map(|item| of_item(item, &index)).collect())
 }
 
-fn of_item(item: Item<'_>, parts: &Parts) -> Vec<Outline> {
-    match item {
-        Item::Kernel(attribute, function) => vec![of_kernel(attribute, &function)],
-        Item::Module(attribute, module) => {
+fn of_item(item: Item<'_>, index: &Index) -> Vec<Outline> {
+    match item.kind {
+        ItemKind::Kernel(attribute, function) => vec![of_kernel(attribute, &function)],
+        ItemKind::Module(attribute, module) => {
             // A part that is not there is an error of the compilation.
-            let Ok((_, module)) = items::chosen_module(attribute, module, parts, &Options::default()) else {
+            let Ok((_, module)) = items::chosen_module(attribute, module, (index, &item.place), &Options::default())
+            else {
                 return Vec::new();
             };
             let items = module.content.iter().flat_map(|(_, items)| items);
             items.filter_map(items::kernel_of).map(|(attribute, function)| of_kernel(attribute, function)).collect()
         }
-        Item::Text(_) => Vec::new(),
+        ItemKind::Text(_) => Vec::new(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Constant expressions of the host: constants, structs of constants, and calls of `const fn`s, as rustc would evaluate them. What is not understood
 //! here has no value.
 
+use crate::{argument, tokens};
+use quote::ToTokens;
 use std::collections::BTreeMap;
 use syn::{BinOp, Expr, Lit, Pat, Stmt, UnOp};
 
@@ -40,20 +42,48 @@ struct Function {
 type Locals = Vec<(String, Value)>;
 
 impl Scope {
-    /// The items of a module.
-    pub fn of(module: &syn::ItemMod) -> Scope {
+    /// The items of the module at this place of a text, and of the modules around it: the inner ones hide the outer ones.
+    pub fn at(items: &[syn::Item], place: &[String]) -> Scope {
         let mut scope = Scope::default();
-        for item in module.content.iter().flat_map(|(_, items)| items) {
+        scope.add(items);
+        if let Some((first, rest)) = place.split_first() {
+            let modules = items.iter().filter_map(|item| match item {
+                syn::Item::Mod(module) if module.ident == first => module.content.as_ref(),
+                _ => None,
+            });
+            modules.for_each(|(_, items)| scope.join(Scope::at(items, rest)));
+        }
+        scope
+    }
+
+    /// With the items of a module inside.
+    pub fn with(mut self, module: &syn::ItemMod) -> Scope {
+        module.content.iter().for_each(|(_, items)| self.add(items));
+        self
+    }
+
+    fn add(&mut self, items: &[syn::Item]) {
+        for item in items {
             match item {
-                syn::Item::Const(item) => drop(scope.consts.insert(item.ident.to_string(), (*item.expr).clone())),
+                syn::Item::Const(item) => drop(self.consts.insert(item.ident.to_string(), (*item.expr).clone())),
                 syn::Item::Fn(item) if item.sig.constness.is_some() => {
-                    scope.functions.insert(item.sig.ident.to_string(), function(&item.sig, &item.block));
+                    self.functions.insert(item.sig.ident.to_string(), function(&item.sig, &item.block));
                 }
-                syn::Item::Impl(of) => scope.add_impl(of),
+                syn::Item::Impl(of) => self.add_impl(of),
                 _ => {}
             }
         }
-        scope
+    }
+
+    fn join(&mut self, inner: Scope) {
+        self.consts.extend(inner.consts);
+        self.functions.extend(inner.functions);
+        self.methods.extend(inner.methods);
+    }
+
+    /// The names of the parameters of a `const fn` and its body.
+    pub fn function(&self, name: &str) -> Option<(&[String], &syn::Block)> {
+        self.functions.get(name).map(|function| (function.params.as_slice(), &function.body))
     }
 
     fn add_impl(&mut self, of: &syn::ItemImpl) {
@@ -90,6 +120,37 @@ fn bound_name(pattern: &Pat) -> Option<String> {
     match pattern {
         Pat::Ident(name) => Some(name.ident.to_string()),
         Pat::Type(typed) => bound_name(&typed.pat),
+        _ => None,
+    }
+}
+
+/// Binds the names of a pattern to a value.
+fn bind(pattern: &Pat, value: Value, locals: &mut Locals) -> Option<()> {
+    match (pattern, value) {
+        (Pat::Tuple(tuple), Value::List(values)) if tuple.elems.len() == values.len() => {
+            tuple.elems.iter().zip(values).try_for_each(|(pattern, value)| bind(pattern, value, locals))
+        }
+        (Pat::Type(typed), value) => bind(&typed.pat, value, locals),
+        (Pat::Wild(_), _) => Some(()),
+        (Pat::Ident(name), value) => {
+            locals.push((name.ident.to_string(), value));
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+/// The name of the constant that is the size of a generic type: `size_of::<T>`.
+pub fn size_name(ty: &str) -> String {
+    format!("size_of::<{ty}>")
+}
+
+/// The type in `size_of::<T>`.
+fn sized(path: &syn::Path) -> Option<&syn::Type> {
+    let last = path.segments.last().filter(|last| last.ident == "size_of")?;
+    let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first()? {
+        syn::GenericArgument::Type(ty) => Some(ty),
         _ => None,
     }
 }
@@ -161,7 +222,7 @@ impl Evaluation<'_> {
             last = match statement {
                 Stmt::Local(local) => {
                     let value = self.value(&local.init.as_ref()?.expr, locals)?;
-                    locals.push((bound_name(&local.pat)?, value));
+                    bind(&local.pat, value, locals)?;
                     None
                 }
                 Stmt::Expr(expr, None) => Some(self.value(expr, locals)?),
@@ -231,6 +292,11 @@ impl Evaluation<'_> {
 
     fn call(&mut self, call: &syn::ExprCall, locals: &mut Locals) -> Option<Value> {
         let Expr::Path(path) = &*call.func else { return None };
+        if let Some(ty) = sized(&path.path) {
+            let name = size_name(&tokens::spaced(ty.to_token_stream()));
+            let own = locals.iter().rev().find(|(local, _)| *local == name).map(|(_, value)| value.clone());
+            return own.or_else(|| argument::size(ty).and_then(|size| i64::try_from(size).ok()).map(Value::Int));
+        }
         let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         let Some(Value::List(arguments)) = self.list(&call.args, locals) else { return None };
         let scope = self.scope;

@@ -9,12 +9,12 @@ mod problem;
 mod tma;
 mod walk;
 
-pub(super) use append::kernels::PTX as APPEND_PTX;
-pub(super) use hopper::kernels::PTX as HOPPER_LATENT_PTX;
-pub(super) use kernel::kernels::{PTX, decode as entry};
-pub(super) use latent::kernels::PTX as LATENT_PTX;
+pub(super) use append::kernels::MODULE as APPEND;
+pub(super) use hopper::kernels::MODULE as HOPPER_LATENT;
+pub(super) use kernel::kernels::{MODULE, decode as entry};
+pub(super) use latent::kernels::MODULE as LATENT;
 pub use problem::DecodeProblem;
-pub(super) use tma::kernels::PTX as TMA_PTX;
+pub(super) use tma::kernels::MODULE as TMA;
 
 use append::AppendProblem;
 use append::kernels::append as appending;

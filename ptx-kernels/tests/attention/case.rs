@@ -302,7 +302,8 @@ pub struct Extras<T> {
 impl<T: Float> Extras<T> {
     pub fn new(device: &Device, case: &Case, data: &Data) -> Result<Extras<T>> {
         let starts = |lengths: &[usize]| device.upload(&Case::starts(lengths));
-        let starts = case.packed.then(|| Ok((starts(&case.queries)?, starts(&case.keys)?))).transpose()?;
+        let starts =
+            case.packed.then(|| -> Result<_> { Ok((starts(&case.queries)?, starts(&case.keys)?)) }).transpose()?;
         let elements: Vec<T> = data.bias.iter().map(|x| T::from(*x)).collect();
         let bias = (!elements.is_empty()).then(|| device.upload(&elements)).transpose()?;
         Ok(Extras { starts, bias })

@@ -17,12 +17,14 @@ mod counting;
 mod decode;
 mod e4m3;
 mod edges;
+#[path = "../from_text/mod.rs"]
+mod from_text;
 mod random;
 mod reference;
 mod speed;
 
 use case::{CANARY, Case, Data, Extras, Field, Float};
-use ptx_kernels::attention::{Attention, Grads, Layout, Saved};
+use ptx_kernels::attention::{self, Attention, Grads, Layout, Saved};
 use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorMut, TensorRef};
@@ -541,6 +543,15 @@ fn new_rows_go_to_their_places() {
     (1..8).for_each(check_append);
 }
 
+#[test]
+fn kernels_from_text_are_the_same() {
+    let texts = attention::modules().flat_map(|(name, module)| {
+        module.texts().unwrap().into_iter().map(move |(arch, ptx)| (format!("{name}_{arch}"), ptx))
+    });
+    let texts: Vec<_> = texts.collect();
+    from_text::compare(&["attention"], &["append"], &texts);
+}
+
 /// Every module, or the one that `PTX_MODULE` names, for every target. The figures are printed: registers, spills, shared memory.
 #[test]
 #[ignore = "needs ptxas: set PTXAS"]
@@ -549,7 +560,8 @@ fn ptxas_takes_every_module() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("attention");
     std::fs::create_dir_all(&folder).unwrap();
     let only = std::env::var("PTX_MODULE").unwrap_or_default();
-    for (name, ptx) in ptx_kernels::attention::PTX.iter().filter(|(name, _)| only.is_empty() || only == *name) {
+    for (name, module) in attention::modules().filter(|(name, _)| only.is_empty() || only == *name) {
+        let ptx = module.texts().unwrap()[0].1;
         let file = folder.join(format!("{name}.ptx"));
         std::fs::write(&file, ptx).unwrap();
         let target = ptx.split_whitespace().skip_while(|word| *word != ".target").nth(1).unwrap();

@@ -1,20 +1,29 @@
 //! ptxas assembles every kernel for every target, without spills. `PTX_MODULES` names a part of them.
 
-use ptx_kernels::grouped_gemm::{gradient, hopper};
+use crate::from_text;
+use ptx_kernels::grouped_gemm::{blackwell, gradient, hopper};
 use ptx_launch::Module;
 use std::path::Path;
 use std::process::Command;
 
 /// The name and the PTX of every module for each of its targets.
 fn texts() -> Vec<(String, &'static str)> {
-    let grouped: [(&str, &'static Module); 2] =
-        [("grouped_gemm", &hopper::kernels::MODULE), ("grouped_gradient", &gradient::kernels::MODULE)];
+    let grouped: [(&str, &'static Module); 3] = [
+        ("grouped_gemm", &hopper::kernels::MODULE),
+        ("grouped_gradient", &gradient::kernels::MODULE),
+        ("grouped_blackwell", &blackwell::kernels::MODULE),
+    ];
     let all = ptx_kernels::gemm::modules().chain(grouped);
     let named = |(name, module): (&str, &'static Module)| {
         let texts = module.texts().unwrap().into_iter();
         texts.map(|(arch, ptx)| (format!("{name}_{arch}"), ptx)).collect::<Vec<_>>()
     };
     all.flat_map(named).collect()
+}
+
+#[test]
+fn kernels_from_text_are_the_same() {
+    from_text::compare(&["gemm", "grouped_gemm"], &["pack", "probe"], &texts());
 }
 
 #[test]

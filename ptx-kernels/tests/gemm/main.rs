@@ -13,6 +13,8 @@ mod choices;
 #[path = "../counting/mod.rs"]
 mod counting;
 mod dense;
+#[path = "../from_text/mod.rs"]
+mod from_text;
 mod grouped;
 mod kept;
 mod random;

@@ -1,18 +1,27 @@
 //! ptxas assembles every kernel for every chip.
 
+use crate::from_text;
+use ptx_kernels::{activation, cross_entropy, norm, rotary, softmax};
 use std::path::Path;
 use std::process::Command;
 
 /// Kernels that spill: two registers that one thread uses once per row.
 const MAY_SPILL: [&str; 1] = ["norm_backward_hopper"];
 
+const ALL: [&[(&str, &str)]; 5] =
+    [activation::MODULES, cross_entropy::MODULES, norm::MODULES, rotary::MODULES, softmax::MODULES];
+
+#[test]
+fn kernels_from_text_are_the_same() {
+    let texts: Vec<_> = ALL.concat().into_iter().map(|(name, ptx)| (name.to_owned(), ptx)).collect();
+    from_text::compare(&["activation", "cross_entropy", "norm", "rotary", "softmax"], &["rotate"], &texts);
+}
+
 #[test]
 #[ignore = "needs ptxas: PTXAS=/path/to/ptxas cargo test -p ptx-kernels --test rows -- --ignored assembles"]
 fn every_module_assembles() {
-    use ptx_kernels::{activation, cross_entropy, norm, rotary, softmax};
     let ptxas = std::env::var("PTXAS").unwrap_or_else(|_| "ptxas".to_owned());
-    let all = [activation::MODULES, cross_entropy::MODULES, norm::MODULES, rotary::MODULES, softmax::MODULES];
-    for (name, ptx) in all.concat() {
+    for (name, ptx) in ALL.concat() {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.ptx"));
         std::fs::write(&file, ptx).unwrap();
         let own = ptx.lines().find_map(|line| line.strip_prefix(".target sm_")).unwrap();

@@ -8,6 +8,8 @@ mod assemble;
 mod bandwidth;
 mod cross_entropy;
 mod edges;
+#[path = "../from_text/mod.rs"]
+mod from_text;
 mod norm;
 mod rotary;
 mod softmax;

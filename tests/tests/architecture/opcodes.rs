@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const ALLOWED: &[(&str, usize, &str)] = &[
     // Not opcodes, but spelled like one.
     ("ptx-cli/src/lsp/session.rs", 1, "`exit` is a message of the Language Server Protocol"),
-    ("ptx-cli/src/launch/argument.rs", 1, "`tex:` in front of an argument on the command line"),
     (
         "ptx-core/src/isa/read/lines.rs",
         2,
