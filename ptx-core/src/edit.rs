@@ -4,6 +4,7 @@
 //! in the source, in no statement. Spans of new tokens mean nothing to the host: print and parse again for diagnostics.
 
 mod layout;
+mod retype;
 
 use crate::diag::Diagnostic;
 use crate::lex;

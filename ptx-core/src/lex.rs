@@ -58,6 +58,48 @@ pub(crate) fn append(source: &mut Source, text: &str) -> (Range<TokenId>, Vec<Di
     (first..source.tokens.len() as TokenId, lexer.diagnostics.into_iter().map(relative).collect())
 }
 
+/// Replaces bytes of a text, and cuts the tokens around them again, from one on whose trivia begins in front of the change. Returns the
+/// first token behind that is as it was, by its old index, and the number of new tokens.
+pub(crate) fn relex(
+    source: &mut Source,
+    first: TokenId,
+    change: &Range<usize>,
+    new: &[u8],
+) -> Option<(TokenId, TokenId)> {
+    let eof = u32::try_from(source.tokens.len().checked_sub(1)?).ok()?;
+    if source.bytes.len() + new.len() > MAX_BYTES || change.end > source.bytes.len() {
+        return None;
+    }
+    let moved = |at: u32| (at as usize + new.len() - change.len()) as u32;
+    let moved_place = |place: Place| Place { lead: moved(place.lead), lo: moved(place.lo), hi: moved(place.hi) };
+    let mut lexer = Lexer { lead: source.place(first).lead as usize, ..Lexer::default() };
+    if let Some(before) = first.checked_sub(1) {
+        lexer.source.push(source.place(before), source.kind(before));
+    }
+    let own = lexer.source.tokens.len();
+    source.bytes.splice(change.clone(), new.iter().copied());
+    let (mut old, mut at) = (first, lexer.lead);
+    loop {
+        let Some((place, kind)) = lexer.next(&source.bytes, at) else {
+            old = eof;
+            break;
+        };
+        let is_before = |old: Place| (old.lead as usize) < change.end || moved(old.lo) < place.lo;
+        old += (old..eof).take_while(|old| is_before(source.place(*old))).count() as TokenId;
+        // What a token is may depend on its line.
+        let is_new_line = source.bytes[place.lead as usize..place.lo as usize].contains(&b'\n');
+        if is_new_line && old < eof && source.kind(old) == kind && moved_place(source.place(old)) == place {
+            break;
+        }
+        at = lexer.take(place, kind);
+    }
+    let came = lexer.source.tokens.split_off(own);
+    let count = came.len() as TokenId;
+    let is_plain = lexer.source.is_plain();
+    source.exchange(first..old, came, moved);
+    is_plain.then_some((old, count))
+}
+
 /// The tokens made so far and what was wrong with them.
 #[derive(Debug, Default)]
 struct Lexer {
@@ -78,20 +120,31 @@ impl Lexer {
     /// Adds the tokens of what stands behind `at`.
     fn cut(&mut self, mut at: usize) {
         let bytes = std::mem::take(&mut self.source.bytes);
-        while let Some(lo) = self.trivia(&bytes, at) {
-            let (kind, hi) = token(&bytes, lo, self.lead == lo && self.after_name());
-            match kind {
-                Kind::Unknown => self.unknown(&bytes[lo..hi], lo),
-                Kind::Str if !scan::closed(&bytes[lo..hi]) => {
-                    self.report(&codes::P0003, lo, hi, "the string never ends")
-                }
-                _ => {}
-            }
-            self.source.push(Place { lead: self.lead as u32, lo: lo as u32, hi: hi as u32 }, kind);
-            self.lead = hi;
-            at = hi;
+        while let Some((place, kind)) = self.next(&bytes, at) {
+            at = self.take(place, kind);
         }
         self.source.bytes = bytes;
+    }
+
+    /// The token behind `at`.
+    #[inline]
+    fn next(&mut self, bytes: &[u8], at: usize) -> Option<(Place, Kind)> {
+        let lo = self.trivia(bytes, at)?;
+        let (kind, hi) = token(bytes, lo, self.lead == lo && self.after_name());
+        match kind {
+            Kind::Unknown => self.unknown(&bytes[lo..hi], lo),
+            Kind::Str if !scan::closed(&bytes[lo..hi]) => self.report(&codes::P0003, lo, hi, "the string never ends"),
+            _ => {}
+        }
+        Some((Place { lead: self.lead as u32, lo: lo as u32, hi: hi as u32 }, kind))
+    }
+
+    /// Adds a token; returns its end.
+    #[inline]
+    fn take(&mut self, place: Place, kind: Kind) -> usize {
+        self.source.push(place, kind);
+        self.lead = place.hi as usize;
+        self.lead
     }
 
     /// Modules cut out of binaries are padded with NUL. It is a blank here; ptxas reads nothing behind it.

@@ -60,6 +60,29 @@ pub(crate) fn parse_more(tree: &mut Tree, tokens: Tokens, in_body: bool) -> (Vec
     (stmts, parser.diagnostics)
 }
 
+/// Parses statements of a body again: from a token on, up to one that `is_known`. `None` if they lead behind `end`, the end of the body, or
+/// to something that is no part of it. `depth` is the number of braces around it.
+pub(crate) fn parse_on(
+    tree: &mut Tree,
+    (first, end, depth): (TokenId, TokenId, u32),
+    is_known: &mut dyn FnMut(&Tree, TokenId) -> bool,
+) -> Option<Vec<StmtId>> {
+    let count = tree.source.tokens.len() as TokenId;
+    let mut parser = Parser { at: first, depth, ..Parser::over(std::mem::take(tree), 0..count) };
+    let mut stmts = Vec::new();
+    let is_whole = loop {
+        if is_known(&parser.tree, parser.at) {
+            break true;
+        }
+        if parser.at >= end || !parser.body_goes_on() {
+            break false;
+        }
+        parser.child(&mut stmts);
+    };
+    *tree = parser.tree;
+    is_whole.then_some(stmts)
+}
+
 /// A production met a token that it has no use for, and has reported it.
 #[derive(Debug)]
 struct Stuck;

@@ -26,6 +26,11 @@ impl ExprId {
     pub(crate) fn name(token: TokenId) -> Self {
         ExprId(token | ExprId::NAME)
     }
+
+    /// The token of a name.
+    pub(crate) fn token(self) -> Option<TokenId> {
+        (self.0 & ExprId::NAME != 0).then_some(self.0 & !ExprId::NAME)
+    }
 }
 
 /// A range of [`Tree::lists`]: the children of an expression, the operands of an instruction.

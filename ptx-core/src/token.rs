@@ -84,6 +84,17 @@ impl Source {
         self.tokens.push(Token { lo: place.lo, len: ELSEWHERE, kind });
     }
 
+    /// Returns true if the source is a text as the lexer left it: no token stands elsewhere, or is longer than 64 KiB.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.places.is_empty() && self.origins.is_empty() && self.unchecked.is_empty()
+    }
+
+    /// Exchanges tokens, and moves the bytes of all behind them.
+    pub(crate) fn exchange(&mut self, gone: Range<TokenId>, came: Vec<Token>, moved: impl Fn(u32) -> u32) {
+        self.tokens[gone.end as usize..].iter_mut().for_each(|token| token.lo = moved(token.lo));
+        self.tokens.splice(gone.start as usize..gone.end as usize, came);
+    }
+
     /// Moves a token to another place in the bytes. Those behind it stay where they are.
     pub fn set_place(&mut self, token: TokenId, place: Place) {
         if (token as usize + 1) < self.tokens.len() {

@@ -59,10 +59,10 @@ impl Text {
 pub struct Compiled {
     /// One text for each target, in the order of the attribute.
     pub texts: Vec<Text>,
-    /// The entries, the same in all of them.
+    /// The entries, the same in all of them, in the order of their kernels.
     pub entries: Vec<Entry>,
     /// Bytes and alignment of the parameters of each entry, by its name in the PTX; none of a module with errors.
-    pub params: Vec<(String, Vec<(u64, u64)>)>,
+    pub params: Map<String, Vec<(u64, u64)>>,
     /// The `static`s of the module.
     pub statics: Vec<StaticVariable>,
     /// The variables that each entry may use, by the name of the entry, for each target.
@@ -137,7 +137,7 @@ fn uncalled(
 #[derive(Default)]
 struct Declared {
     /// Bytes and alignment of the parameters of each entry.
-    params: Vec<(String, Vec<(u64, u64)>)>,
+    params: Map<String, Vec<(u64, u64)>>,
     /// The variables that each entry may use.
     used: Vec<(String, Used)>,
 }
@@ -176,9 +176,16 @@ fn source(lowered: &Lowered) -> (Source, Vec<Diagnostic>) {
 }
 
 impl Compiled {
+    /// The entries of a kernel.
+    pub fn entries_of(&self, kernel: usize) -> &[Entry] {
+        let first = self.entries.partition_point(|entry| entry.kernel < kernel);
+        let behind = self.entries.partition_point(|entry| entry.kernel <= kernel);
+        self.entries.get(first..behind).unwrap_or_default()
+    }
+
     /// The sizes of the dynamic shared memory of a kernel's entries, each once; `None` where the type does not say it.
     pub fn dynamic_sizes(&self, kernel: usize) -> Vec<Option<u64>> {
-        let mut sizes: Vec<_> = self.entries.iter().filter(|entry| entry.kernel == kernel).map(|e| e.dynamic).collect();
+        let mut sizes: Vec<_> = self.entries_of(kernel).iter().map(|entry| entry.dynamic).collect();
         sizes.sort_unstable();
         sizes.dedup();
         sizes
@@ -186,8 +193,7 @@ impl Compiled {
 
     /// The variables that a kernel may use, in each of its entries.
     pub fn used_by(&self, kernel: usize) -> impl Iterator<Item = &Used> {
-        let entries = self.entries.iter().filter(|entry| entry.kernel == kernel);
-        let names: Set<&str> = entries.map(|entry| entry.name.as_str()).collect();
+        let names: Set<&str> = self.entries_of(kernel).iter().map(|entry| entry.name.as_str()).collect();
         names.into_iter().filter_map(|name| self.used.get(name)).flatten()
     }
 }
@@ -198,7 +204,7 @@ impl Declared {
     }
 }
 
-fn params(module: &ir::Module) -> Vec<(String, Vec<(u64, u64)>)> {
+fn params(module: &ir::Module) -> Map<String, Vec<(u64, u64)>> {
     let layout = |param: &ir::Param| match param {
         ir::Param::Var(id) => module.variables.get(id.index()).map(|variable| (variable.size, variable.align)),
         ir::Param::Reg(_) => None,

@@ -43,7 +43,7 @@ impl Where {
         if name == "shared::cluster" {
             return Where::Cluster;
         }
-        let name = name.split("::").next().unwrap_or("");
+        let name = name.split([':', '[']).next().unwrap_or("");
         NAMES.iter().find(|(n, _)| *n == name).map_or(Where::Generic, |(_, space)| *space)
     }
 

@@ -1,7 +1,7 @@
 //! A document in pieces that are parsed on their own, so that a keystroke costs one piece and not the file.
 //!
 //! A piece of a `.ptx` file is one function, or some smaller items. The parser has no state between items: where an item behind a change begins
-//! as it did before, everything from there on is as it was.
+//! as it did before, everything from there on is as it was. Within a function, `ptx_core` does the same with its statements.
 
 use crate::piece::Piece;
 use crate::rust;
@@ -100,9 +100,24 @@ impl Document {
     pub fn change(&mut self, range: Range<usize>, new: &str) {
         let old = self.text.replace(range, new);
         match self.language {
-            Language::Ptx => self.split_again(&old, new.len()),
+            Language::Ptx => {
+                if !self.retype(&old, new) {
+                    self.split_again(&old, new.len());
+                }
+            }
             Language::Rust => self.pieces = rust::pieces(self.text.as_str()),
         }
+    }
+
+    /// Follows a change between the braces of one function, which splits nothing.
+    fn retype(&mut self, old: &Range<usize>, new: &str) -> bool {
+        let index = self.pieces.partition_point(|piece| piece.range.end <= old.start);
+        let followed = self.pieces.get_mut(index).is_some_and(|piece| piece.retype(old, new));
+        for piece in self.pieces.iter_mut().skip(index + 1).filter(|_| followed) {
+            let moved = |at: usize| at + new.len() - old.len();
+            piece.range = moved(piece.range.start)..moved(piece.range.end);
+        }
+        followed
     }
 
     /// Splits the pieces around a change again, until an item begins where one began before.

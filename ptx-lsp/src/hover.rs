@@ -201,7 +201,8 @@ fn named(document: &Document, spot: &Spot<'_>) -> Option<String> {
 
 /// A variable of the kernel around a `ptx!`.
 fn kernel_variable(document: &Document, spot: &Spot<'_>) -> Option<String> {
-    let local = rust::local(document.text().as_str(), spot.range().start, spot.text()).filter(|_| spot.part.body)?;
+    let text = document.text().as_str();
+    let local = spot.part.body.then(|| rust::local(text, spot.range().start, spot.text())).flatten()?;
     let line = document.text().line_of(local.range.start) + 1;
     let ty = if local.ty.is_empty() { String::new() } else { format!(": {}", local.ty) };
     Some(format!("```rust\nlet {}{ty}\n```\ndeclared on line {line}", local.name))

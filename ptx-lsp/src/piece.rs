@@ -25,6 +25,19 @@ impl Piece {
         Piece { range, body: false, tree: OnceCell::from(tree) }
     }
 
+    /// Follows a change of the text within it that touches neither end. Returns false if it must be split and parsed again.
+    pub(crate) fn retype(&mut self, change: &Range<usize>, new: &str) -> bool {
+        let inside = self.range.start < change.start && change.end < self.range.end;
+        let base = self.range.start;
+        let Some(tree) = self.tree.get_mut().filter(|_| inside && !self.body) else { return false };
+        let followed = tree.retype(change.start - base..change.end - base, new);
+        match followed {
+            true => self.range.end = self.range.end + new.len() - change.len(),
+            false => self.tree = OnceCell::new(),
+        }
+        followed
+    }
+
     /// Its tree, which is made once.
     pub(crate) fn tree(&self, text: &str) -> &Tree {
         self.tree.get_or_init(|| {

@@ -24,6 +24,8 @@ const MUTATIONS: &[(&str, Mutation)] = &[
     ("operand negated", negated),
     ("special register", special_register),
     ("address", address),
+    ("brackets dropped", brackets_dropped),
+    ("modifier moved", modifier_moved),
     ("vector width", vector_width),
     ("vector element", vector_element),
     ("operand", another_operand),
@@ -127,8 +129,29 @@ fn special_register(instruction: &mut Instruction, _: &Vocabulary, random: &mut 
     Some(())
 }
 
+/// The place of a random operand in brackets.
+fn bracketed(instruction: &Instruction, random: &mut Random) -> Option<usize> {
+    let places: Vec<usize> =
+        (0..instruction.operands.len()).filter(|at| instruction.operands[*at].starts_with('[')).collect();
+    random.pick(&places).copied()
+}
+
+fn brackets_dropped(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let at = bracketed(instruction, random)?;
+    instruction.operands[at].retain(|c| !matches!(c, '[' | ']'));
+    Some(())
+}
+
+/// Also one that is a part of the name.
+fn modifier_moved(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
+    let (from, to) = (modifier(instruction, random)?, modifier(instruction, random)?);
+    let moved = instruction.mnemonic.remove(from);
+    instruction.mnemonic.insert(to, moved);
+    (from != to).then_some(())
+}
+
 fn address(instruction: &mut Instruction, _: &Vocabulary, random: &mut Random) -> Option<()> {
-    let at = instruction.operands.iter().position(|o| o.starts_with('['))?;
+    let at = bracketed(instruction, random)?;
     let (_, register) = random.pick(&instruction.registers)?;
     let address = random.pick(ADDRESSES)?.replace('@', register);
     let old = &instruction.operands[at];

@@ -280,9 +280,10 @@ impl Binder<'_> {
 
     fn part(&self, value: &Value, access: Access, reg: usize, selector: &str) -> Fit {
         let elements = self.vector_of(reg);
+        let component = has_component(4, selector) && value.selectors.is_empty();
         let fits = match elements {
             1 => value.selectors.iter().any(|m| m.text == selector),
-            _ => has_component(elements, selector) || self.reaches_behind(value, access),
+            _ => component && (has_component(elements, selector) || self.reaches_behind(value, access)),
         };
         match fits {
             true => self.register(self.type_of(&value.ty), value.wider, reg),

@@ -67,12 +67,22 @@ impl Parser {
 
     /// `body = statement*`, up to a `}`, the end, or a function that begins because a `}` is missing.
     fn body(&mut self, stmts: &mut Vec<StmtId>) {
-        while !self.done() && !self.at(b'}') && (!self.at_function() || self.declares_function()) {
-            let first = self.at;
-            self.pending.clear();
-            let stmt = self.statement(first);
-            stmts.push(stmt.unwrap_or_else(|_| self.recover(first)));
+        while self.body_goes_on() {
+            self.child(stmts);
         }
+    }
+
+    /// Returns true if the next token begins a statement of the body.
+    pub(super) fn body_goes_on(&self) -> bool {
+        !self.done() && !self.at(b'}') && (!self.at_function() || self.declares_function())
+    }
+
+    /// A statement of a body.
+    pub(super) fn child(&mut self, stmts: &mut Vec<StmtId>) {
+        let first = self.at;
+        self.pending.clear();
+        let stmt = self.statement(first);
+        stmts.push(stmt.unwrap_or_else(|_| self.recover(first)));
     }
 
     /// `statement = label | instruction | declaration | directive | "{" body "}"`

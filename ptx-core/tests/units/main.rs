@@ -11,6 +11,7 @@ mod hints;
 mod lex;
 mod parse;
 mod protocol;
+mod retype;
 mod rust;
 
 #[path = "../../src/hash.rs"]

@@ -130,9 +130,9 @@ impl Launch<'_> {
 
     /// Bytes and alignment of an entry's parameters in the PTX; none of a kernel with errors.
     pub fn declared_params(&self, entry: &str) -> Vec<(u64, u64)> {
-        match self.compiled.params.iter().find(|(name, _)| name == entry) {
+        match self.compiled.params.get(entry) {
             _ if self.compiled.failed => Vec::new(),
-            Some((_, params)) => params.clone(),
+            Some(params) => params.clone(),
             None => self.kernel.params.iter().filter_map(|param| param.layout).collect(),
         }
     }
@@ -148,7 +148,7 @@ impl Launch<'_> {
 
     /// Parameters of the entry, in order.
     fn taken(&self) -> Vec<Taken<'_>> {
-        let entry = self.compiled.entries.iter().find(|e| e.kernel == self.index);
+        let entry = self.compiled.entries_of(self.index).first();
         let params = entry.map(|e| e.params.as_slice()).unwrap_or_default();
         let taken = |param| match param {
             &EntryParam::Value(at) => match self.kernel.params.get(at) {

@@ -158,7 +158,7 @@ impl Launch<'_> {
     /// `Kernel::new(…)` for one entry.
     pub fn kernel_value(&self, entry: &str, module: &TokenStream) -> TokenStream {
         let (rt, params) = (self.inner_rt(), self.params(entry));
-        let bytes = self.compiled.entries.iter().find(|e| e.name == entry).and_then(|e| e.dynamic);
+        let bytes = self.compiled.entries_of(self.index).iter().find(|e| e.name == entry).and_then(|e| e.dynamic);
         match bytes.and_then(|bytes| u32::try_from(bytes).ok()) {
             Some(bytes) => quote!(#rt::Kernel::sized(&#module, #entry, &[#(#params),*], #bytes)),
             None => quote!(#rt::Kernel::new(&#module, #entry, &[#(#params),*])),
@@ -167,8 +167,7 @@ impl Launch<'_> {
 
     /// The entry's name in the PTX.
     pub fn entry(&self, instance: Option<usize>) -> String {
-        let mut entries = self.compiled.entries.iter();
-        let entry = entries.find(|e| e.kernel == self.index && e.instance == instance);
+        let entry = self.compiled.entries_of(self.index).iter().find(|e| e.instance == instance);
         entry.map_or_else(|| self.kernel.name.unraw().to_string(), |e| e.name.clone())
     }
 }

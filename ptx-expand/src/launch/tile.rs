@@ -58,7 +58,7 @@ impl Launch<'_> {
 
     /// The dimensions that the entry takes.
     pub fn dim_names(&self) -> impl Iterator<Item = &str> {
-        let entry = self.compiled.entries.iter().find(|e| e.kernel == self.index);
+        let entry = self.compiled.entries_of(self.index).first();
         entry.into_iter().flat_map(|e| &e.params).filter_map(|param| match param {
             EntryParam::Dim(name) => Some(name.as_str()),
             EntryParam::Value(_) | EntryParam::Map(_) => None,

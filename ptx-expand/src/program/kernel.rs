@@ -14,8 +14,7 @@ use syn::ext::IdentExt;
 
 /// The kernel with this number: once, or once for each instance.
 pub fn describe(index: usize, kernel: &Launchable, compiled: &Compiled, scope: &Scope) -> Vec<Kernel> {
-    let entries = compiled.entries.iter().filter(|entry| entry.kernel == index);
-    entries.map(|entry| Instance::new(kernel, entry, scope).describe(compiled)).collect()
+    compiled.entries_of(index).iter().map(|entry| Instance::new(kernel, entry, scope).describe(compiled)).collect()
 }
 
 /// A kernel with the arguments of one of its instances.
@@ -117,8 +116,7 @@ impl<'a> Instance<'a> {
     }
 
     fn taken(&self, compiled: &Compiled) -> Vec<Taken> {
-        let layouts = compiled.params.iter().find(|(name, _)| *name == self.entry.name);
-        let layouts = layouts.map(|(_, layouts)| layouts.as_slice()).unwrap_or_default();
+        let layouts = compiled.params.get(&self.entry.name).map(Vec::as_slice).unwrap_or_default();
         let params = self.kernel.params.len();
         let mut dims = 0..;
         let taken = |(param, (size, align)): (&EntryParam, &(u64, u64))| {

@@ -66,7 +66,7 @@ pub fn described(
     for (entry, launchable) in reader.entries(module, signatures) {
         let params = (0..launchable.params.len()).map(EntryParam::Value).collect();
         let layouts = launchable.params.iter().map(|param| param.layout.unwrap_or_default());
-        compiled.params.push((entry.clone(), layouts.collect()));
+        compiled.params.insert(entry.clone(), layouts.collect());
         let kernel = launchables.len();
         compiled.entries.push(Entry { name: entry, kernel, instance: None, params, dynamic: None });
         launchables.push(launchable);

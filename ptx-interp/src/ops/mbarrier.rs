@@ -328,7 +328,7 @@ struct Wait {
 impl Wait {
     fn new(site: &Site, phase: Phase) -> Result<Wait, Refusal> {
         site.accept(&["phase_type::primary"]);
-        if site.named("report").is_some() || matches!(site.operand(0), Operand::Pair(..)) {
+        if site.named("value").is_some() || matches!(site.operand(0), Operand::Pair(..)) {
             return Err("an mbarrier that reports: its layout is not that of the CPU device".into());
         }
         let address = site.address(1, space(site))?;

@@ -97,13 +97,15 @@ fn gates(text: &str) -> Option<Gate> {
 }
 
 /// `m64n[8..256:8]k16` to every name and its number (the first bracket's); `[0,2..7]` leaves some out. A name without
-/// brackets is itself.
+/// brackets is itself. `const[[0..10]]` has brackets in its names.
 pub(super) fn expand(word: &'static str) -> Option<Vec<(&'static str, Option<u32>)>> {
     let Some((head, rest)) = word.split_once('[') else { return Some(vec![(word, None)]) };
     let (inside, tail) = rest.split_once(']')?;
+    let (inside, open, close) = inside.strip_prefix('[').map_or((inside, "", ""), |inside| (inside, "[", "]"));
+    let tail = tail.strip_prefix(close)?;
     let numbers = inside.split(',').map(|part| span(part.trim())).collect::<Option<Vec<_>>>()?.concat();
     let tails = expand(tail)?;
-    let name = |n: u32, tail: &str| (&*String::leak(format!("{head}{n}{tail}")), Some(n));
+    let name = |n: u32, tail: &str| (&*String::leak(format!("{head}{open}{n}{close}{tail}")), Some(n));
     Some(numbers.into_iter().flat_map(|n| tails.iter().map(move |(tail, _)| name(n, tail))).collect())
 }
 
