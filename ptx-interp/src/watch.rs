@@ -166,19 +166,19 @@ impl Watch {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The launch of a warp.
+    /// The launch of a warp; none if it is over in every view.
     #[inline]
-    fn launch_of(&self, warp: u32) -> Extent {
+    fn launch_of(&self, warp: u32) -> Option<Extent> {
         if self.own.has_warp(warp) {
-            return self.own;
+            return Some(self.own);
         }
-        self.together().launches.iter().find(|launch| launch.has_warp(warp)).copied().unwrap_or(self.own)
+        self.together().launches.iter().find(|launch| launch.has_warp(warp)).copied()
     }
 
     /// The block of a warp, and its index there.
     #[inline]
     fn place(&self, warp: u32) -> Seat {
-        self.launch_of(warp).place(warp)
+        self.launch_of(warp).unwrap_or(self.own).place(warp)
     }
 
     /// The place of an mbarrier's agent in the clock of its block.

@@ -4,6 +4,8 @@
 pub mod activation;
 #[cfg(feature = "attention_forward")]
 pub mod attention;
+#[cfg(feature = "comm")]
+pub mod comm;
 #[cfg(feature = "cross_entropy")]
 pub mod cross_entropy;
 pub mod float8;

@@ -12,7 +12,7 @@ macro_rules! files {
 /// Every module: its name and its source.
 pub const FILES: &[(&str, &str)] = files! {
     "warp" "block" "vector" "matrix" "fragment" "barrier" "cluster" "cp_async" "mbarrier" "swizzle" "tcgen05" "bulk" "tma"
-    "wgmma" "cache" "grid" "math" "pipeline" "scheduler" "epilogue" "mainloop" "float8"
+    "wgmma" "cache" "grid" "math" "pipeline" "scheduler" "epilogue" "mainloop" "float8" "node"
 };
 
 /// The source of a module.

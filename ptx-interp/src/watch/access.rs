@@ -29,7 +29,7 @@ struct Who<'a> {
 impl Who<'_> {
     /// Relation of the access to an earlier one.
     fn relation(&self, other: Event, wrote: bool) -> Relation {
-        let launch = self.watch.launch_of(other.warp);
+        let Some(launch) = self.watch.launch_of(other.warp) else { return Relation::Fine };
         let place = launch.place(other.warp);
         if other.is_strong() && self.event.is_strong() && self.agree(other, (&launch, place.block)) {
             return Relation::Fine;

@@ -28,7 +28,7 @@ use crate::role::Actor;
 
 /// Who made an earlier access, and what he did with it. Nobody if he runs another program, which has another text.
 fn who(listing: &Listing, watch: &Watch, event: Event, did: &str) -> Option<Party> {
-    let launch = watch.launch_of(event.warp);
+    let launch = watch.launch_of(event.warp)?;
     if launch.program != watch.own.program {
         return None;
     }
@@ -40,13 +40,13 @@ fn who(listing: &Listing, watch: &Watch, event: Event, did: &str) -> Option<Part
 
 /// Who made an earlier access in another program than the one that runs, and what he did with it.
 fn who_elsewhere(watch: &Watch, event: Event, did: &str) -> Option<String> {
-    let elsewhere = watch.launch_of(event.warp).program != watch.own.program;
+    let elsewhere = watch.launch_of(event.warp)?.program != watch.own.program;
     elsewhere.then(|| format!("{}, which runs another kernel, {did}", subject(watch, event)))
 }
 
 /// The name of who made an earlier access.
 fn subject(watch: &Watch, event: Event) -> String {
-    let launch = watch.launch_of(event.warp);
+    let launch = watch.launch_of(event.warp).unwrap_or(watch.own);
     let place = launch.place(event.warp);
     let block = triple(launch.id(place.block));
     let thread = triple(launch.thread(place, event.lanes.trailing_zeros() % 32));

@@ -104,12 +104,12 @@ impl Node {
         let (mut machine, mut since, mut turns) = (self.machine(), None, 0);
         while machine.has_launches(rank as u32) {
             let turn = machine.run_ranks();
-            if !matches!(turn, Turn::Stuck(_)) {
-                since = None;
-            }
             match turn {
                 Turn::Ran => turns += 1,
-                Turn::Ended(ended, result) => self.ended(&mut machine, ended as usize, result),
+                Turn::Ended(ended, result) => {
+                    since = None;
+                    self.ended(&mut machine, ended as usize, result);
+                }
                 Turn::Stuck(fault) => machine = self.wait_for_others(machine, &fault, &mut since),
                 Turn::Idle => break,
             }
@@ -185,7 +185,11 @@ impl Node {
             return machine;
         }
         let waited = self.changed.wait_timeout(machine, PATIENCE.saturating_sub(waited) + Duration::from_millis(1));
-        waited.unwrap_or_else(PoisonError::into_inner).0
+        let (machine, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if !waited.timed_out() {
+            *since = None;
+        }
+        machine
     }
 }
 

@@ -96,7 +96,7 @@ const TOO_EARLY: Verdict = Verdict {
 
 /// The finding about an access and an earlier one.
 pub(in crate::watch) fn found(exec: &ExecState, watch: &Watch, touch: &Touch, clash: &Clash) -> Fault {
-    let is_of_rank = watch.launch_of(clash.other.warp).rank != watch.own.rank;
+    let is_of_rank = watch.launch_of(clash.other.warp).is_some_and(|launch| launch.rank != watch.own.rank);
     let verdict = if is_of_rank { between_ranks(clash, exec.role()) } else { verdict(touch, clash, exec.role()) };
     let lane = accuser(touch, watch, exec, clash.other);
     let now = match (exec.role().act, touch.writes) {

@@ -1,0 +1,363 @@
+//! Collective operations of the GPUs of a node, by kernels that communicate: all-reduce, reduce-scatter, all-gather.
+//!
+//! Every rank calls the same operations in the same order, each on a stream of its device: from one thread, rank after rank, or from a
+//! thread for each rank. Sums are `f32`, in the order of the ranks, and rounded once: every rank has the same bits.
+//!
+//! | operation | algorithm | memory |
+//! |---|---|---|
+//! | [`all_reduce`], small | one shot: each rank sends its data to all others in packets that need no signal, and adds what comes | any |
+//! | [`all_reduce`], large | each rank adds a share of the data of all ranks, and writes it to all: every byte crosses a link twice | symmetric |
+//! | [`reduce_scatter`] | each rank reads its part of all ranks | symmetric input |
+//! | [`all_gather`] | each rank writes its part to all ranks | symmetric output |
+//!
+//! A rank that does not come lets the others wait: with [`Rank::set_patience`] they end with an error.
+//!
+//! Sources: NCCL's protocol LL, for packets; Jeaugey, *Massively Scale Your Deep Learning Training with NCCL 2.4*, 2019; ParallelKittens,
+//! arXiv 2511.13940.
+
+mod kernels;
+
+use half::{bf16, f16};
+use kernels::kernels::{
+    BLOCKS, THREADS, TURNS, all_gather as gather, all_reduce as reduce, all_reduce_packets, reduce_scatter as scatter,
+};
+use ptx_launch::{
+    AsStream, Buffer, Devices, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, Symmetric, SymmetricBuffer,
+    TensorMut,
+};
+use std::time::Duration;
+
+/// Every module of kernels of this operation and its PTX, one entry per target, for tools.
+pub const MODULES: &[(&str, &str)] =
+    &[("comm_sm_80", kernels::kernels::TEXTS[0].1), ("comm_sm_90", kernels::kernels::TEXTS[1].1)];
+
+/// The most bytes that all-reduce sends in packets between two ranks; with more ranks less.
+const MOST_BY_PACKETS: usize = 1 << 20;
+/// The most bytes of all-reduce for memory that is not symmetric.
+pub const MOST_ANYWHERE: usize = BLOCKS as usize * TURNS as usize * THREADS as usize * 8;
+/// Accesses of a thread below which a grid has fewer blocks.
+const ACCESSES: usize = 4;
+
+/// Element types of the collective operations: `f32`, `f16`, `bf16`.
+#[diagnostic::on_unimplemented(
+    message = "the collective operations have no kernels for elements of `{Self}`",
+    label = "expected f32, f16 or bf16"
+)]
+pub trait Float: Launch {}
+impl Float for f32 {}
+impl Float for f16 {}
+impl Float for bf16 {}
+
+/// Algorithms of [`all_reduce_by`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// One shot, in packets of 8 bytes with the number of the message beside them.
+    Packets,
+    /// Each rank adds a share and writes it to all ranks.
+    Shares,
+}
+
+/// A rank of a group: its inbox for packets, its signals, and the numbers of its messages.
+///
+/// ```
+/// # use ptx_launch::prelude::*;
+/// use ptx_kernels::comm;
+/// # fn main() -> ptx_launch::Result<()> {
+/// let devices = Devices::cpu(2);
+/// let mut ranks = comm::Rank::group(&devices)?;
+/// let mut x = SymmetricBuffer::<f32>::zeros(&devices, 3)?;
+/// for (device, (rank, x)) in devices.iter().zip(ranks.iter_mut().zip(x.iter_mut())) {
+///     x.write(&[1.0, 2.0, 3.0])?;
+///     comm::all_reduce(device, rank, x)?;
+/// }
+/// assert_eq!(x.on(1)?.download()?, [2.0, 4.0, 6.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Rank {
+    inbox: Symmetric<u64>,
+    /// The numbers of the messages of each block: in packets, and at the meetings.
+    packets: Buffer<u32>,
+    meetings: Buffer<u32>,
+    patience: u64,
+}
+
+impl Rank {
+    /// The ranks of a group, one for each device.
+    ///
+    /// # Errors
+    /// Those of [`SymmetricBuffer::zeros`].
+    pub fn group(devices: &Devices) -> Result<Vec<Rank>> {
+        let (ranks, blocks) = (devices.len(), BLOCKS as usize);
+        let inbox = 2 * blocks * ranks * (2 * THREADS as usize * TURNS as usize);
+        let inboxes = SymmetricBuffer::with_signals(devices, inbox, blocks * ranks)?.into_ranks();
+        let rank = |(device, inbox): (&ptx_launch::Device, Symmetric<u64>)| {
+            Ok(Rank { inbox, packets: device.zeros(blocks)?, meetings: device.zeros(blocks)?, patience: 0 })
+        };
+        devices.iter().zip(inboxes).map(rank).collect()
+    }
+
+    /// Its number.
+    pub fn rank(&self) -> usize {
+        self.inbox.rank()
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.inbox.devices().len()
+    }
+
+    /// A kernel that waits so long for another rank ends, and its stream has an error; `None`, the default, waits for ever. After such an
+    /// error the driver ends all work of the GPU's context. The CPU device finds waits for ever without it.
+    pub fn set_patience(&mut self, patience: Option<Duration>) {
+        self.patience = patience.map_or(0, |patience| u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX).max(1));
+    }
+}
+
+/// The launches of the types for which there are kernels.
+pub trait Launch: Element {
+    #[doc(hidden)]
+    fn packets(stream: impl AsStream, rank: &mut Rank, x: &mut TensorMut<'_, Self, 1>, len: u32) -> Result<()>;
+
+    #[doc(hidden)]
+    fn shares(stream: impl AsStream, rank: &mut Rank, x: &mut Symmetric<Self>, len: u32) -> Result<()>;
+
+    #[doc(hidden)]
+    fn scatter(
+        stream: impl AsStream,
+        rank: &mut Rank,
+        x: &mut Symmetric<Self>,
+        out: &mut TensorMut<'_, Self, 1>,
+    ) -> Result<()>;
+
+    #[doc(hidden)]
+    fn gather<'x>(
+        stream: impl AsStream,
+        rank: &mut Rank,
+        x: impl IntoTensor<'x, Self, 1>,
+        out: &mut Symmetric<Self>,
+    ) -> Result<()>;
+}
+
+/// The instance for accesses of 16 bytes, or of one element.
+macro_rules! pick {
+    ($kernel:ident, $T:ty, $wide:expr) => {
+        match ($wide, size_of::<$T>()) {
+            (false, _) => $kernel::Instance::by_1,
+            (true, 4) => $kernel::Instance::by_4,
+            (true, _) => $kernel::Instance::by_8,
+        }
+    };
+}
+
+impl<T: Element> Launch for T
+where
+    all_reduce_packets::Types<T>: all_reduce_packets::Exists,
+    reduce::Types<T>: reduce::Exists,
+    scatter::Types<T>: scatter::Exists,
+    gather::Types<T>: gather::Exists,
+{
+    fn packets(stream: impl AsStream, rank: &mut Rank, x: &mut TensorMut<'_, T, 1>, len: u32) -> Result<()> {
+        let (inbox, patience) = (rank.inbox.parts_mut(), rank.patience);
+        let (number, ranks) = (inbox.rank, inbox.ranks);
+        // Short messages take one turn on as many blocks as they fill.
+        let each = THREADS as usize * 8 / size_of::<T>();
+        let turns = (len as usize).div_ceil(each * BLOCKS as usize) as u32;
+        let instance = match size_of::<T>() {
+            4 => all_reduce_packets::Instance::of_2,
+            _ => all_reduce_packets::Instance::of_4,
+        };
+        all_reduce_packets::launch(
+            instance, stream, x, inbox.table, &mut rank.packets, len, turns, number, ranks, patience,
+        )
+    }
+
+    fn shares(stream: impl AsStream, rank: &mut Rank, x: &mut Symmetric<T>, len: u32) -> Result<()> {
+        let (meeting, patience) = (rank.inbox.parts_mut(), rank.patience);
+        let (number, ranks, x) = (meeting.rank, meeting.ranks, x.parts_mut());
+        let bytes = len as usize * size_of::<T>();
+        let wide = bytes.is_multiple_of(16);
+        let (instance, blocks) = (pick!(reduce, T, wide), blocks(if wide { bytes / 16 } else { len as usize }, ranks));
+        reduce::launch(
+            instance, stream, x.data, x.table, meeting.table, &mut rank.meetings, len, blocks, number, ranks, patience,
+        )
+    }
+
+    fn scatter(
+        stream: impl AsStream,
+        rank: &mut Rank,
+        x: &mut Symmetric<T>,
+        out: &mut TensorMut<'_, T, 1>,
+    ) -> Result<()> {
+        let (meeting, patience) = (rank.inbox.parts_mut(), rank.patience);
+        let (number, ranks) = (meeting.rank, meeting.ranks);
+        let len = part_of(x.len(), ranks, ("out", out.shape(), out.strides()))?;
+        let bytes = len as usize * size_of::<T>();
+        let wide = bytes.is_multiple_of(16) && out.address().is_multiple_of(16);
+        let (instance, blocks) = (pick!(scatter, T, wide), blocks(if wide { bytes / 16 } else { len as usize }, 1));
+        let x = x.parts_mut();
+        scatter::launch(
+            instance, stream, out, &*x.data, x.table, meeting.table, &mut rank.meetings, len, blocks, number, ranks, patience,
+        )
+    }
+
+    fn gather<'x>(
+        stream: impl AsStream,
+        rank: &mut Rank,
+        x: impl IntoTensor<'x, T, 1>,
+        out: &mut Symmetric<T>,
+    ) -> Result<()> {
+        let (meeting, patience, x) = (rank.inbox.parts_mut(), rank.patience, x.into());
+        let (number, ranks) = (meeting.rank, meeting.ranks);
+        let len = part_of(out.len(), ranks, ("x", x.shape(), x.strides()))?;
+        let bytes = len as usize * size_of::<T>();
+        let wide = bytes.is_multiple_of(16) && x.address().is_multiple_of(16);
+        let (instance, blocks) = (pick!(gather, T, wide), blocks(if wide { bytes / 16 } else { len as usize }, 1));
+        let out = out.parts_mut();
+        gather::launch(
+            instance, stream, &x, out.data, out.table, meeting.table, &mut rank.meetings, len, blocks, number, ranks, patience,
+        )
+    }
+}
+
+/// Blocks for so many accesses, shared by so many ranks.
+fn blocks(accesses: usize, ranks: u32) -> u32 {
+    let share = accesses.div_ceil(ranks as usize);
+    share.div_ceil(ACCESSES * THREADS as usize).clamp(1, BLOCKS as usize) as u32
+}
+
+/// `x` = the sum of `x` over all ranks, each element rounded once, with the same bits on every rank. One launch, or none without elements.
+///
+/// # Errors
+/// [`ErrorKind::Condition`] if `x` belongs to other devices than `rank`; those of the launch.
+pub fn all_reduce<T: Float>(stream: impl AsStream, rank: &mut Rank, x: &mut Symmetric<T>) -> Result<()> {
+    let bytes = x.len() * size_of::<T>();
+    let algorithm = match bytes * (rank.ranks().max(2) - 1) <= MOST_BY_PACKETS {
+        true => Algorithm::Packets,
+        false => Algorithm::Shares,
+    };
+    let len = x.len();
+    all_reduce_by(algorithm, stream, rank, x, len)
+}
+
+/// The same for the first `len` elements, by an algorithm of the caller's choice.
+///
+/// # Errors
+/// As [`all_reduce`]; [`ErrorKind::Condition`] if `x` has fewer elements, [`ErrorKind::Unsupported`] for more than [`MOST_ANYWHERE`] bytes in
+/// packets.
+pub fn all_reduce_by<T: Float>(
+    algorithm: Algorithm,
+    stream: impl AsStream,
+    rank: &mut Rank,
+    x: &mut Symmetric<T>,
+    len: usize,
+) -> Result<()> {
+    same_group(rank, x)?;
+    let count = u32::try_from(len).ok().filter(|len| *len as usize <= x.len() && *len < 1 << 31);
+    match (count.ok_or_else(|| too_long(len, x.len()))?, algorithm) {
+        (0, _) => Ok(()),
+        (len, Algorithm::Shares) => T::shares(stream, rank, x, len),
+        (_, Algorithm::Packets) => all_reduce_anywhere(stream, rank, x.slice_mut(..len)?.tile_mut([len])?),
+    }
+}
+
+/// `x` = the sum of `x` over all ranks, for memory that need not be symmetric, of up to [`MOST_ANYWHERE`] bytes, in packets.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] for more bytes, [`ErrorKind::Condition`] if the elements do not lie side by side from a multiple of 8 bytes on;
+/// those of the launch.
+pub fn all_reduce_anywhere<'x, T: Float>(
+    stream: impl AsStream,
+    rank: &mut Rank,
+    x: impl IntoTensorMut<'x, T, 1>,
+) -> Result<()> {
+    let mut x = x.into();
+    let ([len], [stride]) = (x.shape(), x.strides());
+    if len * size_of::<T>() > MOST_ANYWHERE {
+        return Err(too_large(len, size_of::<T>()));
+    }
+    if stride != 1 && len > 1 || !x.address().is_multiple_of(8) {
+        return Err(not_a_line("x", len, stride));
+    }
+    if len == 0 { Ok(()) } else { T::packets(stream, rank, &mut x, len as u32) }
+}
+
+/// `out` = part `rank` of the sum of `x` over all ranks; `x` has as many parts as there are ranks, each as long as `out`.
+///
+/// # Errors
+/// [`ErrorKind::Condition`] if the lengths do not fit, or `x` belongs to other devices than `rank`; those of the launch.
+pub fn reduce_scatter<'o, T: Float>(
+    stream: impl AsStream,
+    rank: &mut Rank,
+    x: &mut Symmetric<T>,
+    out: impl IntoTensorMut<'o, T, 1>,
+) -> Result<()> {
+    same_group(rank, x)?;
+    if x.is_empty() { Ok(()) } else { T::scatter(stream, rank, x, &mut out.into()) }
+}
+
+/// Part r of `out`, on every rank, = `x` of rank r; `out` has as many parts as there are ranks, each as long as `x`.
+///
+/// # Errors
+/// As [`reduce_scatter`].
+pub fn all_gather<'x, T: Float>(
+    stream: impl AsStream,
+    rank: &mut Rank,
+    x: impl IntoTensor<'x, T, 1>,
+    out: &mut Symmetric<T>,
+) -> Result<()> {
+    same_group(rank, out)?;
+    if out.is_empty() { Ok(()) } else { T::gather(stream, rank, x, out) }
+}
+
+fn same_group<T: Element>(rank: &Rank, x: &Symmetric<T>) -> Result<()> {
+    let same = |(one, other): (&ptx_launch::Device, &ptx_launch::Device)| {
+        one.as_stream().id() == other.as_stream().id()
+    };
+    let (own, others) = (rank.inbox.devices(), x.devices());
+    let fits = rank.rank() == x.rank() && own.len() == others.len() && own.iter().zip(others.iter()).all(same);
+    if fits { Ok(()) } else { Err(other_group(rank, x)) }
+}
+
+/// The elements of a part of symmetric memory, if a vector has as many.
+fn part_of(all: usize, ranks: u32, (name, [len], [stride]): (&str, [usize; 1], [usize; 1])) -> Result<u32> {
+    if len.checked_mul(ranks as usize) != Some(all) {
+        return Err(Error::new(
+            ErrorKind::Condition,
+            format!("`{name}` has {len} elements, and the symmetric memory of {ranks} ranks {all}"),
+        )
+        .possible("a part for each rank, as long as the vector"));
+    }
+    if stride != 1 && len > 1 {
+        return Err(not_a_line(name, len, stride));
+    }
+    u32::try_from(all).ok().filter(|all| *all < 1 << 31).ok_or_else(|| too_long(all, 1 << 31)).map(|_| len as u32)
+}
+
+#[cold]
+fn other_group<T: Element>(rank: &Rank, x: &Symmetric<T>) -> Error {
+    let asked = format!("memory of rank {} is used with rank {} of a group", x.rank(), rank.rank());
+    Error::new(ErrorKind::Condition, asked)
+        .possible("symmetric memory of the same rank, on the devices of the group")
+        .help("make both from the same `Devices`, and pass the part of the same rank")
+}
+
+#[cold]
+fn too_long(len: usize, has: usize) -> Error {
+    Error::new(ErrorKind::Condition, format!("{len} elements of symmetric memory are asked for"))
+        .possible(format!("up to {has}, and fewer than 2^31"))
+}
+
+#[cold]
+fn too_large(len: usize, size: usize) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("{len} elements of {size} bytes are reduced in packets"))
+        .possible(format!("up to {MOST_ANYWHERE} bytes"))
+        .help("make the memory symmetric (`SymmetricBuffer`), and call `all_reduce`")
+}
+
+#[cold]
+fn not_a_line(name: &str, len: usize, stride: usize) -> Error {
+    Error::new(ErrorKind::Condition, format!("`{name}` has {len} elements with a stride of {stride}"))
+        .possible("elements side by side, from a multiple of 8 bytes on")
+}
