@@ -22,8 +22,8 @@ use kernels::kernels::{
     BLOCKS, THREADS, TURNS, all_gather as gather, all_reduce as reduce, all_reduce_packets, reduce_scatter as scatter,
 };
 use ptx_launch::{
-    AsStream, Buffer, Devices, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, Symmetric, SymmetricBuffer,
-    TensorMut,
+    AsStream, Buffer, Device, Devices, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, Symmetric,
+    SymmetricBuffer, TensorMut,
 };
 use std::time::Duration;
 
@@ -92,9 +92,13 @@ impl Rank {
         let (ranks, blocks) = (devices.len(), BLOCKS as usize);
         let inbox = 2 * blocks * ranks * (2 * THREADS as usize * TURNS as usize);
         let inboxes = SymmetricBuffer::with_signals(devices, inbox, blocks * ranks)?.into_ranks();
-        let rank = |(device, inbox): (&ptx_launch::Device, Symmetric<u64>)| {
+        let rank = |(device, inbox): (&Device, Symmetric<u64>)| {
             Ok(Rank { inbox, packets: device.zeros(blocks)?, meetings: device.zeros(blocks)?, patience: 0 })
         };
+        // A kernel that is loaded while another rank waits for it could wait for that rank, because memory is mapped into all.
+        for device in devices.iter() {
+            f32::load(device).and_then(|()| f16::load(device)).and_then(|()| bf16::load(device))?;
+        }
         devices.iter().zip(inboxes).map(rank).collect()
     }
 
@@ -117,6 +121,9 @@ impl Rank {
 
 /// The launches of the types for which there are kernels.
 pub trait Launch: Element {
+    #[doc(hidden)]
+    fn load(device: &Device) -> Result<()>;
+
     #[doc(hidden)]
     fn packets(stream: impl AsStream, rank: &mut Rank, x: &mut TensorMut<'_, Self, 1>, len: u32) -> Result<()>;
 
@@ -158,6 +165,14 @@ where
     scatter::Types<T>: scatter::Exists,
     gather::Types<T>: gather::Exists,
 {
+    fn load(device: &Device) -> Result<()> {
+        let packets = <all_reduce_packets::Types<T> as all_reduce_packets::Exists>::kernels().iter().map(|(_, k)| *k);
+        let reduce = <reduce::Types<T> as reduce::Exists>::kernels().iter().map(|(_, k)| *k);
+        let scatter = <scatter::Types<T> as scatter::Exists>::kernels().iter().map(|(_, k)| *k);
+        let gather = <gather::Types<T> as gather::Exists>::kernels().iter().map(|(_, k)| *k);
+        packets.chain(reduce).chain(scatter).chain(gather).try_for_each(|kernel| kernel.load(device))
+    }
+
     fn packets(stream: impl AsStream, rank: &mut Rank, x: &mut TensorMut<'_, T, 1>, len: u32) -> Result<()> {
         let (inbox, patience) = (rank.inbox.parts_mut(), rank.patience);
         let (number, ranks) = (inbox.rank, inbox.ranks);
@@ -169,7 +184,16 @@ where
             _ => all_reduce_packets::Instance::of_4,
         };
         all_reduce_packets::launch(
-            instance, stream, x, inbox.table, &mut rank.packets, len, turns, number, ranks, patience,
+            instance,
+            stream,
+            x,
+            inbox.table,
+            &mut rank.packets,
+            len,
+            turns,
+            number,
+            ranks,
+            patience,
         )
     }
 
@@ -180,7 +204,17 @@ where
         let wide = bytes.is_multiple_of(16);
         let (instance, blocks) = (pick!(reduce, T, wide), blocks(if wide { bytes / 16 } else { len as usize }, ranks));
         reduce::launch(
-            instance, stream, x.data, x.table, meeting.table, &mut rank.meetings, len, blocks, number, ranks, patience,
+            instance,
+            stream,
+            x.data,
+            x.table,
+            meeting.table,
+            &mut rank.meetings,
+            len,
+            blocks,
+            number,
+            ranks,
+            patience,
         )
     }
 
@@ -198,7 +232,18 @@ where
         let (instance, blocks) = (pick!(scatter, T, wide), blocks(if wide { bytes / 16 } else { len as usize }, 1));
         let x = x.parts_mut();
         scatter::launch(
-            instance, stream, out, &*x.data, x.table, meeting.table, &mut rank.meetings, len, blocks, number, ranks, patience,
+            instance,
+            stream,
+            out,
+            &*x.data,
+            x.table,
+            meeting.table,
+            &mut rank.meetings,
+            len,
+            blocks,
+            number,
+            ranks,
+            patience,
         )
     }
 
@@ -216,7 +261,18 @@ where
         let (instance, blocks) = (pick!(gather, T, wide), blocks(if wide { bytes / 16 } else { len as usize }, 1));
         let out = out.parts_mut();
         gather::launch(
-            instance, stream, &x, out.data, out.table, meeting.table, &mut rank.meetings, len, blocks, number, ranks, patience,
+            instance,
+            stream,
+            &x,
+            out.data,
+            out.table,
+            meeting.table,
+            &mut rank.meetings,
+            len,
+            blocks,
+            number,
+            ranks,
+            patience,
         )
     }
 }
@@ -312,9 +368,7 @@ pub fn all_gather<'x, T: Float>(
 }
 
 fn same_group<T: Element>(rank: &Rank, x: &Symmetric<T>) -> Result<()> {
-    let same = |(one, other): (&ptx_launch::Device, &ptx_launch::Device)| {
-        one.as_stream().id() == other.as_stream().id()
-    };
+    let same = |(one, other): (&Device, &Device)| one.as_stream().id() == other.as_stream().id();
     let (own, others) = (rank.inbox.devices(), x.devices());
     let fits = rank.rank() == x.rank() && own.len() == others.len() && own.iter().zip(others.iter()).all(same);
     if fits { Ok(()) } else { Err(other_group(rank, x)) }

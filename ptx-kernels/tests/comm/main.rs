@@ -174,3 +174,23 @@ fn misuse_is_an_error() {
     assert_eq!(wrong.unwrap_err().kind(), ErrorKind::Condition);
     assert_eq!(x.on(2).unwrap_err().kind(), ErrorKind::Condition);
 }
+
+#[test]
+#[ignore = "needs ptxas: PTXAS=/path/to/ptxas cargo test -p ptx-kernels --test comm -- --ignored assembles"]
+fn every_module_assembles() {
+    let ptxas = std::env::var("PTXAS").unwrap_or_else(|_| "ptxas".to_owned());
+    for (name, ptx) in comm::MODULES {
+        let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.ptx"));
+        std::fs::write(&file, ptx).unwrap();
+        for target in if name.ends_with("90") { &[90, 100, 120][..] } else { &[80] } {
+            let arch = format!("-arch=sm_{target}");
+            let run =
+                std::process::Command::new(&ptxas).args(["-v", &arch, "-o", "/dev/null"]).arg(&file).output().unwrap();
+            let log = String::from_utf8_lossy(&run.stderr);
+            assert!(run.status.success(), "{name} for sm_{target}: {log}");
+            let spills = log.lines().filter(|line| line.contains("spill") && !line.contains(" 0 bytes spill stores"));
+            assert_eq!(spills.count(), 0, "{name} for sm_{target}: {log}");
+            println!("{log}");
+        }
+    }
+}
