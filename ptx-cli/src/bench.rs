@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         }
         Err(error) if matches!(error.kind(), ErrorKind::NoDevice | ErrorKind::NoDriver) => {
             Err(Failure::usage(format!(
-                "{error}\nhelp: `ptx bench` measures a GPU; without one, `ptx profile` counts what the kernel requires of it"
+                "{error}\n  help: `ptx bench` measures a GPU; `ptx profile` counts what the kernel requires of one"
             )))
         }
         Err(error) => failed(&error, out),

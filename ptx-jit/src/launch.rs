@@ -248,7 +248,7 @@ impl<'a> JitLaunch<'a> {
                 Ready::Bytes(_) => 0,
             })
             .collect();
-        let maps = maps::all(kernel, stream, &addresses, &shapes)?;
+        let maps = maps::all((kernel, loaded), stream, &addresses, &shapes)?;
         let args = kernel.taken.iter().filter_map(|taken| match taken.from {
             From::Param(at) => ready.get(at).map(Ready::arg),
             From::Dim(at) => dims.get(at).map(Arg::new),

@@ -53,8 +53,12 @@ mod kernel;
 mod launch;
 mod module;
 mod program;
+mod reload;
 mod render;
 mod scalar;
+#[cfg(feature = "transpile")]
+mod transpile;
+mod tuning;
 
 pub use explain::explain;
 pub use kernel::JitKernel;
@@ -62,4 +66,8 @@ pub use launch::JitLaunch;
 pub use module::JitModule;
 pub use program::{CompileError, Program, Source};
 pub use ptx_expand::program as describe;
+pub use reload::Live;
 pub use scalar::Scalar;
+#[cfg(feature = "transpile")]
+pub use transpile::{Transpiled, transpile};
+pub use tuning::Candidate;

@@ -1,7 +1,11 @@
 //! Source texts and what they are compiled to, without a device.
 
 use crate::{cache, render};
+#[cfg(feature = "cpu")]
+use ptx_expand::program::Expr;
 use ptx_expand::program::{self, Kernel, Options, Outline, Problem, Problems, Refused};
+#[cfg(feature = "cpu")]
+use ptx_runtime::chip::{Chip, Needs, Occupancy};
 use ptx_runtime::{Error, ErrorKind, Result};
 use std::fmt;
 use std::path::Path;
@@ -177,11 +181,40 @@ impl Program {
         &self.program.warnings
     }
 
+    /// The occupancy of a chip by a kernel with so many registers and bytes of static shared memory, as an assembler reports them: of the usual chip for the
+    /// kernel's target. `None` where the size of a block or its dynamic shared memory depends on the arguments of a launch.
+    #[cfg(feature = "cpu")]
+    pub fn occupancy(&self, kernel: &str, registers: u64, shared: u64) -> Option<(&'static Chip, Occupancy)> {
+        let module = self.module(kernel)?;
+        let launch = module.kernels.iter().find(|k| k.name == kernel || k.entry == kernel)?.launch.as_ref().ok()?;
+        let chip = Chip::usual(module.texts.first()?.target.parse().ok()?);
+        let dynamic = match &launch.shared {
+            Some(bytes) => constant(bytes)?,
+            None => launch.dynamic.unwrap_or(0),
+        };
+        let needs =
+            Needs { threads: constant(launch.block.as_ref()?)?, registers: Some(registers), shared: shared + dynamic };
+        Some((chip, chip.occupancy(needs)))
+    }
+
+    fn module(&self, kernel: &str) -> Option<&program::Module> {
+        let has = |module: &&program::Module| module.kernels.iter().any(|k| k.name == kernel || k.entry == kernel);
+        self.program.modules.iter().find(has)
+    }
+
     /// The PTX of a kernel's module, for the first of its targets. `kernel` is the kernel's name in the source, or in the PTX.
     pub fn ptx(&self, kernel: &str) -> Option<&str> {
-        let has = |module: &&program::Module| module.kernels.iter().any(|k| k.name == kernel || k.entry == kernel);
-        let module = self.program.modules.iter().find(has)?;
-        module.texts.first().map(|text| text.ptx.as_str())
+        self.module(kernel)?.texts.first().map(|text| text.ptx.as_str())
+    }
+}
+
+/// The product of constant extents.
+#[cfg(feature = "cpu")]
+fn constant(extents: &Expr) -> Option<u64> {
+    match extents {
+        Expr::Int(number) => u64::try_from(*number).ok(),
+        Expr::List(all) => all.iter().try_fold(1u64, |product, extent| product.checked_mul(constant(extent)?)),
+        _ => None,
     }
 }
 

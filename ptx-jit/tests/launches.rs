@@ -1,7 +1,7 @@
 //! Launches of kernels from text: instances, conditions, wrong arguments, and what is wrong with a text.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use ptx_jit::{JitModule, Source};
+use ptx_jit::{JitModule, Live, Source};
 use ptx_runtime::{Buffer, Config, Device, ErrorKind, Result};
 
 const SOURCE: &str = r#"
@@ -225,4 +225,69 @@ fn threads_compile_and_launch_at_the_same_time() {
             });
         }
     });
+}
+
+#[test]
+fn an_edit_is_the_next_launch() {
+    let folder = std::env::temp_dir().join(format!("ptx-jit-live-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("k.rs");
+    let save = |value: &str| {
+        let text = "#[ptx_kernel(arch = \"sm_80\", block = 1, grid = 1, unsafe(requires(x.len() >= 1)))]
+            fn k<const ADD: u32>(x: &mut [u32]) { let value: u32 = VALUE + ADD; ptx! { st.global.u32 [x], value; } }";
+        std::fs::write(&path, text.replace("VALUE", value)).unwrap();
+    };
+    save("7");
+    let device = Device::cpu();
+    let (sender, said) = std::sync::mpsc::channel();
+    let live = Live::load(&device, &path, |source| source.with("ADD", 100)).unwrap();
+    let live = live.on_error(move |error| sender.send(error.to_string()).unwrap());
+    let mut x = device.zeros::<u32>(1).unwrap();
+    let mut run = || {
+        live.kernel("k").unwrap().launch().write(&mut x).unwrap().run(&device).unwrap();
+        x.download().unwrap()[0]
+    };
+    assert_eq!(run(), 107);
+    save("8");
+    assert_eq!(run(), 108);
+    save("wrong");
+    assert_eq!((run(), run()), (108, 108));
+    let error = said.try_iter().collect::<Vec<_>>();
+    assert!(error.len() == 1 && error[0].contains("k.rs:2:") && error[0].contains("the text before stay"), "{error:?}");
+    assert!(live.error().is_some());
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(run(), 108);
+    save("9");
+    assert!(run() == 109 && live.error().is_none());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn ptx_becomes_a_text_with_the_same_ptx() {
+    let ptx = source().only("add").compile().unwrap().ptx("add").unwrap().to_owned();
+    let made = ptx_jit::transpile("add.ptx", &ptx).unwrap();
+    assert!(made.rust.contains("#[ptx_kernel") && made.rust.contains("mod add"), "{}", made.rust);
+    assert_eq!(Source::text("again.rs", &made.rust).compile().unwrap().modules()[0].texts[0].ptx, made.ptx);
+    let wrong = ptx_jit::transpile("add.ptx", &ptx.replace("ld.global", "ld.globle")).unwrap_err();
+    assert!(wrong.to_string().contains("--> add.ptx:"), "{wrong}");
+}
+
+#[test]
+fn occupancy_follows_from_the_attribute() {
+    let program = source().compile().unwrap();
+    let (chip, of) = program.occupancy("add", 32, 0).unwrap();
+    assert_eq!((chip.target, of.blocks, of.limits[0].0), (80, 32, "blocks"));
+    assert_eq!(program.occupancy("add", 32, 60 << 10).unwrap().1.limits[0].0, "shared memory");
+}
+
+#[test]
+fn a_tensor_map_that_cannot_be_made_names_its_parameter() {
+    let text = "#[ptx_kernel(arch = \"sm_90\", block = 1, grid = 1, unsafe(requires()))]
+        fn k(#[tma(box = [8, 8])] a: Tile<f32, (M, K)>) { let i: u32 = tid.x; }";
+    let device = Device::cpu();
+    let module = JitModule::load(&device, &Source::text("k.rs", text)).unwrap();
+    let x = device.zeros::<f32>(12).unwrap();
+    let launch = module.kernel("k").unwrap().launch().read_tile(x.tile([4, 3]).unwrap()).unwrap();
+    let error = launch.run(&device).unwrap_err().to_string();
+    assert!(error.contains("`k` is launched with `a` as "), "{error}");
 }

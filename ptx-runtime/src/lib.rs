@@ -57,7 +57,7 @@ pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, 
 pub use param::{Arg, KernelParam, Param};
 pub use properties::{Properties, StreamId};
 #[cfg(feature = "cpu")]
-pub use ptx_interp::{Options as CpuOptions, profile::Counts as ProfileCounts};
+pub use ptx_interp::{Options as CpuOptions, chip, profile::Counts as ProfileCounts};
 #[cfg(feature = "check")]
 pub use runtime::{CompiledText, RuntimeKernel, RuntimeLaunch, RuntimeModule};
 pub use statics::Static;

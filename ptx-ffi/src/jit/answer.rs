@@ -2,8 +2,10 @@
 
 use super::registry::Made;
 use crate::describe::{describe_function, quote};
-use ptx_jit::CompileError;
 use ptx_jit::describe::{Outline, Problem};
+use ptx_jit::{CompileError, Transpiled};
+use ptx_launch::chip::{Chip, Occupancy};
+use ptx_launch::{Figures, Result};
 
 /// The compiled kernels.
 pub(super) fn kernels(kernels: &[Made]) -> String {
@@ -33,6 +35,42 @@ pub(super) fn ptx(made: &Made) -> String {
     let texts: Vec<String> =
         texts.map(|text| format!(r#"{{"target":{},"ptx":{}}}"#, quote(&text.target), quote(&text.ptx))).collect();
     format!(r#"{{"texts":[{}]}}"#, texts.join(","))
+}
+
+/// A module of PTX in the kernel language.
+pub(super) fn transpiled(made: &Transpiled) -> String {
+    format!(r#"{{"rust":{},"ptx":{}}}"#, quote(&made.rust), quote(&made.ptx))
+}
+
+/// The occupancy of a chip, if a kernel has one at any launch.
+pub(super) fn occupancy(found: Option<(&Chip, Occupancy)>) -> String {
+    let found = found.map(|(chip, of)| {
+        let Occupancy { blocks, warps, most_warps, limits } = of;
+        format!(
+            r#"{{"chip":{},"blocks":{blocks},"warps":{warps},"most_warps":{most_warps},"limit":{}}}"#,
+            quote(chip.name),
+            quote(limits[0].0)
+        )
+    });
+    format!(r#"{{"occupancy":{}}}"#, found.unwrap_or_else(|| "null".to_owned()))
+}
+
+/// The resources of a kernel on a GPU.
+pub(super) fn figures(found: Result<(String, Figures)>) -> String {
+    let number = |number: Option<u32>| number.map_or("null".to_owned(), |number| number.to_string());
+    match found {
+        Ok((device, of)) => format!(
+            r#"{{"device":{},"registers":{},"shared_bytes":{},"stack_bytes":{},"constant_bytes":{},"spill_store_bytes":{},"spill_load_bytes":{}}}"#,
+            quote(&device),
+            of.registers,
+            of.shared,
+            of.local,
+            of.constant,
+            number(of.spill_stores),
+            number(of.spill_loads)
+        ),
+        Err(error) => refused(&error.to_string()),
+    }
 }
 
 /// The page of a code.

@@ -6,7 +6,8 @@ use crate::function::Function;
 use crate::stream::Home;
 use ptx_jit::describe::Kernel;
 use ptx_jit::{CompileError, JitKernel, JitModule, Program, Source};
-use ptx_launch::{Result, Stream};
+use ptx_launch::chip::{Chip, Occupancy};
+use ptx_launch::{Device, Error, Figures, Result, Stream};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -70,6 +71,22 @@ fn made(key: i64, at: usize, kernel: &Kernel, program: &Arc<Compiled>) -> Made {
 }
 
 impl Made {
+    /// The occupancy of the usual chip for its target.
+    pub(super) fn occupancy(&self, registers: u64, shared: u64) -> Option<(&'static Chip, Occupancy)> {
+        self.program.program.occupancy(&self.kernel()?.entry, registers, shared)
+    }
+
+    /// Its resources on the first GPU, and the name of that.
+    ///
+    /// # Errors
+    /// There is no GPU, or it cannot load the kernel.
+    pub(super) fn figures(&self) -> Result<(String, Figures)> {
+        let device = Device::cuda(0)?;
+        let module = JitModule::of_program(&device, &self.program.source, &self.program.program)?;
+        let kernel = module.kernels().get(self.at).ok_or_else(|| Error::other("the program has no such kernel"))?;
+        Ok((device.name().to_owned(), kernel.runtime().kernel().figures(&device)?))
+    }
+
     /// Its description.
     pub(super) fn kernel(&self) -> Option<&Kernel> {
         self.program.program.kernels().nth(self.at)
@@ -91,6 +108,6 @@ impl Compiled {
         if of(&loaded).is_none() {
             loaded.push((home, module));
         }
-        of(&loaded).ok_or_else(|| ptx_launch::Error::other("the program has no kernel of this number"))
+        of(&loaded).ok_or_else(|| Error::other("the program has no kernel of this number"))
     }
 }

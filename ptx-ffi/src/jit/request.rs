@@ -20,6 +20,12 @@ pub(super) enum Request<'a> {
     Ptx(i64),
     /// The page of a code in an error.
     Explain(&'a str),
+    /// PTX in the kernel language: the name of its file and the text.
+    Transpile(&'a str, &'a str),
+    /// The occupancy by a kernel with so many registers and bytes of static shared memory.
+    Occupancy(i64, [u64; 2]),
+    /// The resources of a kernel as the driver of the first GPU reports them.
+    Figures(i64),
 }
 
 impl<'a> Request<'a> {
@@ -29,6 +35,11 @@ impl<'a> Request<'a> {
         match texts.split_first()? {
             (&"outline", [name, text]) => Some(Request::Outline(Source::text(*name, *text))),
             (&"explain", [code]) => Some(Request::Explain(code)),
+            (&"transpile", [name, text]) => Some(Request::Transpile(name, text)),
+            (&"figures", [key]) => key.parse().ok().map(Request::Figures),
+            (&"occupancy", [key, registers, shared]) => {
+                Some(Request::Occupancy(key.parse().ok()?, [registers.parse().ok()?, shared.parse().ok()?]))
+            }
             (&"ptx", [key]) => key.parse().ok().map(Request::Ptx),
             (&"compile", [key, name, text, only, target, with @ ..]) => {
                 let mut source = Source::text(*name, *text);
@@ -60,16 +71,23 @@ impl<'a> Request<'a> {
                 Some(page) => answer::page(&page),
                 None => answer::refused(&format!("there is no code {code}")),
             },
-            Request::Ptx(key) => match registry::find(key) {
-                Some(made) => answer::ptx(&made),
-                None => answer::refused("there is no kernel of this number"),
-            },
+            Request::Transpile(name, text) => ptx_jit::transpile(name, text)
+                .map_or_else(|error| answer::wrong(&error), |made| answer::transpiled(&made)),
+            Request::Ptx(key) => of_kernel(key, answer::ptx),
+            Request::Occupancy(key, [registers, shared]) => {
+                of_kernel(key, |made| answer::occupancy(made.occupancy(registers, shared)))
+            }
+            Request::Figures(key) => of_kernel(key, |made| answer::figures(made.figures())),
             Request::Compile { key, bytes, source } => match registry::compile(key, bytes, source) {
                 Ok(kernels) => answer::kernels(&kernels),
                 Err(error) => answer::wrong(&error),
             },
         }
     }
+}
+
+fn of_kernel(key: i64, answer: impl FnOnce(&registry::Made) -> String) -> String {
+    registry::find(key).map_or_else(|| answer::refused("there is no kernel of this number"), |made| answer(&made))
 }
 
 fn strings(mut bytes: &[u8]) -> Option<Vec<&str>> {

@@ -1,22 +1,23 @@
 //! The tensor maps of `#[tma]`, made for each launch.
 
 use ptx_expand::program::{Kernel, Kind, TensorMap as Described};
+use ptx_runtime::expansion::build_map;
 use ptx_runtime::{
     ElementType, Error, ErrorKind, Fill, Interleave, Promotion, Result, StreamRef, Swizzle, TensorMap, TensorMapBuilder,
 };
 
 /// All maps of a kernel; `addresses` and `shapes` are those of its arguments.
 pub(super) fn all(
-    kernel: &Kernel,
+    (kernel, loaded): (&Kernel, &ptx_runtime::Kernel),
     stream: StreamRef<'_>,
     addresses: &[u64],
     shapes: &[&[usize]],
 ) -> Result<Vec<TensorMap>> {
-    kernel.maps.iter().map(|map| one(kernel, map, stream, addresses, shapes)).collect()
+    kernel.maps.iter().map(|map| one((kernel, loaded), map, stream, addresses, shapes)).collect()
 }
 
 fn one(
-    kernel: &Kernel,
+    (kernel, loaded): (&Kernel, &ptx_runtime::Kernel),
     map: &Described,
     stream: StreamRef<'_>,
     addresses: &[u64],
@@ -33,7 +34,8 @@ fn one(
     // A tile has at least as many elements as its shape has.
     let start = TensorMap::of_address(stream, element.ok_or_else(unknown)?, address, shape).tile(&map.tile);
     let built = map.words.iter().try_fold(start, with_word).ok_or_else(unknown)?;
-    built.build()
+    let parameter = kernel.params.get(map.of).map_or(map.name.as_str(), |param| &param.name);
+    build_map(&built, loaded, parameter)
 }
 
 fn with_word(builder: TensorMapBuilder, [method, _, variant]: &[String; 3]) -> Option<TensorMapBuilder> {

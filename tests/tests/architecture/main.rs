@@ -28,7 +28,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ptx-macros", &["ptx_expand"]),
     ("ptx-runtime", &["ptx_core", "ptx_interp", "ptx_pack", "ptx_target"]),
     ("ptx-launch", &["ptx_macros", "ptx_runtime"]),
-    ("ptx-jit", &["ptx_core", "ptx_expand", "ptx_runtime"]),
+    ("ptx-jit", &["ptx_core", "ptx_expand", "ptx_runtime", "ptx_transpile"]),
     ("ptx-kernels", &["ptx_launch"]),
     ("ptx-ffi-macros", &[]),
     ("ptx-ffi", &["ptx_ffi_macros", "ptx_jit", "ptx_launch"]),
