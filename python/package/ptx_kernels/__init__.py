@@ -20,6 +20,7 @@ from ._kernels import (
     kernel,
     kernel_file,
     kernels,
+    load_transpiled,
     ptx_file,
 )
 from ._native_library import Library, load
@@ -77,6 +78,7 @@ __all__ = [
     "library",
     "load",
     "matmul",
+    "load_transpiled",
     "ptx_file",
     "relu",
     "rms_norm",

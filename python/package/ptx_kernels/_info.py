@@ -20,6 +20,11 @@ _FIGURES = {
 }
 
 
+def find_ptxas() -> str | None:
+    """The program that ``PTXAS`` names, or the one on the path."""
+    return os.environ.get("PTXAS") or shutil.which("ptxas")
+
+
 def of_ptx(target: str, ptx: str, entry: str) -> dict[str, Any]:
     """The figures of an entry.
 
@@ -27,7 +32,7 @@ def of_ptx(target: str, ptx: str, entry: str) -> dict[str, Any]:
         NotImplementedError: there is no ptxas.
         RuntimeError: it refuses the PTX.
     """
-    ptxas = os.environ.get("PTXAS") or shutil.which("ptxas")
+    ptxas = find_ptxas()
     if not ptxas:
         raise NotImplementedError("the figures come from ptxas: set PTXAS, or pip install nvidia-cuda-nvcc")
     with tempfile.TemporaryDirectory() as folder:

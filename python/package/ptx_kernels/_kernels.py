@@ -13,7 +13,7 @@ import linecache
 import os
 import pathlib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Iterator, Mapping, Sequence
 
 from . import _native_library
@@ -63,6 +63,8 @@ class Source:
     target: str = ""
     # The Rust signatures of entries, where the text is PTX.
     signatures: str | None = None
+    # The text in the kernel language that the PTX was transpiled to.
+    rust: str = ""
 
 
 def _ask(*texts: str) -> dict[str, Any]:
@@ -411,18 +413,36 @@ class Kernel:
                 return str(text["ptx"])
         raise ValueError(f"{self.name} has no PTX for {target}; it has {', '.join(text['target'] for text in texts)}")
 
-    def info(self) -> dict[str, Any]:
-        """Registers, shared memory and spills of its machine code, as ptxas reports them.
+    @property
+    def rust(self) -> str:
+        """The text of the kernel language: its own, or what its PTX was transpiled to."""
+        return self.source.rust or ("" if self.source.signatures is not None else self.source.text)
 
-        ptxas is the program that ``PTXAS`` names, or the one on the path.
+    def info(self) -> dict[str, Any]:
+        """Registers, shared memory and spills of its machine code, and its occupancy of the usual chip for its target.
+
+        The figures are those of ptxas, the program that ``PTXAS`` names or the one on the path; without it, those of the driver of the first GPU.
+        ``occupancy`` is ``None`` where the size of a block depends on the arguments of a call.
 
         Raises:
-            NotImplementedError: there is no ptxas.
+            NotImplementedError: there is neither ptxas nor a GPU.
         """
-        from ._info import of_ptx
+        from ._info import find_ptxas, of_ptx
 
-        texts = _ask("ptx", str(self._fixed().key))["texts"]
-        return of_ptx(texts[0]["target"], texts[0]["ptx"], self._fixed().entry)
+        function = self._fixed()
+        key = str(function.key)
+        if find_ptxas():
+            text = _ask("ptx", key)["texts"][0]
+            figures = of_ptx(text["target"], text["ptx"], function.entry)
+        else:
+            try:
+                figures = _ask("figures", key)
+            except CompileError as error:
+                raise NotImplementedError(
+                    f"the figures come from ptxas or a GPU: set PTXAS, or pip install nvidia-cuda-nvcc; the driver says: {error}"
+                ) from None
+        found = _ask("occupancy", key, str(figures["registers"]), str(figures["shared_bytes"]))
+        return {**figures, **found}
 
     def explain(self, code: str) -> str:
         """The page of a code in an error message, such as ``P0201``."""
@@ -634,7 +654,24 @@ def of_ptx(source: Source, entry: str, signature: str) -> Kernel:
     if not rest.startswith("("):
         raise ValueError(f"a signature has parameters in parentheses: \"(x: &[f32], n: u32)\", found {rest!r}")
     written = f"{attribute} fn {entry}{rest};"
-    return Kernel(Source(source.name, source.text, signatures=written), None, {}, entry)
+    return Kernel(replace(source, signatures=written), None, {}, entry)
+
+
+def load_transpiled(path: str | os.PathLike[str], entry: str, signature: str) -> Kernel:
+    """An entry of a PTX file as a kernel that is compiled from the kernel language: the file is transpiled first, as ``ptx transpile --sugar`` does. The
+    attribute ``rust`` of the kernel is the text, for ``kernel`` after an edit.
+
+    Args:
+        path: the file.
+        entry: the entry's name.
+        signature: the parameters and the launch, as for ``ptx_file``.
+
+    Raises:
+        CompileError: the PTX or the signature is wrong, or they do not fit.
+    """
+    path = pathlib.Path(path)
+    made = _ask("transpile", str(path), path.read_text(encoding="utf-8"))
+    return of_ptx(Source(str(path), made["ptx"], signatures="", rust=made["rust"]), entry, signature)
 
 
 def _end_of_attribute(signature: str) -> int:

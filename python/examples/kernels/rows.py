@@ -1,0 +1,185 @@
+"""Row-wise kernels in the kernel language: RMSNorm, LayerNorm, softmax and SwiGLU, for Ampere and Hopper.
+
+A block has a row, and a thread EACH neighbors of it. ``python rows.py`` compares each with float64, on the GPU of PyTorch if there is one, else on the CPU
+device.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+import ptx_kernels
+
+TEXT = """
+#[ptx_module(arch = "sm_80")]
+mod rows {
+    const LOG2_E: f32 = 1.4426950408889634;
+
+    fn sum<const BLOCK: u32, const EACH: u32>(values: &[f32; EACH]) -> f32 {
+        let mut sum: f32 = values[0];
+        for i in 1..EACH {
+            sum += values[i];
+        }
+        block::reduce_sum::<{ BLOCK / 32 }, f32>(sum)
+    }
+
+    /// 1 / sqrt(mean of the squares + epsilon)
+    fn inverse_deviation<const BLOCK: u32, const EACH: u32>(values: &[f32; EACH], columns: u32, epsilon: f32) -> f32 {
+        let mut squares: [f32; EACH];
+        for i in 0..EACH {
+            squares[i] = values[i] * values[i];
+        }
+        let mut inverse: f32 = mean::<BLOCK, EACH>(&squares, columns) + epsilon;
+        ptx! { rsqrt.approx.f32 inverse, inverse; }
+        inverse
+    }
+
+    fn mean<const BLOCK: u32, const EACH: u32>(values: &[f32; EACH], columns: u32) -> f32 {
+        let (mut mean, count): (f32, f32);
+        mean = sum::<BLOCK, EACH>(values);
+        ptx! {
+            cvt.rn.f32.u32 count, columns;
+            div.rn.f32 mean, mean, count;
+        }
+        mean
+    }
+
+    /// x · weight / sqrt(mean(x²) + epsilon)
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
+    fn rms_norm<T, const BLOCK: u32, const EACH: u32>(
+        x: Tile<T, (R, C)>, weight: Tile<T, (C,)>, epsilon: f32, out: TileMut<T, (R, C)>,
+    ) {
+        let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
+        let mut v: [f32; EACH] = vector::read::<T, EACH>(x.at(row, column));
+        let w: [f32; EACH] = vector::read::<T, EACH>(weight.at(column));
+        let inverse: f32 = inverse_deviation::<BLOCK, EACH>(&v, C, epsilon);
+        for i in 0..EACH {
+            v[i] = v[i] * inverse * w[i];
+        }
+        vector::write::<T, EACH>(out.at(row, column), v);
+    }
+
+    /// (x - mean) · weight / sqrt(variance + epsilon) + bias
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
+    fn layer_norm<T, const BLOCK: u32, const EACH: u32>(
+        x: Tile<T, (R, C)>, weight: Tile<T, (C,)>, bias: Tile<T, (C,)>, epsilon: f32, out: TileMut<T, (R, C)>,
+    ) {
+        let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
+        let mut v: [f32; EACH] = vector::read::<T, EACH>(x.at(row, column));
+        let w: [f32; EACH] = vector::read::<T, EACH>(weight.at(column));
+        let b: [f32; EACH] = vector::read::<T, EACH>(bias.at(column));
+        let middle: f32 = mean::<BLOCK, EACH>(&v, C);
+        for i in 0..EACH {
+            v[i] -= middle;
+        }
+        let inverse: f32 = inverse_deviation::<BLOCK, EACH>(&v, C, epsilon);
+        for i in 0..EACH {
+            v[i] = v[i] * inverse * w[i] + b[i];
+        }
+        vector::write::<T, EACH>(out.at(row, column), v);
+    }
+
+    /// exp(x) / sum of exp(x)
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
+    fn softmax<T, const BLOCK: u32, const EACH: u32>(x: Tile<T, (R, C)>, out: TileMut<T, (R, C)>) {
+        let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
+        let mut v: [f32; EACH] = vector::read::<T, EACH>(x.at(row, column));
+        let mut most: f32 = v[0];
+        for i in 1..EACH {
+            ptx! { max.f32 most, most, v[i]; }
+        }
+        let top: f32 = block::reduce_max::<{ BLOCK / 32 }, f32>(most);
+        for i in 0..EACH {
+            let power: f32 = (v[i] - top) * LOG2_E;
+            ptx! { ex2.approx.ftz.f32 v[i], power; }
+        }
+        let mut inverse: f32 = sum::<BLOCK, EACH>(&v);
+        ptx! { rcp.rn.f32 inverse, inverse; }
+        for i in 0..EACH {
+            v[i] *= inverse;
+        }
+        vector::write::<T, EACH>(out.at(row, column), v);
+    }
+
+    /// silu(gate) · up, where silu(x) = x / (1 + exp(-x))
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
+    fn swiglu<T, const BLOCK: u32, const EACH: u32>(gate: Tile<T, (R, C)>, up: Tile<T, (R, C)>, out: TileMut<T, (R, C)>) {
+        let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
+        let mut v: [f32; EACH] = vector::read::<T, EACH>(gate.at(row, column));
+        let u: [f32; EACH] = vector::read::<T, EACH>(up.at(row, column));
+        for i in 0..EACH {
+            let mut divisor: f32 = v[i] * (0.0 - LOG2_E);
+            ptx! { ex2.approx.ftz.f32 divisor, divisor; }
+            divisor += 1.0;
+            ptx! { rcp.rn.f32 divisor, divisor; }
+            v[i] = v[i] * divisor * u[i];
+        }
+        vector::write::<T, EACH>(out.at(row, column), v);
+    }
+}
+"""
+
+EPSILON = 1e-6
+
+
+def _rms_norm(x: Any, weight: Any) -> Any:
+    return x * weight / np.sqrt((x**2).mean(axis=1, keepdims=True) + EPSILON)
+
+
+def _layer_norm(x: Any, weight: Any, bias: Any) -> Any:
+    return (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + EPSILON) * weight + bias
+
+
+def _softmax(x: Any) -> Any:
+    power = np.exp(x - x.max(axis=1, keepdims=True))
+    return power / power.sum(axis=1, keepdims=True)
+
+
+def _swiglu(gate: Any, up: Any) -> Any:
+    return gate / (1 + np.exp(-gate)) * up
+
+
+# The shapes of the inputs, by rows and columns, and the reference.
+CASES: dict[str, tuple[Callable[[int, int], list[tuple[int, ...]]], Callable[..., Any]]] = {
+    "rms_norm": (lambda rows, columns: [(rows, columns), (columns,)], _rms_norm),
+    "layer_norm": (lambda rows, columns: [(rows, columns), (columns,), (columns,)], _layer_norm),
+    "softmax": (lambda rows, columns: [(rows, columns)], _softmax),
+    "swiglu": (lambda rows, columns: [(rows, columns), (rows, columns)], _swiglu),
+}
+
+
+def kernels(target: str = "sm_80") -> ptx_kernels.Module:
+    """The kernels for a target: ``sm_80``, ``sm_90a``."""
+    return ptx_kernels.kernels(TEXT, target=target)
+
+
+def check(target: str, rows: int, columns: int, move: Callable[[Any], Any] = lambda array: array) -> dict[str, float]:
+    """The largest error of each kernel against float64, relative to the largest value. ``move`` brings an array to a device."""
+    values = np.random.default_rng(0)
+    found = {}
+    for kernel in kernels(target):
+        shapes, reference = CASES[kernel.name]
+        inputs = [values.standard_normal(shape).astype(np.float32) for shape in shapes(rows, columns)]
+        options = {"epsilon": EPSILON} if "norm" in kernel.name else {}
+        out = kernel.instance(BLOCK=columns // 4, EACH=4)(*map(move, inputs), **options)
+        expected = reference(*(array.astype(np.float64) for array in inputs))
+        found[kernel.name] = float(np.abs(np.asarray(out.cpu() if hasattr(out, "cpu") else out) - expected).max() / np.abs(expected).max())
+    return found
+
+
+def main() -> None:
+    try:
+        import torch
+
+        if torch.cuda.is_available():
+            print(check("sm_80", 2048, 4096, lambda array: torch.from_numpy(array).cuda()))
+            return
+    except ImportError:
+        pass
+    print(check("sm_80", 4, 512))
+
+
+if __name__ == "__main__":
+    main()
