@@ -5,7 +5,7 @@ use crate::source::Source;
 use clap::Args;
 use ptx_core::isa::Arch;
 use ptx_jit::Program;
-use ptx_jit::describe::Module;
+use ptx_jit::describe::{Kernel, Module};
 use std::io::Write;
 use std::path::Path;
 
@@ -68,6 +68,13 @@ fn names(program: &Program) -> String {
     program.kernels().map(|kernel| format!("`{}`", kernel.entry)).collect::<Vec<_>>().join(", ")
 }
 
+/// The kernel of a module that is launched: the one of this name, or the only one.
+pub(crate) fn find_kernel<'m>(module: &'m Module, entry: Option<&str>) -> Option<&'m Kernel> {
+    let is = |kernel: &&Kernel| entry.is_none_or(|entry| kernel.entry == entry || kernel.name == entry);
+    let mut found = module.kernels.iter().filter(is);
+    found.next().filter(|_| found.next().is_none())
+}
+
 /// The PTX of the module that has an entry, for the first of its targets.
 pub(crate) fn ptx<'a>(program: &'a Program, entry: Option<&str>) -> Result<&'a str, Failure> {
     Ok(module(program, entry)?.texts.first().map(|text| text.ptx.as_str()).unwrap_or_default())
@@ -81,9 +88,11 @@ pub(crate) fn as_ptx(
     out: &mut dyn Write,
 ) -> Result<Option<Source>, Failure> {
     let Some(program) = compile(path, choices, None, out)? else { return Ok(None) };
-    let Some(text) = module(&program, entry)?.texts.first() else { return Ok(None) };
+    let module = module(&program, entry)?;
+    let Some(text) = module.texts.first() else { return Ok(None) };
     let mut source = Source::new(path.display().to_string(), text.ptx.as_bytes().to_vec());
     source.rust = text.lines.clone();
     source.rust.sort_unstable();
+    source.kernel = find_kernel(module, entry).cloned();
     Ok(Some(source))
 }

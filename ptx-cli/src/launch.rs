@@ -1,6 +1,7 @@
 //! One launch of one kernel, as commands take it: the file, the sizes and the arguments.
 
 pub(crate) mod argument;
+mod attribute;
 mod place;
 pub(crate) mod tensor;
 mod texture;
@@ -9,6 +10,7 @@ use crate::output::{Failure, Outcome};
 use crate::source::Source;
 use crate::{kernels, memory, render, write};
 use argument::Argument;
+use attribute::Attribute;
 use place::{Output, parameters};
 use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
@@ -26,21 +28,21 @@ pub(crate) struct LaunchArguments {
     /// The kernel; may be left out if there is only one.
     #[arg(long)]
     pub(crate) entry: Option<String>,
-    /// Blocks: 4, or 4,2,1.
-    #[arg(long, value_parser = extent, default_value = "1")]
-    pub(crate) grid: Extent,
+    /// Blocks: 4, or 4,2,1; else what the attribute of a kernel in a Rust file computes from the arguments, or 1.
+    #[arg(long, value_parser = extent)]
+    grid: Option<Extent>,
     /// Threads of a block: 64, or 16,16,1; else what the entry requires, or 1.
     #[arg(long, value_parser = extent)]
     pub(crate) block: Option<Extent>,
     /// Blocks of a cluster: 2, or 2,1,1; else what the entry requires, or 1.
     #[arg(long, value_parser = extent)]
     pub(crate) cluster: Option<Extent>,
-    /// Bytes of dynamic shared memory.
-    #[arg(long, default_value_t = 0)]
-    pub(crate) shared: u32,
-    /// Launch cooperatively: all blocks are resident at once, and may wait for each other.
+    /// Bytes of dynamic shared memory; else those of the attribute, or 0.
     #[arg(long)]
-    pub(crate) cooperative: bool,
+    shared: Option<u32>,
+    /// Launch cooperatively, as the attribute of a Rust file may say: all blocks are resident at once, and may wait for each other.
+    #[arg(long)]
+    cooperative: bool,
     /// One a parameter, in order: a scalar (u32:5, f32:1.5), a struct by value (struct:u32:5,f32:1.5, or bytes@in.bin from a file), a buffer
     /// read from a file (@in.bin), one that is also written back (inout@data.bin), a zeroed buffer of that many bytes, written to a file
     /// after the run (out.bin:4096), a tensor map (tma:f16[64x128]:box=32x64:swizzle=128@data.bin; with `:inout` or `:out` the run
@@ -100,7 +102,12 @@ impl LaunchArguments {
     }
 
     /// A machine with the arguments in its memory.
-    pub(crate) fn bind<'a>(&'a self, checked: &Checked, program: &'a Program) -> Result<Bound<'a>, Failure> {
+    pub(crate) fn bind<'a>(
+        &'a self,
+        source: &Source,
+        checked: &Checked,
+        program: &'a Program,
+    ) -> Result<Bound<'a>, Failure> {
         let entry = self.entry_of(program.entries().collect())?;
         let mut machine = Machine::new();
         if let Some(bytes) = memory::for_buffers() {
@@ -111,7 +118,24 @@ impl LaunchArguments {
         self.check_arguments(&declared)?;
         let (params, outputs) = parameters(&mut machine, &self.args, &declared)?;
         let (block, cluster) = (self.block_of(module, entry), self.cluster_of(module, entry));
-        Ok(Bound { arguments: self, machine, entry, block, cluster, params, outputs })
+        let size = self.size_of(source)?;
+        Ok(Bound { machine, entry, size, block, cluster, params, outputs })
+    }
+
+    /// What the options say of the launch, or else the attribute of a kernel in a Rust file.
+    pub(crate) fn size_of(&self, source: &Source) -> Result<Size, Failure> {
+        let attribute = source.kernel.as_ref().map(|kernel| Attribute { kernel, arguments: &self.args });
+        let attribute = attribute.as_ref();
+        let grid = match self.grid {
+            None => attribute.map_or(Ok(None), Attribute::grid)?,
+            given => given,
+        };
+        let shared = match self.shared {
+            None => attribute.map_or(Ok(None), Attribute::shared)?,
+            given => given,
+        };
+        let cooperative = self.cooperative || attribute.is_some_and(Attribute::is_cooperative);
+        Ok(Size { grid: grid.unwrap_or([1; 3]), shared: shared.unwrap_or(0), cooperative })
     }
 
     /// The options of the launch.
@@ -152,9 +176,20 @@ impl LaunchArguments {
     }
 }
 
+/// The size of a launch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    /// Blocks.
+    pub(crate) grid: Extent,
+    /// Bytes of dynamic shared memory.
+    pub(crate) shared: u32,
+    /// True if all blocks are resident at once.
+    pub(crate) cooperative: bool,
+}
+
 /// A kernel that can be launched.
 pub(crate) struct Bound<'a> {
-    arguments: &'a LaunchArguments,
+    size: Size,
     pub(crate) machine: Machine,
     pub(crate) entry: &'a str,
     pub(crate) block: Extent,
@@ -174,11 +209,11 @@ impl Bound<'_> {
     ) -> Result<Option<R>, Failure> {
         let launch = Launch {
             entry: self.entry,
-            grid: self.arguments.grid,
+            grid: self.size.grid,
             block: self.block,
             cluster: self.cluster,
-            dynamic_shared: self.arguments.shared,
-            cooperative: self.arguments.cooperative,
+            dynamic_shared: self.size.shared,
+            cooperative: self.size.cooperative,
             params: &self.params,
             options,
         };
@@ -196,11 +231,11 @@ impl Bound<'_> {
     }
 
     pub(crate) fn grid(&self) -> Extent {
-        self.arguments.grid
+        self.size.grid
     }
 
     pub(crate) fn dynamic_shared(&self) -> u32 {
-        self.arguments.shared
+        self.size.shared
     }
 
     /// Writes the buffers that become files.

@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Ok(program) => program,
         Err(diagnostics) => return refuse(&source, &diagnostics, out),
     };
-    let mut bound = arguments.kernel.bind(&checked, &program)?;
+    let mut bound = arguments.kernel.bind(&source, &checked, &program)?;
     let options = arguments.kernel.options();
     let chip = arguments.chip.unwrap_or_else(|| Chip::usual(program.arch()));
     let choices = Options { chip: Some(chip), blocks: arguments.blocks };

@@ -97,7 +97,7 @@ fn launch_with(
     tracer: Option<Tracer>,
     out: &mut dyn Write,
 ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-    let mut bound = arguments.kernel.bind(checked, program)?;
+    let mut bound = arguments.kernel.bind(source, checked, program)?;
     // Who follows threads, as a debugger does, reads as long as they run.
     bound.machine.report(tracer.is_none().then(|| patience::reporter(arguments)));
     bound.machine.trace(tracer);

@@ -4,6 +4,7 @@ use crate::output::Failure;
 use ptx_core::diag::Diagnostic;
 use ptx_core::span::Span;
 use ptx_core::syntax::Tree;
+use ptx_jit::describe::Kernel;
 use std::cell::OnceCell;
 use std::io::Read;
 use std::path::Path;
@@ -16,6 +17,8 @@ pub(crate) struct Source {
     pub(crate) bytes: Vec<u8>,
     /// Lines of the Rust source that made lines of the PTX: (line of PTX, line, column), in order; of a PTX file none.
     pub(crate) rust: Vec<(u32, u32, u32)>,
+    /// The kernel of a Rust file that is launched.
+    pub(crate) kernel: Option<Kernel>,
     /// Start of each line, computed at first use.
     lines: OnceCell<Vec<usize>>,
     /// The number of characters before each piece of `PIECE` bytes, computed at the first use.
@@ -101,7 +104,7 @@ impl Source {
     }
 
     pub(crate) fn new(name: String, bytes: Vec<u8>) -> Source {
-        Source { name, bytes, rust: Vec::new(), lines: OnceCell::new(), characters: OnceCell::new() }
+        Source { name, bytes, rust: Vec::new(), kernel: None, lines: OnceCell::new(), characters: OnceCell::new() }
     }
 
     fn lines(&self) -> &[usize] {

@@ -296,6 +296,30 @@ fn run_lays_out_a_struct_and_writes_a_buffer_back() {
     }
 }
 
+#[test]
+fn run_launches_a_kernel_of_a_rust_file_as_its_attribute_says() {
+    let folder = TempDir::new("ptx-test").unwrap();
+    let path = folder.path().join("k.rs");
+    let text =
+        "#[ptx_kernel(arch = \"sm_80\", block = 32, grid = (x.len().div_ceil(32), n - 1), unsafe(requires(true)))]
+        fn k(x: &mut [u32], n: u32) {
+            #[shared(dynamic)] let memory: [u32; 32];
+            let (i, at): (u32, u32) = (ctaid.x * ntid.x + tid.x, memory + tid.x * 4);
+            ptx! { st.shared.u32 [at], i; ld.shared.u32 i, [at]; }
+            if i < n { let to = x.at(i); ptx! { st.global.u32 [to], i; } }
+        }";
+    std::fs::write(&path, text.replace("let (i, at)", "let (mut i, at)")).unwrap();
+    let out = folder.path().join("out.bin");
+    let (path, buffer) = (path.to_str().unwrap(), format!("{}:400", out.display()));
+    let run = |n: &str| said(&["run", path, "--arg", &buffer, "--arg", n]);
+    assert_eq!(run("u32:2").0, 0, "{:?}", run("u32:2"));
+    assert_eq!(said(&["run", path, "--grid", "4", "--arg", &buffer, "--arg", "u32:100"]).0, 0);
+    let last = std::fs::read(&out).unwrap()[396..].to_vec();
+    assert_eq!(last, [99, 0, 0, 0]);
+    let (code, _, err) = run("u32:0");
+    assert!(code == 2 && err.contains("`grid` of `k` has no value for these arguments; say `--grid`"), "{err}");
+}
+
 /// Copies a tensor of 8 x 16 elements of 4 bytes through shared memory.
 const COPY_TENSOR: &str = ".version 8.0
 .target sm_90

@@ -41,6 +41,13 @@
 //! expression without branches, with arguments of the launch. Other functions of Rust have no compiler here: such a kernel compiles, and its launch is
 //! an error that names the expression.
 //!
+//! # Cache
+//!
+//! What was compiled is kept on disk, so that the next process of the same program reads it in less than a millisecond: in the folder that `PTX_CACHE`
+//! names, else in `ptx` of the user's folder for caches. `PTX_CACHE=off` turns that off. A folder keeps at most 1 GiB and 4096 entries; an entry that is
+//! damaged, or that another user may have written, is compiled again. Only on Linux a program finds out that its own compiler was rebuilt, so other systems
+//! keep nothing.
+//!
 //! # Safety
 //!
 //! On the CPU device every access is checked, so [`run`](JitLaunch::run) takes any kernel. On a GPU it takes a kernel with `unsafe(requires(…))`

@@ -80,8 +80,9 @@ impl<'a> OnGpu<'a> {
         let ptx = String::from_utf8_lossy(&source.bytes);
         let name = kernel.file.display().to_string();
         let (block, cluster) = (kernel.block_of(module, entry), kernel.cluster_of(module, entry));
-        let config = Config::grid(kernel.grid).block(block).cluster(cluster).shared(kernel.shared);
-        let config = config.cooperative(kernel.cooperative);
+        let size = kernel.size_of(source)?;
+        let config = Config::grid(size.grid).block(block).cluster(cluster).shared(size.shared);
+        let config = config.cooperative(size.cooperative);
         let load = || {
             let device = Device::cuda(0)?;
             let kernel = RuntimeModule::load(&device, &name, &ptx)?.kernel(entry)?;

@@ -39,7 +39,9 @@ impl Prepared {
             let text = module.texts.first().ok_or("the kernel has no target")?;
             let lines = text.lines.iter().map(|(ptx, line, _)| (*ptx as usize, *line)).collect();
             let name = arguments.kernel.file.display().to_string();
-            (Source::new(name, text.ptx.clone().into_bytes()), Some(lines))
+            let mut source = Source::new(name, text.ptx.clone().into_bytes());
+            source.kernel = kernels::find_kernel(module, arguments.kernel.entry.as_deref()).cloned();
+            (source, Some(lines))
         } else {
             (Source::read(&arguments.kernel.file).map_err(told)?, None)
         };
