@@ -10,7 +10,7 @@
 use half::{bf16, f16};
 use ptx_kernels::comm::{self, Algorithm, Float, Rank};
 use ptx_launch::prelude::*;
-use ptx_launch::{Error, Graph, Result};
+use ptx_launch::{Communicator, Error, Graph, Group, Reduction, Result};
 use std::time::{Duration, Instant};
 
 fn main() -> Result<()> {
@@ -23,8 +23,9 @@ fn main() -> Result<()> {
             "check" => check(&devices)?,
             "soak" => soak(&devices)?,
             "latency" => latency(&devices)?,
+            "nccl" => check_nccl(&devices)?,
             "patience" => patience(&devices)?,
-            other => return Err(Error::other(format!("`{other}` is none of check, soak, latency and patience"))),
+            other => return Err(Error::other(format!("`{other}` is none of check, soak, latency, nccl and patience"))),
         }
         println!("{{\"done\": \"{work}\", \"seconds\": {:.1}}}", start.elapsed().as_secs_f64());
     }
@@ -264,6 +265,8 @@ fn soak(devices: &Devices) -> Result<()> {
 fn latency(devices: &Devices) -> Result<()> {
     let streams = devices.iter().map(Device::new_stream).collect::<Result<Vec<_>>>()?;
     let mut group = Rank::group(devices)?;
+    let communicators = Communicator::of_devices(devices).ok();
+    println!("{{\"nccl\": {}}}", communicators.is_some());
     let most: usize = 64 << 20;
     let mut x = SymmetricBuffer::<bf16>::zeros(devices, most / 2)?;
     let sizes = [16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 16 << 20, 64 << 20];
@@ -290,7 +293,100 @@ fn latency(devices: &Devices) -> Result<()> {
                 each(high)
             );
         }
+        if let (Some(communicators), true) = (&communicators, devices.len() == 2) {
+            measure_nccl(communicators, &streams, bytes)?;
+        }
     }
+    Ok(())
+}
+
+/// The same by NCCL, in graphs that are recorded together.
+fn measure_nccl(communicators: &[Communicator], streams: &[Stream], bytes: usize) -> Result<()> {
+    let [first, second] = [&streams[0], &streams[1]];
+    let mut x = first.device().zeros::<bf16>(bytes / 2)?;
+    let mut y = second.device().zeros::<bf16>(bytes / 2)?;
+    let calls = if bytes <= 1 << 20 { 100 } else { 20 };
+    let mut both = || -> Result<()> {
+        Group::run(|group| {
+            group.all_reduce(&communicators[0], first, &mut x, Reduction::Sum)?;
+            group.all_reduce(&communicators[1], second, &mut y, Reduction::Sum)
+        })
+    };
+    both()?;
+    first.synchronize()?;
+    second.synchronize()?;
+    let mut inner = None;
+    let outer = first.capture(|_| {
+        inner = Some(second.capture(|_| (0..calls).try_for_each(|_| both()))?);
+        Ok(())
+    })?;
+    let Some(inner) = inner else { return Ok(()) };
+    let timing = Timer::new().warm_up(3).runs(15).measure(first, || outer.launch().and_then(|()| inner.launch()))?;
+    second.synchronize()?;
+    println!(
+        "{{\"all_reduce\": {bytes}, \"rival\": \"nccl\", \"us\": {:.2}}}",
+        timing.median().as_secs_f64() * 1e6 / f64::from(calls)
+    );
+    Ok(())
+}
+
+/// The operations of NCCL on our buffers and streams.
+fn check_nccl(devices: &Devices) -> Result<()> {
+    let communicators = Communicator::of_devices(devices)?;
+    let (count, part) = (devices.len(), 1000);
+    let streams = devices.iter().map(Device::new_stream).collect::<Result<Vec<_>>>()?;
+    let make = |rank: usize| devices[rank].upload(&values::<f32>(rank, 0, part * count));
+    let mut x = (0..count).map(make).collect::<Result<Vec<_>>>()?;
+    let mut parts = devices.iter().map(|device| device.zeros::<f32>(part)).collect::<Result<Vec<_>>>()?;
+    let mut all = devices.iter().map(|device| device.zeros::<f32>(part * count)).collect::<Result<Vec<_>>>()?;
+    Group::run(|group| {
+        for (rank, (x, part)) in x.iter().zip(&mut parts).enumerate() {
+            group.reduce_scatter(&communicators[rank], &streams[rank], (x, part), Reduction::Sum)?;
+        }
+        Ok(())
+    })?;
+    Group::run(|group| {
+        for (rank, (part, all)) in parts.iter().zip(&mut all).enumerate() {
+            group.all_gather(&communicators[rank], &streams[rank], part, all)?;
+        }
+        Ok(())
+    })?;
+    Group::run(|group| {
+        for (rank, x) in x.iter_mut().enumerate() {
+            group.all_reduce(&communicators[rank], &streams[rank], x, Reduction::Sum)?;
+        }
+        Ok(())
+    })?;
+    let want = sums::<f32>(count, 0, part * count);
+    let near = |found: &[f32], what: &str| {
+        let wrong = found.iter().zip(&want).position(|(found, want)| (found - want).abs() > 1e-3);
+        assert!(wrong.is_none() && found.len() == want.len(), "{what}: {wrong:?}");
+    };
+    for rank in 0..count {
+        near(&all[rank].download()?, "reduce-scatter and all-gather");
+        near(&x[rank].download()?, "all-reduce");
+    }
+    // Rank 0 sends its first part to the others by send and receive, and all of it by broadcast.
+    let sent = devices[0].upload(&values::<f32>(9, 0, part))?;
+    Group::run(|group| {
+        for (rank, part) in parts.iter_mut().enumerate().skip(1) {
+            group.send(&communicators[0], &streams[0], &sent, rank)?;
+            group.receive(&communicators[rank], &streams[rank], part, 0)?;
+        }
+        Ok(())
+    })?;
+    x[0].write(&values::<f32>(5, 0, part * count))?;
+    Group::run(|group| {
+        for (rank, x) in x.iter_mut().enumerate() {
+            group.broadcast(&communicators[rank], &streams[rank], x, 0)?;
+        }
+        Ok(())
+    })?;
+    for rank in 1..count {
+        same(&parts[rank].download()?, &values::<f32>(9, 0, part), "send and receive");
+        same(&x[rank].download()?, &values::<f32>(5, 0, part * count), "broadcast");
+    }
+    println!("{{\"check\": \"nccl\"}}");
     Ok(())
 }
 

@@ -23,6 +23,8 @@ mod int;
 mod kernel;
 mod launch;
 mod load;
+#[cfg(feature = "nccl")]
+mod nccl;
 pub mod packed;
 mod param;
 mod properties;
@@ -54,6 +56,8 @@ pub use graph::Graph;
 pub use int::{Int, ToInt};
 pub use kernel::{Cubin, Kernel, LineMap, Module, Variant};
 pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, Source};
+#[cfg(feature = "nccl")]
+pub use nccl::{Communicator, CommunicatorId, Group, NcclElement, Reduction};
 pub use param::{Arg, KernelParam, Param};
 pub use properties::{Properties, StreamId};
 #[cfg(feature = "cpu")]
