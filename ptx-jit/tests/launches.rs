@@ -1,6 +1,7 @@
 //! Launches of kernels from text: instances, conditions, wrong arguments, and what is wrong with a text.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use ptx_expand::temp_dir::TempDir;
 use ptx_jit::{JitModule, Live, Source};
 use ptx_runtime::{Buffer, Config, Device, ErrorKind, Result};
 
@@ -229,9 +230,8 @@ fn threads_compile_and_launch_at_the_same_time() {
 
 #[test]
 fn an_edit_is_the_next_launch() {
-    let folder = std::env::temp_dir().join(format!("ptx-jit-live-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("k.rs");
+    let folder = TempDir::new("ptx-jit").unwrap();
+    let path = folder.path().join("k.rs");
     let save = |value: &str| {
         let text = "#[ptx_kernel(arch = \"sm_80\", block = 1, grid = 1, unsafe(requires(x.len() >= 1)))]
             fn k<const ADD: u32>(x: &mut [u32]) { let value: u32 = VALUE + ADD; ptx! { st.global.u32 [x], value; } }";
@@ -259,7 +259,6 @@ fn an_edit_is_the_next_launch() {
     assert_eq!(run(), 108);
     save("9");
     assert!(run() == 109 && live.error().is_none());
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
