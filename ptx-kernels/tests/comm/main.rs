@@ -194,3 +194,19 @@ fn every_module_assembles() {
         }
     }
 }
+
+#[test]
+fn a_rank_that_is_missing_or_fails_ends_the_others() {
+    let devices = Devices::cpu(3);
+    let mut ranks = Rank::group(&devices).unwrap();
+    let mut x = SymmetricBuffer::<f32>::zeros(&devices, 40).unwrap();
+    // The wait for a launch of rank 2 takes ten seconds, and little of the processor.
+    for rank in 0..2 {
+        comm::all_reduce_by(Algorithm::Shares, &devices[rank], &mut ranks[rank], x.on_mut(rank).unwrap(), 40).unwrap();
+    }
+    let first = devices[0].synchronize().unwrap_err();
+    let second = devices[1].synchronize().unwrap_err();
+    devices[2].synchronize().unwrap();
+    assert!(first.to_string().contains("rank 2 had no launch"), "{first}");
+    assert!(second.to_string().contains("because rank 0 failed"), "{second}");
+}
