@@ -1,5 +1,6 @@
 //! One contest: check everybody, then let them take turns. Knows no kernel.
 
+use crate::budget::Budget;
 use crate::companion::{Companion, Opened};
 use crate::machine::{self, Machine};
 pub use crate::options::Options;
@@ -21,6 +22,8 @@ pub struct Bench {
     pub options: Options,
     /// Results so far.
     pub results: Results,
+    /// The time that the contests share.
+    pub budget: Budget,
     /// Rivals in processes of their own.
     companions: Vec<Companion>,
 }
@@ -175,7 +178,8 @@ impl Bench {
         let stream = device.new_stream()?;
         let machine = Machine { companions: says, ..machine::measure(&device, &stream, &options)? };
         eprintln!("{machine}");
-        Ok(Bench { device, stream, options, results: Results { machine, entries: Vec::new() }, companions })
+        let results = Results { machine, entries: Vec::new() };
+        Ok(Bench { device, stream, options, results, budget: Budget::default(), companions })
     }
 
     /// The sizes of a suite: those that are listed, or the small ones of a rehearsal, which is all that an interpreter can do.
@@ -188,15 +192,21 @@ impl Bench {
         self.device.is_cuda() && !self.options.check_only && !self.options.rehearse
     }
 
-    /// Returns true if a size is selected. After the time limit, the size is recorded as skipped.
+    /// Returns true if a size is selected, and its contest begins. After the time limit, the size is recorded as skipped.
     pub fn wants(&mut self, kernel: &str, size: &str) -> bool {
         let Options { sizes, promised, rehearse, .. } = &self.options;
         let spoken_of = |target: &Target| target.has(kernel, size) || (*rehearse && target.kernels.contains(&kernel));
         let wanted = (sizes.is_empty() || sizes.iter().any(|part| size.contains(part.as_str())))
             && (!promised || TARGETS.iter().any(spoken_of));
-        let late = wanted && self.options.until.is_some_and(|until| Instant::now() > until);
+        if self.budget.is_counting {
+            self.budget.count(wanted);
+            return false;
+        }
+        let late = wanted && self.budget.is_over();
         if late {
             self.absent(kernel, size, "the time was over");
+        } else if wanted {
+            self.budget.begin(Instant::now());
         }
         wanted && !late
     }
@@ -272,15 +282,17 @@ impl Bench {
     /// fast as the one before left it (who takes less power leaves more), and from then on each has its own speed. Who fails
     /// leaves.
     fn turns(&mut self, work: Work, Field { entries, players }: &mut Field<'_>) {
+        let Options { turn, turns, seed, .. } = self.options;
+        let length = self.budget.turn(Instant::now(), turn, players.len(), turns);
         let mut batches = vec![0; players.len()];
         let mut samples = vec![Vec::new(); players.len()];
         let mut order: Vec<usize> = (0..players.len()).collect();
-        for turn in 0..=self.options.turns {
-            shuffle(&mut order, self.options.seed ^ turn);
+        for turn in 0..=turns {
+            shuffle(&mut order, seed ^ turn);
             let turn = |at: &usize| {
                 let (entry, contestant) = &mut players[*at];
                 let played = match batches[*at] {
-                    0 => self.batch(contestant).map(|batch| batches[*at] = batch),
+                    0 => self.batch(length, contestant).map(|batch| batches[*at] = batch),
                     batch => self.turn(batch, contestant).map(|time| samples[*at].push(time)),
                 };
                 played.map_err(|why| entries[*entry].why = Some(why)).is_ok()
@@ -290,17 +302,18 @@ impl Bench {
         for ((at, _), samples) in players.iter().zip(samples) {
             if entries[*at].why.is_none() {
                 entries[*at].timed(work, Timing::from_samples(samples));
+                entries[*at].turn = length.as_secs_f64() * 1e3;
             }
         }
     }
 
     /// Launches of half a turn.
-    fn batch(&mut self, contestant: &mut Contestant<'_>) -> Result<u32, String> {
+    fn batch(&mut self, turn: Duration, contestant: &mut Contestant<'_>) -> Result<u32, String> {
         let mut once = self.time(1, contestant)?.min(self.time(2, contestant)?);
         if once < SHORT && contestant.record(&self.stream) {
             once = self.time(RECORDED, contestant)?;
         }
-        let batch = self.options.turn.as_secs_f64() / 2.0 / once.as_secs_f64().max(1e-7);
+        let batch = turn.as_secs_f64() / 2.0 / once.as_secs_f64().max(1e-7);
         Ok((batch as u32).clamp(1, 20_000))
     }
 

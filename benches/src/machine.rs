@@ -20,6 +20,8 @@ pub struct Machine {
     pub driver: String,
     /// The day, as `date` prints it.
     pub date: String,
+    /// The commit of the kernels; empty in files that do not state it.
+    pub commit: String,
     /// GB/s, read and written, of a copy of 2 GiB.
     pub copy: f64,
     /// TFLOP/s of cuBLASLt's 8192 × 8192 × 8192 bf16 product.
@@ -31,8 +33,12 @@ pub struct Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { device, driver, date, copy, matrix, companions } = self;
-        write!(f, "{device}, driver {driver}, {date}; copy {copy:.0} GB/s, cuBLASLt bf16 8192³ {matrix:.0} TFLOP/s")?;
+        let Machine { device, driver, date, commit, copy, matrix, companions } = self;
+        let commit = if commit.is_empty() { "unknown" } else { commit };
+        write!(
+            f,
+            "{device}, driver {driver}, {date}, commit {commit}; copy {copy:.0} GB/s, cuBLASLt bf16 8192³ {matrix:.0} TFLOP/s"
+        )?;
         companions.iter().try_for_each(|says| write!(f, "; {says}"))
     }
 }
@@ -44,6 +50,7 @@ pub fn measure(device: &Device, stream: &Stream, options: &Options) -> Result<Ma
         device: device.name().to_owned(),
         driver: said("nvidia-smi", &["--query-gpu=driver_version", "--format=csv,noheader"]),
         date: said("date", &["-u", "+%Y-%m-%d"]),
+        commit: said("git", &["describe", "--always", "--dirty"]),
         copy: if timed { copy_bandwidth(device, stream)? } else { 0.0 },
         // A ceiling that cannot be measured is not shown.
         matrix: if timed && !options.alone {

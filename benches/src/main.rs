@@ -1,7 +1,8 @@
 //! The kernels of `examples/` against the libraries that people use instead, in turns.
 //!
 //! ```text
-//! cargo run --release -p ptx-benches -- --all --json run.json --docs docs/benchmarks
+//! cargo run --release -p ptx-benches -- --all --json benches/results/h200.json
+//! cargo run --release -p ptx-benches -- --pages
 //! ```
 //!
 //! Correctness first: fresh random inputs, poisoned outputs, a reference in `f64`. Then every kernel and its rivals take
@@ -14,12 +15,14 @@
 #![allow(unreachable_pub, reason = "in a program, `pub` says what its other files use")]
 
 mod bench;
+mod budget;
 mod chart;
 mod companion;
 mod data;
 mod fit;
 mod machine;
 mod options;
+mod page;
 mod report;
 mod results;
 mod rivals;
@@ -27,11 +30,12 @@ mod suites;
 mod targets;
 
 use bench::Bench;
+use budget::Budget;
 use clap::Parser;
 use options::Options;
 use ptx_launch::prelude::*;
 use results::Results;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -62,10 +66,10 @@ struct Arguments {
     /// Seed of the random inputs; default: the time of day
     #[arg(long)]
     seed: Option<u32>,
-    /// All that is promised and nothing else: the kernels and sizes of the targets, turns of 100 ms, 8 minutes
+    /// All that is promised and nothing else: the kernels and sizes of the targets, turns of at most 100 ms, 12 minutes
     #[arg(long)]
     all: bool,
-    /// Begin no contest after so many minutes
+    /// Share so many minutes among all contests: turns become shorter; after that time none begins
     #[arg(long)]
     minutes: Option<f64>,
     /// Small sizes, timed on any device: to try the program, not the kernels
@@ -80,9 +84,12 @@ struct Arguments {
     /// Results of other runs to show, too: files of `--json`
     #[arg(long)]
     merge: Vec<PathBuf>,
-    /// Write the table and the charts into this folder
+    /// Write the tables (`report.md`) and the charts of this run into this folder
     #[arg(long)]
     docs: Option<PathBuf>,
+    /// Renew the tables and charts of the repository's documents from `benches/results`, and end
+    #[arg(long)]
+    pages: bool,
     /// Add the times of all algorithms for random products (`--filter "gemm choice"`) to this file of tuning records
     #[arg(long)]
     records: Option<PathBuf>,
@@ -117,6 +124,10 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn std::error::Error>> {
         suites::SUITES.iter().for_each(|(name, _)| println!("{name}"));
         return Ok(true);
     }
+    if arguments.pages {
+        page::write(Path::new("."))?;
+        return Ok(true);
+    }
     if !arguments.fit.is_empty() {
         print!("{}", fit::fit(&arguments.fit)?);
         return Ok(true);
@@ -140,7 +151,7 @@ fn keep(results: &Results, arguments: &Arguments) -> std::io::Result<()> {
 }
 
 fn measure(arguments: &Arguments) -> Result<Results, Box<dyn std::error::Error>> {
-    let minutes = arguments.minutes.or(arguments.all.then_some(8.0));
+    let minutes = arguments.minutes.or(arguments.all.then_some(12.0));
     let turn = arguments.turn_ms.unwrap_or(if arguments.all { 100.0 } else { 200.0 });
     let options = Options {
         sizes: arguments.sizes.clone(),
@@ -150,7 +161,6 @@ fn measure(arguments: &Arguments) -> Result<Results, Box<dyn std::error::Error>>
         check_only: arguments.check,
         promised: arguments.all,
         rehearse: arguments.rehearse,
-        until: minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0)),
         alone: arguments.alone,
         records: arguments.records.clone(),
         row: arguments.row,
@@ -158,8 +168,14 @@ fn measure(arguments: &Arguments) -> Result<Results, Box<dyn std::error::Error>>
     };
     let companions = if arguments.alone || arguments.check { &[][..] } else { &arguments.companion };
     let wanted = |name: &str| arguments.filter.is_empty() || arguments.filter.iter().any(|part| name.contains(part));
+    let until = minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0));
     let mut bench = Bench::new(Device::best()?, options, companions)?;
-    for (name, suite) in suites::SUITES.iter().filter(|(name, _)| wanted(name)) {
+    let chosen = || suites::SUITES.iter().filter(|(name, _)| wanted(name));
+    bench.budget = Budget::counting(until);
+    // A suite that fails here fails below, too, where that is reported.
+    chosen().for_each(|(_, suite)| drop(suite(&mut bench)));
+    bench.budget.is_counting = false;
+    for (name, suite) in chosen() {
         // What fails is one suite's; the others may still be measured.
         if let Err(why) = suite(&mut bench) {
             bench.fails(name, &why);

@@ -1,7 +1,7 @@
 //! The options of a measurement.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Options of a measurement.
 #[derive(Clone, Debug)]
@@ -20,8 +20,6 @@ pub struct Options {
     pub promised: bool,
     /// Small sizes, timed on whatever device there is: the program is tried, not the kernels.
     pub rehearse: bool,
-    /// No contest begins later.
-    pub until: Option<Instant>,
     /// No rivals.
     pub alone: bool,
     /// The file that keeps the times of all algorithms for random products.

@@ -50,6 +50,8 @@ pub struct Entry {
     pub rate: f64,
     /// The unit of `rate`: TFLOP/s or GB/s.
     pub unit: String,
+    /// Milliseconds of a turn; 0 in files that do not state it.
+    pub turn: f64,
     /// Why it was not measured: it is not here, it failed, the time was over.
     pub why: Option<String>,
 }

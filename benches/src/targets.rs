@@ -127,6 +127,17 @@ impl fmt::Display for Against {
     }
 }
 
+/// The table of `verdicts`.
+pub fn table(pairs: &[Pair<'_>], machine: &Machine) -> String {
+    struct Table<'r>(&'r [Pair<'r>], &'r Machine);
+    impl fmt::Display for Table<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            verdicts(f, self.0, self.1)
+        }
+    }
+    Table(pairs, machine).to_string()
+}
+
 /// A line for each demand on each kernel: kept, missed, or not measured.
 pub fn verdicts(f: &mut fmt::Formatter<'_>, pairs: &[Pair<'_>], machine: &Machine) -> fmt::Result {
     writeln!(

@@ -60,7 +60,7 @@ fn every_promised_kernel_meets_its_rivals() {
     for kernel in ["attention bf16", "rms_norm f32", "layer_norm bf16"] {
         assert_eq!(words(of(kernel, "cuDNN")).2, Some("cuDNN needs a CUDA device"));
     }
-    let page = std::fs::read_to_string(folder.path().join("benchmarks.md")).unwrap();
+    let page = std::fs::read_to_string(folder.path().join("report.md")).unwrap();
     assert!(
         page.contains("; stub 1") && page.contains("| swiglu f32 | torch.compile |") && page.contains("swiglu-f32.svg")
     );

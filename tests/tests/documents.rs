@@ -87,7 +87,7 @@ fn leads(folder: &Path, to: &str) -> bool {
 }
 
 /// A longer cell does not fit a table: it is a paragraph, or a record of its own.
-const LONGEST_CELL: usize = 400;
+const LONGEST_CELL: usize = 300;
 
 #[test]
 fn cells_of_tables_are_short() {

@@ -10,7 +10,7 @@ use ptx_kernels::gemm::{Gemm, algorithms, modules};
 use ptx_launch::prelude::*;
 use ptx_launch::{Outcome, Records, Result, TensorMut, TensorRef, Timing, Trial, Tuner, Tuning};
 use std::cell::RefCell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Shapes of a run.
 const SHAPES: usize = 300;
@@ -154,7 +154,8 @@ impl Way<'_> {
 fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
     let kernel = format!("gemm choice {}", K::NAME);
     let listed: Vec<Shape> = bench.options.sizes.iter().filter_map(|size| Shape::listed(size)).collect();
-    if !bench.device.is_cuda() || listed.is_empty() && !bench.wants(&kernel, "random") {
+    let is_wanted = |bench: &mut Bench| !listed.is_empty() || bench.wants(&kernel, "random");
+    if !bench.device.is_cuda() || bench.budget.is_counting || !is_wanted(bench) {
         return Ok(());
     }
     let (device, stream) = (bench.device.clone(), bench.stream.clone());
@@ -176,7 +177,7 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
     let (mut to_best, mut to_rival) = (Vec::new(), Vec::new());
     let random = std::iter::repeat_with(|| Shape::random(&mut next)).take(if listed.is_empty() { SHAPES } else { 0 });
     for shape in listed.into_iter().chain(random) {
-        if bench.options.until.is_some_and(|until| Instant::now() > until) {
+        if bench.budget.is_over() {
             break;
         }
         if row > 1 && shape.work() < IN_ROW_WORK {

@@ -1,0 +1,68 @@
+//! The time of a run, shared among its contests: each begins, and turns become shorter where the time is short.
+
+use std::time::{Duration, Instant};
+
+/// A shorter turn measures the clock that the contestant before has left.
+const SHORTEST: Duration = Duration::from_millis(4);
+
+/// The time that is left for the contests that are left.
+#[derive(Debug, Default)]
+pub struct Budget {
+    /// Contests are counted, none is held.
+    pub is_counting: bool,
+    /// No contest begins later.
+    pub until: Option<Instant>,
+    contests: u32,
+    /// The end of the current contest's share.
+    share: Option<Instant>,
+}
+
+impl Budget {
+    /// The budget that ends at `until`, which counts contests first.
+    pub fn counting(until: Option<Instant>) -> Budget {
+        Budget { is_counting: true, until, ..Budget::default() }
+    }
+
+    /// Returns true if no contest may begin any more.
+    pub fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() > until)
+    }
+
+    /// Counts a contest, if it will be held.
+    pub fn count(&mut self, is_held: bool) {
+        self.contests += u32::from(is_held);
+    }
+
+    /// A contest begins: it has an equal share of the time that is left.
+    pub fn begin(&mut self, now: Instant) {
+        let left = self.until.map(|until| until.saturating_duration_since(now));
+        self.share = left.map(|left| now + left / self.contests.max(1));
+        self.contests = self.contests.saturating_sub(1);
+    }
+
+    /// The length of a turn, at most `longest`, with which `players` end their `turns` within the share.
+    pub fn turn(&self, now: Instant, longest: Duration, players: usize, turns: u32) -> Duration {
+        let Some(share) = self.share else { return longest };
+        let each = share.saturating_duration_since(now) / (players as u32 * turns).max(1);
+        each.clamp(SHORTEST.min(longest), longest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contests_share_what_is_left() {
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        let mut budget = Budget { until: Some(now + 10 * second), ..Budget::default() };
+        (0..5).for_each(|_| budget.count(true));
+        budget.begin(now);
+        assert_eq!(budget.turn(now, second, 2, 10), second / 10);
+        assert_eq!(budget.turn(now + second, second, 2, 10), second / 20);
+        assert_eq!(budget.turn(now + 3 * second, second, 2, 10), SHORTEST);
+        budget.begin(now + 2 * second);
+        assert_eq!(budget.turn(now + 2 * second, second / 100, 2, 10), second / 100);
+        assert_eq!(Budget::default().turn(now, second, 2, 10), second);
+    }
+}
