@@ -22,6 +22,17 @@ pub(crate) fn emit(function: &Function, options: &Options) -> TokenStream {
         }
         None => quote!(::core::option::Option::None),
     };
+    let parallel = options.parallel.iter().map(|parallel| {
+        let name = parallel.name.to_string();
+        let groups = match &parallel.groups {
+            Some(groups) => {
+                let groups = groups.to_string();
+                quote!(::core::option::Option::Some(#groups))
+            }
+            None => quote!(::core::option::Option::None),
+        };
+        quote!(__rt::Parallel { name: #name, groups: #groups })
+    });
     let label = options.label.as_ref().map_or_else(|| name.clone(), LitStr::value);
     let symbols = emit_symbols(&name);
     let module = format_ident!("__ptx_ffi_{}", function.name);
@@ -39,6 +50,7 @@ pub(crate) fn emit(function: &Function, options: &Options) -> TokenStream {
                 params: &[#(#params),*],
                 instances: &[#(#instances),*],
                 backward: #backward,
+                parallel: &[#(#parallel),*],
             };
             #symbols
         }

@@ -82,7 +82,13 @@ impl Function {
         for (name, dims) in &options.shapes {
             self.set_shape(name, dims)?;
         }
-        if let Some(name) = self.names().get(NAMES) {
+        let names = self.names();
+        let mut parallel =
+            options.parallel.iter().flat_map(|parallel| [Some(&parallel.name), parallel.groups.as_ref()]);
+        if let Some(name) = parallel.find_map(|name| name.filter(|name| !names.contains(name))) {
+            return Err(Error::new(name.span(), format!("no extent in `shapes(…)` is called `{name}`")));
+        }
+        if let Some(name) = names.get(NAMES) {
             return Err(Error::new(name.span(), format!("an exported function has at most {NAMES} names of extents")));
         }
         Ok(())
@@ -323,13 +329,18 @@ mod tests {
             ""
         );
         for (options, message) in [
+            (quote!(shapes(x = [.., n]), parallel(m)), "no extent in `shapes(…)` is called `m`"),
+            (quote!(shapes(x = [.., n]), parallel(n / m)), "no extent in `shapes(…)` is called `m`"),
             (quote!(shapes(y = [n])), "the function has no parameter `y`"),
             (quote!(shapes(x = [n])), "`x` has 2 dimensions; `..` counts as one"),
             (quote!(shapes(x = [n, ..])), "`..` stands for the first dimensions, and comes first"),
             (quote!(shapes(n = [n])), "`n` is no tensor"),
             (quote!(defaults(x = 1)), "a tensor has no default; `Option<…>` may be left out"),
             (quote!(types = [f32]), "the function has 0 type parameters"),
-            (quote!(color = 3), "expected `shapes`, `types`, `defaults`, `align`, `backward`, `label` or `crate`"),
+            (
+                quote!(color = 3),
+                "expected `shapes`, `types`, `defaults`, `align`, `parallel`, `backward`, `label` or `crate`",
+            ),
         ] {
             assert_eq!(error(options, good.clone()), message);
         }

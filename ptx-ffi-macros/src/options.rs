@@ -13,6 +13,12 @@ pub(crate) enum Dim {
     Any,
 }
 
+/// An extent in `parallel(…)`: `n`, or `h / g` for heads that are split as their groups are.
+pub(crate) struct Parallel {
+    pub(crate) name: Ident,
+    pub(crate) groups: Option<Ident>,
+}
+
 /// The options of the attribute.
 #[derive(Default)]
 pub(crate) struct Options {
@@ -21,6 +27,7 @@ pub(crate) struct Options {
     pub(crate) types: Vec<Vec<Type>>,
     pub(crate) defaults: Vec<(Ident, Expr)>,
     pub(crate) align: Vec<(Ident, LitInt)>,
+    pub(crate) parallel: Vec<Parallel>,
     pub(crate) backward: Option<Ident>,
     /// The name in messages, where it is not the function's.
     pub(crate) label: Option<LitStr>,
@@ -64,6 +71,12 @@ impl Options {
                 let types = Punctuated::<Type, Token![,]>::parse_terminated(&content)?;
                 self.types = types.into_iter().map(parse_instance).collect();
             }
+            "parallel" => {
+                let content;
+                parenthesized!(content in input);
+                let names = Punctuated::<Parallel, Token![,]>::parse_terminated(&content)?;
+                self.parallel = names.into_iter().collect();
+            }
             "backward" => {
                 input.parse::<Token![=]>()?;
                 self.backward = Some(input.parse()?);
@@ -73,7 +86,8 @@ impl Options {
                 self.label = Some(input.parse()?);
             }
             _ => {
-                let message = "expected `shapes`, `types`, `defaults`, `align`, `backward`, `label` or `crate`";
+                let message =
+                    "expected `shapes`, `types`, `defaults`, `align`, `parallel`, `backward`, `label` or `crate`";
                 return Err(Error::new(name.span(), message));
             }
         }
@@ -125,5 +139,13 @@ impl Parse for Dim {
             return Ok(Dim::Any);
         }
         if input.peek(LitInt) { input.parse().map(Dim::Size) } else { input.parse().map(Dim::Name) }
+    }
+}
+
+impl Parse for Parallel {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let name = input.parse()?;
+        let slash: Option<Token![/]> = input.parse()?;
+        Ok(Parallel { name, groups: slash.map(|_| input.parse()).transpose()? })
     }
 }

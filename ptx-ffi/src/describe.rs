@@ -67,12 +67,15 @@ pub(crate) fn describe_function(function: &Function) -> String {
     let params: Vec<String> = function.params.iter().map(describe_param).collect();
     let types = |types: &[crate::DType]| quote_all(types.iter().map(|dtype| dtype.name()));
     let instances: Vec<String> = function.instances.iter().map(|instance| types(instance.types)).collect();
+    let parallel =
+        function.parallel.iter().map(|parallel| quote_all([parallel.name].into_iter().chain(parallel.groups)));
     format!(
-        r#"{{"name":{},"label":{},"doc":{},"backward":{},"types":[{}],"params":[{}]}}"#,
+        r#"{{"name":{},"label":{},"doc":{},"backward":{},"parallel":[{}],"types":[{}],"params":[{}]}}"#,
         quote(function.name),
         quote(function.label),
         quote(function.doc),
         function.backward.map_or("null".to_owned(), quote),
+        parallel.collect::<Vec<_>>().join(","),
         instances.join(","),
         params.join(",")
     )

@@ -17,6 +17,16 @@ pub struct Function {
     pub instances: &'static [Instance],
     /// The function that computes its gradients.
     pub backward: Option<&'static str>,
+    /// Extents along which it may be split over devices.
+    pub parallel: &'static [Parallel],
+}
+
+/// An extent along which slices are computed each on its own. An output without it is a sum over it.
+pub struct Parallel {
+    /// Its name in the shapes.
+    pub name: &'static str,
+    /// The extent with which it is split: each element of it has equally many neighbors of the first.
+    pub groups: Option<&'static str>,
 }
 
 /// A function for certain types.

@@ -50,6 +50,7 @@
 //! | `types` | `types = [f32, bf16]`, `types = [(f32, f32), (bf16, f32)]` | the types for which a generic function is exported, one for each type parameter |
 //! | `defaults` | `defaults(eps = 1e-6)` | values of scalars that a call leaves out |
 //! | `align` | `align(x = 16)` | the alignment of a tensor's address, in bytes |
+//! | `parallel` | `parallel(b, h / g)` | extents along which the work may be split over devices: every slice is computed on its own, and an output without the extent is a sum over it. `h / g`: heads, in groups that stay whole. `..` always is one |
 //! | `backward` | `backward = scale_backward` | the exported function that computes the gradients |
 //! | `label` | `label = "matmul"` | the name in messages, for a function that a Python function of this name calls; without it, the function's own |
 //! | `crate` | `crate = engine::ptx_ffi` | where this crate is, if it is not a dependency of that name |

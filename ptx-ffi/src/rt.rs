@@ -3,7 +3,7 @@
 pub use crate::call::{Call, FromArg};
 pub use crate::describe::{Node, register};
 pub use crate::dtype::{DType, Dtype};
-pub use crate::function::{Default, Dim, Element, Function, Instance, Kind, Param, TensorKind, Work};
+pub use crate::function::{Default, Dim, Element, Function, Instance, Kind, Parallel, Param, TensorKind, Work};
 pub use crate::tvm::{Any, call as call_tvm};
 pub use crate::xla::call as call_xla;
 pub use ptx_launch::{Result, Tile, View, ViewMut};

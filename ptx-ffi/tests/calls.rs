@@ -233,7 +233,7 @@ fn a_kernel_from_text_is_a_function() {
 fn the_description_lists_the_functions() {
     let text = functions();
     assert!(text.starts_with(
-        r#"[{"name":"add_one","label":"add_one","doc":"Adds one.","backward":null,"types":[[]],"params":[{"name":"x","kind":"tensor","#
+        r#"[{"name":"add_one","label":"add_one","doc":"Adds one.","backward":null,"parallel":[],"types":[[]],"params":[{"name":"x","kind":"tensor","#
     ));
     assert!(
         text.contains(r#""dims":["..",2]"#)

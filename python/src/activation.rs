@@ -19,7 +19,7 @@ fn gelu_by(approximate: &str) -> Result<Activation> {
 macro_rules! activations {
     ($($name:ident $backward:ident ($($option:ident)?) $activation:expr;)*) => { $(
         /// An activation, element by element.
-        #[ptx_ffi::export(types = [f32, f16, bf16], shapes(x = [.., n], out = [.., n]), backward = $backward)]
+        #[ptx_ffi::export(types = [f32, f16, bf16], shapes(x = [.., n], out = [.., n]), parallel(n), backward = $backward)]
         fn $name<T: Float>(
             stream: &Stream,
             x: TensorRef<'_, T, 2>,
@@ -30,7 +30,7 @@ macro_rules! activations {
         }
 
         /// The gradient of an activation.
-        #[ptx_ffi::export(types = [f32, f16, bf16], shapes(x = [.., n], grad_out = [.., n], grad_x = [.., n]))]
+        #[ptx_ffi::export(types = [f32, f16, bf16], shapes(x = [.., n], grad_out = [.., n], grad_x = [.., n]), parallel(n))]
         fn $backward<T: Float>(
             stream: &Stream,
             x: TensorRef<'_, T, 2>,
@@ -54,7 +54,10 @@ macro_rules! gated {
     ($($name:ident $backward:ident ($($option:ident)?) $activation:expr;)*) => { $(
         /// A gated activation: f(`gate`) · `up`.
         #[ptx_ffi::export(
-            types = [f32, f16, bf16], shapes(gate = [.., n], up = [.., n], out = [.., n]), backward = $backward
+            types = [f32, f16, bf16],
+            shapes(gate = [.., n], up = [.., n], out = [.., n]),
+            parallel(n),
+            backward = $backward
         )]
         fn $name<T: Float>(
             stream: &Stream,
@@ -69,7 +72,8 @@ macro_rules! gated {
         /// The gradients of a gated activation.
         #[ptx_ffi::export(
             types = [f32, f16, bf16],
-            shapes(gate = [.., n], up = [.., n], grad_out = [.., n], grad_gate = [.., n], grad_up = [.., n])
+            shapes(gate = [.., n], up = [.., n], grad_out = [.., n], grad_gate = [.., n], grad_up = [.., n]),
+            parallel(n)
         )]
         #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
         fn $backward<T: Float>(

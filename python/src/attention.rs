@@ -47,6 +47,7 @@ macro_rules! layouts {
         #[ptx_ffi::export(
             types = [bf16, f16],
             shapes(q = $q, k = $k, v = $v, bias = [b, h, s, t], out = $out, lse = [b, h, s]),
+            parallel(b, h / g),
             defaults(causal = false, soft_cap = 0.0, deterministic = false),
             backward = $backward,
             label = "attention"
@@ -78,6 +79,7 @@ macro_rules! layouts {
                 q = $q, k = $k, v = $v, bias = [b, h, s, t], out = $out, lse = [b, h, s],
                 grad_out = $out, grad_q = $q, grad_k = $k, grad_v = $v
             ),
+            parallel(b, h / g),
             defaults(causal = false, soft_cap = 0.0, deterministic = false),
             label = "attention_backward"
         )]
@@ -113,6 +115,7 @@ macro_rules! layouts {
             shapes(
                 q = $q, k = $k, v = $v, q_descale = [b, g], k_descale = [b, g], v_descale = [b, g], out = $out, lse = [b, h, s]
             ),
+            parallel(b, h / g),
             defaults(causal = false, soft_cap = 0.0),
             label = "attention"
         )]
@@ -166,6 +169,7 @@ fn with<'a, T: Element>(
         q = [1, s, h, d], k = [1, t, g, d], v = [1, t, g, e], cu_seqlens_q = [n], cu_seqlens_k = [n],
         out = [1, s, h, e], lse = [1, h, s]
     ),
+    parallel(h / g),
     defaults(causal = false, soft_cap = 0.0, deterministic = false),
     backward = attention_varlen_backward
 )]
@@ -201,6 +205,7 @@ fn attention_varlen<T: Element>(
         out = [1, s, h, e], lse = [1, h, s], grad_out = [1, s, h, e],
         grad_q = [1, s, h, d], grad_k = [1, t, g, d], grad_v = [1, t, g, e]
     ),
+    parallel(h / g),
     defaults(causal = false, soft_cap = 0.0, deterministic = false)
 )]
 #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
@@ -240,6 +245,7 @@ fn attention_varlen_backward<T: Element + Default>(
 #[ptx_ffi::export(
     types = [(f32, i64), (f16, i64), (bf16, i64), (f32, u32), (f16, u32), (bf16, u32)],
     shapes(x = [.., h, d], cos = [p, c], sin = [p, c], positions = [..], out = [.., h, d]),
+    parallel(h),
     defaults(interleaved = false),
     backward = rotary_backward
 )]
@@ -260,6 +266,7 @@ fn rotary<T: rotary::Float<I>, I: KernelParam>(
 #[ptx_ffi::export(
     types = [(f32, i64), (f16, i64), (bf16, i64), (f32, u32), (f16, u32), (bf16, u32)],
     shapes(grad_out = [.., h, d], cos = [p, c], sin = [p, c], positions = [..], grad_x = [.., h, d]),
+    parallel(h),
     defaults(interleaved = false)
 )]
 #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]

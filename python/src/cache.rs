@@ -45,6 +45,7 @@ fn scales<'a>(k: Option<TensorRef<'a, f32, 1>>, v: Option<TensorRef<'a, f32, 1>>
         q = [b, s, h, d], k_cache = [_, _, g, d], v_cache = [_, _, g, e], lengths = [b], block_table = [b, _],
         k_scale = [g], v_scale = [g], out = [b, s, h, e], lse = [b, h, s]
     ),
+    parallel(h / g),
     defaults(causal = true, soft_cap = 0.0)
 )]
 #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
@@ -79,6 +80,7 @@ fn attention_decode<T: Element, K: Passed<T>>(
         q = [b, s, h, d], k_cache = [_, _, g, d], v_cache = [_, _, g, e], lengths = [b], block_table = [b, _],
         out = [b, s, h, e], lse = [b, h, s]
     ),
+    parallel(h / g),
     defaults(causal = true, soft_cap = 0.0)
 )]
 #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
@@ -106,6 +108,7 @@ fn attention_prefill<T: Element>(
 #[ptx_ffi::export(
     types = [bf16, f16],
     shapes(q = [b, s, h, d], cache = [_, _, 1, d], lengths = [b], block_table = [b, _], out = [b, s, h, _], lse = [b, h, s]),
+    parallel(h),
     defaults(causal = true)
 )]
 #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
@@ -131,7 +134,8 @@ fn attention_decode_latent<T: Element>(
     shapes(
         k = [b, s, g, d], v = [b, s, g, e], lengths = [b], block_table = [b, _], k_scale = [g], v_scale = [g],
         k_cache = [_, _, g, d], v_cache = [_, _, g, e]
-    )
+    ),
+    parallel(g)
 )]
 #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
 fn attention_append<T: Element, K: Passed<T>>(

@@ -26,6 +26,7 @@ fn named(name: &str) -> Result<Activation> {
 #[ptx_ffi::export(
     types = [f32, f16, bf16],
     shapes(a = [.., k], b = [k, n], out = [.., n]),
+    parallel(n),
     defaults(tf32 = false),
     backward = matmul_backward
 )]
@@ -46,6 +47,7 @@ where
 #[ptx_ffi::export(
     types = [f32, f16, bf16],
     shapes(a = [.., k], b = [k, n], grad_out = [.., n], grad_a = [.., k], grad_b = [k, n]),
+    parallel(n, k),
     defaults(tf32 = false)
 )]
 fn matmul_backward<T>(
@@ -70,6 +72,7 @@ where
 #[ptx_ffi::export(
     types = [(f32, f32), (f16, f16), (bf16, bf16), (f16, f32), (bf16, f32)],
     shapes(a = [.., k], b = [k, n], bias = [n], residual = [.., n], out = [.., n]),
+    parallel(n),
     defaults(activation = "none", tf32 = false),
     label = "matmul"
 )]
@@ -98,6 +101,7 @@ where
 #[ptx_ffi::export(
     types = [(u8, bf16), (u8, f16), (u8, f32), (i8, bf16), (i8, f16), (i8, f32)],
     shapes(a = [.., k], b = [k, n], scale_a = [..], scale_b = [n], bias = [n], out = [.., n]),
+    parallel(n),
     defaults(activation = "none", format = "e4m3"),
     label = "matmul"
 )]
@@ -143,6 +147,7 @@ fn run_as<T: KernelParam, U: Operand, O: Output<U>>(
 #[ptx_ffi::export(
     types = [f32, f16, bf16],
     shapes(a = [batch, m, k], b = [batch, k, n], out = [batch, m, n]),
+    parallel(batch, m, n),
     defaults(tf32 = false),
     backward = batched_matmul_backward,
     label = "matmul"
@@ -164,6 +169,7 @@ where
 #[ptx_ffi::export(
     types = [f32, f16, bf16],
     shapes(a = [batch, m, k], b = [batch, k, n], grad_out = [batch, m, n], grad_a = [batch, m, k], grad_b = [batch, k, n]),
+    parallel(batch, m, n, k),
     defaults(tf32 = false),
     label = "matmul_backward"
 )]

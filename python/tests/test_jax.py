@@ -310,6 +310,12 @@ for found in (jax.jit(inside)(x, w), jax.jit(outside)(x, w)):
     subprocess.run([sys.executable, "-c", script], check=True, cwd=pathlib.Path(__file__).parent, env=environment)
 
 
+def test_sharded_arrays() -> None:
+    """Programs of `jax.jit` over arrays that are sharded by batch, rows, columns and heads gather none of them."""
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "sharded_jax.py"], check=True, cwd=pathlib.Path(__file__).parent, env=environment)
+
+
 @each_operation
 def test_check_grads(name: str) -> None:
     """Gradients of the first and the second order by differences, and forward mode."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import socket
 import subprocess
 import sys
 from typing import Any, Callable
@@ -52,6 +53,16 @@ OPERATIONS: dict[str, Op] = {
     ),
 }
 each_operation = pytest.mark.parametrize("name", OPERATIONS)
+
+
+def test_distributed_tensors() -> None:
+    """Four processes call operations with tensors that are split by rows, columns and heads."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    script = pathlib.Path(__file__).parent / "sharded_torch.py"
+    ranks = [subprocess.Popen([sys.executable, str(script), str(rank), port]) for rank in range(4)]
+    assert [rank.wait(timeout=300) for rank in ranks] == [0, 0, 0, 0]
 
 
 @each_operation

@@ -36,6 +36,7 @@ pub(super) fn describe(kernel: &Kernel, work: Box<Work>) -> Result<&'static Func
         params: Vec::leak(params),
         instances: Vec::leak(instances),
         backward: None,
+        parallel: &[],
     };
     Ok(Box::leak(Box::new(function)))
 }

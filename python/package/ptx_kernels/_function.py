@@ -57,6 +57,8 @@ class Function:
         self.types: list[list[str]] = entry["types"]
         self.params = [Param(param) for param in entry["params"]]
         self.backward_name: str | None = entry["backward"]
+        # Extents along which slices are computed each on its own, with the extent that is split alike or none.
+        self.parallel: dict[str, str | None] = {name: next(iter(groups), None) for name, *groups in entry.get("parallel", [])}
         # Positions of the parameters: inputs and scalars in the order of Rust, outputs, tensors that are read.
         self.inputs = [at for at, param in enumerate(self.params) if not param.written]
         self.outputs = [at for at, param in enumerate(self.params) if param.written]

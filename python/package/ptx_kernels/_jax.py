@@ -14,6 +14,7 @@ from jax.interpreters.ad import JVPTracer
 from . import _native_library
 from ._formulas import formula_of, forward_inputs
 from ._function import LEADING, Function
+from ._jax_partition import partitioned
 
 _PLATFORMS = {"CUDA": "cuda", "cpu": "cpu"}
 
@@ -216,22 +217,31 @@ def _attributes(function: Function, tensors: Sequence[int], scalars: Any) -> dic
 
 def _invoke(function: Function, present: Any, scalars: Any, outputs: tuple[int, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
     """XLA's custom call with these outputs."""
-    shapes = _results(function, _infer(function, present, arrays), outputs, arrays[0])
     attributes = _attributes(function, (*present, *outputs), scalars)
-    return tuple(jax.ffi.ffi_call(_target(function), shapes)(*arrays, **attributes))
+
+    def of_one_device(*arrays: Any) -> tuple[Any, ...]:
+        shapes = _results(function, _infer(function, present, arrays), outputs, arrays[0])
+        return tuple(jax.ffi.ffi_call(_target(function), shapes)(*arrays, **attributes))
+
+    return partitioned(function, present, outputs, of_one_device, arrays)(*arrays)
 
 
 def _update(function: Function, tensors: Any, scalars: Any, arrays: Sequence[Any], before: Sequence[Any]) -> tuple[Any, ...]:
     """XLA's custom call with outputs that begin as arrays: in their memory, where nothing else needs it, or in a copy."""
     present, updated = tensors
-    made = _infer(function, [*present, *updated], [*arrays, *before])
-    made |= {at: (array.shape, array.dtype.name) for at, array in zip(updated, before)}
+    every = (*present, *updated)
     outputs = [at for at in function.outputs if at in updated or at in function.main_outputs]
     attributes = _attributes(function, (*present, *outputs), scalars) | {"updated": np.int64(len(updated))}
-    aliases = {len(arrays) + number: outputs.index(at) for number, at in enumerate(updated)}
-    shapes = _results(function, made, outputs, [*arrays, *before][0])
-    call = jax.ffi.ffi_call(_target(function), shapes, input_output_aliases=aliases)
-    return tuple(call(*arrays, *before, **attributes))
+    aliases = {len(present) + number: outputs.index(at) for number, at in enumerate(updated)}
+
+    def of_one_device(*arrays: Any) -> tuple[Any, ...]:
+        made = _infer(function, every, arrays)
+        made |= {at: (array.shape, array.dtype.name) for at, array in zip(updated, arrays[len(present) :])}
+        shapes = _results(function, made, outputs, arrays[0])
+        return tuple(jax.ffi.ffi_call(_target(function), shapes, input_output_aliases=aliases)(*arrays, **attributes))
+
+    passed = [*arrays, *before]
+    return partitioned(function, every, outputs, of_one_device, passed)(*passed)
 
 
 def _attribute(value: Any) -> Any:

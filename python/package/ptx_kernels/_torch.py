@@ -61,7 +61,7 @@ class Operators:
     def _define(self) -> None:
         function, library = self.function, _LIBRARIES[self.namespace]
         inputs = ", ".join(_schema(function.params[at]) for at in function.inputs)
-        for suffix, outputs in (("", function.main_outputs), ("_saved", self._saved_outputs())):
+        for suffix, outputs in (("", function.main_outputs), ("_saved", self.saved_outputs())):
             returned = ", ".join("Tensor" for _ in outputs)
             name = function.operator + suffix
             library.define(f"{name}({inputs}) -> ({returned})", tags=(torch.Tag.pt2_compliant_tag,))
@@ -79,7 +79,7 @@ class Operators:
         torch.library.register_fake(f"{self.namespace}::{name}", self._check_into, lib=library)
         library.impl(name, self._recording_into, "Autograd", with_keyset=True)
 
-    def _saved_outputs(self) -> list[int]:
+    def saved_outputs(self) -> list[int]:
         """A function without gradients is perhaps one: then all its outputs are asked for."""
         return self.saved if self.backward is not None else self.all_outputs
 
@@ -98,7 +98,7 @@ class Operators:
         return functional
 
     def _check_into(self, *values: Any) -> None:
-        shapes, dtypes = _described(self.function, values)
+        shapes, dtypes = described(self.function, values)
         self.function.infer(shapes, dtypes)
 
     def _run_into(self, *values: Any) -> None:
@@ -190,7 +190,7 @@ class Operators:
         if backward is not None:
             made = backward.op_saved(*[values[at] for at in function.inputs])
             every = made if isinstance(made, (tuple, list)) else (made,)
-            gradients = dict(zip(backward._saved_outputs(), every))
+            gradients = dict(zip(backward.saved_outputs(), every))
         else:
             made_here = [grad for _, grad in wanted]
             made_here += [at for at in function.main_outputs if at not in made_here]
@@ -246,7 +246,7 @@ def define(functions: Iterable[Function]) -> None:
             function.torch_state = Operators(function)
 
 
-def _described(function: Function, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def described(function: Function, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     tensors = [value if param.is_tensor else None for param, value in zip(function.params, values)]
     shapes = [None if tensor is None else tensor.shape for tensor in tensors]
     dtypes = [None if tensor is None else _DTYPES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch.")) for tensor in tensors]
@@ -258,7 +258,7 @@ def make_outputs(function: Function, values: list[Any], outputs: Sequence[int], 
     missing = [at for at in outputs if values[at] is None]
     if not missing:
         return
-    made = _infer_known(function, values) if known else function.infer(*_described(function, values))
+    made = _infer_known(function, values) if known else function.infer(*described(function, values))
     first = values[function.first]
     if first is None:
         first = next(values[at] for at in function.tensors if values[at] is not None)
@@ -296,7 +296,7 @@ def _infer_known(function: Function, values: Sequence[Any]) -> Any:
     known = tuple(key)
     made = function.inferred.get(known)
     if made is None:
-        made = function.infer(*_described(function, values))
+        made = function.infer(*described(function, values))
         if len(function.inferred) >= 1024:
             function.inferred.clear()
         function.inferred[known] = made
@@ -639,6 +639,10 @@ def _below(op: Any, keyset: Any, inputs: Sequence[Any]) -> Any:
 
 
 def _call_operators(function: Function, values: list[Any]) -> Any:
+    from . import _torch_sharding
+
+    # DTensor reads the strategies of operators; it may have been imported after them.
+    _torch_sharding.ready()
     state = operators(function)
     inputs = [values[at] for at in function.inputs]
     if any(values[at] is not None for at in function.outputs):
