@@ -57,7 +57,7 @@ impl Devices {
     }
 
     /// So many CPU devices, which have one memory. Their launches run beside each other while the host waits for one of them, and the
-    /// watcher follows what passes between them.
+    /// watcher follows what passes between them. [`Device::profile`] does not profile them.
     ///
     /// *Needs the feature `cpu`, which is on by default.*
     #[cfg(feature = "cpu")]
