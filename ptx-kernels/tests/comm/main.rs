@@ -210,3 +210,43 @@ fn a_rank_that_is_missing_or_fails_ends_the_others() {
     assert!(first.to_string().contains("rank 2 had no launch"), "{first}");
     assert!(second.to_string().contains("because rank 0 failed"), "{second}");
 }
+
+/// Each rank writes its data, and reads those of the next one; `sync` is false for the mistake.
+#[ptx_kernel(
+    arch = "sm_80",
+    block = 32,
+    grid = 1,
+    instances = [right = (true), wrong = (false)],
+    unsafe(requires(x.len() >= 64, table.len() >= 2 * ranks, rank < ranks))
+)]
+fn read_next<const SYNC: bool>(x: &mut [u32], table: &[u64], rank: u32, ranks: u32) {
+    let symm = node::Symmetric { table, rank, ranks };
+    let (own, value): (u64, u32) = (x.at(tid.x), rank * 100 + tid.x);
+    ptx! { st.global.u32 [own], value; }
+    if SYNC {
+        symm.sync(0, 1, 0);
+    }
+    let from: u64 = symm.on(symm.behind(1)) + wide(tid.x) * 4;
+    let found: u32;
+    ptx! {
+        ld.global.u32 found, [from];
+        st.global.u32 [own + 128], found;
+    }
+}
+
+#[test]
+fn a_missing_signal_between_ranks_is_a_finding() {
+    let run = |instance: read_next::Instance| -> Result<Vec<u32>> {
+        let devices = Devices::cpu(3);
+        let mut x = SymmetricBuffer::<u32>::zeros(&devices, 64)?;
+        for (device, x) in devices.iter().zip(x.iter_mut()) {
+            let parts = x.parts_mut();
+            read_next::launch(instance, device, parts.data, parts.table, parts.rank, parts.ranks)?;
+        }
+        devices.synchronize()?;
+        x.on(2)?.download()
+    };
+    assert_eq!(run(read_next::Instance::right).unwrap()[32..35], [0, 1, 2]);
+    let error = run(read_next::Instance::wrong).unwrap_err().to_string();
+    assert!(error.contains("W0202") && error.contains("between two ranks") && error.contains(".sys"), "{error}");
+}
