@@ -202,3 +202,23 @@ fn code_in_the_book_is_a_listing_or_marked() {
     });
     assert_eq!(found.collect::<Vec<_>>(), none);
 }
+
+/// The laboratory notebook names files and constants of the code that there is.
+#[test]
+fn the_notebook_names_what_there_is() {
+    let text = read_to_string(root().join("docs/benchmarks/tried.md")).unwrap();
+    let code: Vec<(String, String)> = ["ptx-kernels/src", "ptx-language/src/prelude"]
+        .iter()
+        .flat_map(|folder| chapters(folder))
+        .map(|path| {
+            let text = read_to_string(root().join(&path)).unwrap_or_default();
+            (path, text)
+        })
+        .collect();
+    let is_constant = |name: &str| name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_');
+    let is_ours = |name: &&str| name.contains('_') && is_constant(name) && !name.starts_with("CU_");
+    let quoted = || text.split('`').skip(1).step_by(2);
+    let files = quoted().filter(|name| name.ends_with(".rs") && !code.iter().any(|(path, _)| path.ends_with(name)));
+    let constants = quoted().filter(is_ours).filter(|name| !code.iter().any(|(_, text)| text.contains(name)));
+    assert_eq!(files.chain(constants).collect::<Vec<_>>(), [""; 0]);
+}
