@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Compiles the sources of some operations while the test runs, and compares. Without `PTX_THOROUGH`, only the kernels `quick` are compiled, each alone
 /// in its module.
-pub fn compare(operations: &[&str], quick: &[&str], macros: &[(String, &'static str)]) {
+pub(crate) fn compare(operations: &[&str], quick: &[&str], macros: &[(String, &'static str)]) {
     let text = operations.iter().map(|name| module(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), name));
     let source = Source::text("the library", text.collect::<String>());
     let is_thorough = std::env::var_os("PTX_THOROUGH").is_some();
