@@ -142,7 +142,8 @@ impl GroupedGemm {
     }
 
     /// C (M × N): row r is row r of A (M × K) times the matrix of its group in B (G × K × N). Group g has rows `offsets[g]` to
-    /// `offsets[g + 1]`, which do not decrease; rows of no group are not written. A and C are dense row by row; the matrices of B are dense
+    /// `offsets[g + 1]`; rows of no group are not written. Where offsets decrease, a group begins behind the rows of all groups before it,
+    /// and offsets behind the end of A count as its end, so that no row of C is written twice. A and C are dense row by row; the matrices of B are dense
     /// row by row, or column by column (K-major, the faster layout). K and N are multiples of 8.
     ///
     /// # Errors
@@ -182,7 +183,7 @@ impl GroupedGemm {
     }
 
     /// The gradient of B, from A and the gradient of C: the matrix of a group (K × N) is that of its rows of A, transposed, times its rows of
-    /// dC (M × N, of at least one row). A matrix of a group without rows is zero. All are dense row by row. The gradient of A is [`run`](Self::run) with dC and the transposed
+    /// dC (M × N, of at least one row). A matrix of a group without rows, or whose offsets decrease, is zero. All are dense row by row. The gradient of A is [`run`](Self::run) with dC and the transposed
     /// matrices of B.
     ///
     /// # Errors

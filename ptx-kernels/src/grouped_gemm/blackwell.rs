@@ -44,10 +44,11 @@ pub mod kernels {
         k: u32,
     }
 
-    /// The group of a tile: the tiles before it, and its rows.
+    /// The group of a tile: the tiles and the rows before it, and its rows.
     struct Group {
         index: u32,
         first_tile: u32,
+        before: u32,
         first_row: u32,
         end_row: u32,
     }
@@ -113,7 +114,7 @@ pub mod kernels {
     impl Group {
         /// In front of the first group.
         fn new() -> Group {
-            Group { index: 0, first_tile: 0, first_row: 0, end_row: 0 }
+            Group { index: 0, first_tile: 0, before: 0, first_row: 0, end_row: 0 }
         }
 
         /// Moves on to the group with tile `tile`, or behind the last one: a loop of `ld.global.nc` and additions.
@@ -126,6 +127,11 @@ pub mod kernels {
                 ptx! {
                     ld.global.nc.u32 self.first_row, [at];
                     ld.global.nc.u32 self.end_row, [at + 4];
+                    // Groups never share a row, whatever the offsets are.
+                    max.u32 self.first_row, self.first_row, self.before;
+                    max.u32 self.end_row, self.end_row, self.first_row;
+                    min.u32 self.end_row, self.end_row, work.m;
+                    min.u32 self.first_row, self.first_row, self.end_row;
                 }
                 let rows: u32 = self.end_row - self.first_row;
                 let next: u32 = self.first_tile + (rows + (BLOCK_M - 1)) / BLOCK_M * work.tiles_n;
@@ -133,6 +139,7 @@ pub mod kernels {
                     break;
                 }
                 self.first_tile = next;
+                self.before = self.end_row;
                 self.index += 1;
             }
         }
@@ -202,7 +209,7 @@ pub mod kernels {
             let (row, column): (u32, u32) = scheduler::linear(tile - group.first_tile, work.tiles_n);
             let (m, n): (u32, u32) = (group.first_row + row * BLOCK_M + thread, column * C.block_n);
             // Rows of the next group, and rows behind the end of C, stay as they are.
-            let mine: pred = (m < group.end_row) & (m < work.m);
+            let mine: pred = m < group.end_row;
             let to: u64 = c + (wide(m) * work.n + n as u64) * size_of::<T>();
             half.wait_full();
             tcgen05::fence_after();

@@ -196,7 +196,7 @@ impl Shared<ClusterId> {
 }
 
 /// Matrices whose heights only the device has: group g has rows `offsets[g]` to `offsets[g + 1]`, of at most `rows`, and `tiles_n` tiles
-/// side by side. Empty groups have no tiles.
+/// side by side. Empty groups have no tiles. Where offsets decrease, a group begins behind the rows of all groups before it.
 struct Groups {
     offsets: Global<u32>,
     count: u32,
@@ -223,8 +223,8 @@ impl GroupCursor {
     }
 
     /// Moves on to the group with tile `tile`; tiles have `BLOCK_M` rows, and only grow. All lanes of a warp
-    /// call it. Each lane looks at one group: for every 32 two `ld.global.nc`, a `warp::scan_sum` and a `vote.sync.ballot`, then `brev`,
-    /// `clz` and four `shfl.sync.idx`.
+    /// call it. Each lane looks at one group: for every 32 two `ld.global.nc`, a `warp::scan_max`, a `warp::scan_sum` and a
+    /// `vote.sync.ballot`, then `brev`, `clz` and four `shfl.sync.idx`.
     fn seek<const BLOCK_M: u32>(&mut self, groups: &Groups, tile: u32) {
         loop {
             if tile < self.end_tile {
@@ -235,21 +235,32 @@ impl GroupCursor {
                 break;
             }
             let mine: u32 = self.next + laneid;
-            let (mut from, mut to): (u32, u32) = (0, 0);
+            let (mut from, mut to): (u32, u32) = (self.end_row, self.end_row);
             if mine < groups.count {
                 let at = groups.offsets.at(mine);
                 ptx! {
                     ld.global.nc.u32 from, [at];
                     ld.global.nc.u32 to, [at + 4];
-                    min.u32 to, to, groups.rows;
-                    max.u32 to, to, from;
                 }
             }
+            // Groups never share a row, whatever the offsets are: each begins where all before it end.
+            ptx! {
+                max.u32 from, from, self.end_row;
+                max.u32 to, to, from;
+                min.u32 to, to, groups.rows;
+            }
+            to = warp::scan_max(to);
+            let before: u32 = warp::shuffle_up(to, 1);
+            if laneid != 0 {
+                from = before;
+            }
+            ptx! { min.u32 from, from, to; }
             let tiles: u32 = (to - from + (BLOCK_M - 1)) / BLOCK_M * groups.tiles_n;
             let through: u32 = self.end_tile + warp::scan_sum(tiles);
             let mut mask: b32 = warp::ballot(tile < through);
             if mask == 0 {
                 self.end_tile = warp::broadcast(through, 31);
+                self.end_row = warp::broadcast(to, 31);
                 self.next += 32;
             } else {
                 let lane: u32;

@@ -155,16 +155,26 @@ fn a_tile_finds_its_group(device: &Device) -> Result<()> {
     let heights: Vec<u32> = (0..77).map(|g| if g % 5 < 2 { 0 } else { g * 7 % 50 }).collect();
     let mut offsets = vec![3];
     offsets.extend(heights.iter().scan(3, |end, rows| (*end += rows, Some(*end)).1));
-    let (columns, most) = (3, offsets[77] - 5);
-    let mut expected = Vec::new();
-    for (group, rows) in offsets.windows(2).enumerate() {
-        let (end, start) = (rows[1].min(most).max(rows[0]), expected.len() as u32);
-        let tiles = (end - rows[0]).div_ceil(16) * columns;
-        expected.extend(std::iter::repeat_n([group as u32, rows[0], end, start], tiles as usize));
+    let most = offsets[77] - 5;
+    let scrambled: Vec<u32> = (0..78).map(|g| if g == 70 { u32::MAX } else { g * 37 % 400 + 3 * g }).collect();
+    for (offsets, most) in [(offsets, most), (scrambled, 700)] {
+        check_groups(device, &offsets, most)?;
+    }
+    Ok(())
+}
+
+/// No two groups share a row: one begins where all before it end.
+fn check_groups(device: &Device, offsets: &[u32], most: u32) -> Result<()> {
+    let (columns, mut expected, mut from) = (3, Vec::new(), offsets[0].min(most));
+    for (group, end) in offsets[1..].iter().enumerate() {
+        let (end, start) = ((*end).min(most).max(from), expected.len() as u32);
+        let tiles = (end - from).div_ceil(16) * columns;
+        expected.extend(std::iter::repeat_n([group as u32, from, end, start], tiles as usize));
+        from = end;
     }
     let tiles = expected.len() as u32 + 2;
     let mut out = device.zeros::<u32>(4 * tiles as usize)?;
-    groups_of(device, &device.upload(&offsets)?, 77, most, columns, tiles, &mut out)?;
+    groups_of(device, &device.upload(offsets)?, 77, most, columns, tiles, &mut out)?;
     let found: Vec<[u32; 4]> = out.download()?.chunks(4).map(|g| [g[0], g[1], g[2], g[3]]).collect();
     assert_eq!(found[..expected.len()], expected);
     assert!(found[expected.len()..].iter().all(|[group, ..]| *group >= 77));
