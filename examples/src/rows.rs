@@ -66,6 +66,9 @@ pub struct Task {
     pub reference: fn(&[&[f64]]) -> Vec<f64>,
 }
 
+/// Launches a kernel on a stream: its inputs, its output, rows and columns.
+type Launch<'a, T> = dyn Fn(&Stream, &[Buffer<T>], &mut Buffer<T>, u32, u32) -> Result<()> + 'a;
+
 /// The checks of a task so far: the worst error as a share of its type's limit, and the first launch's time.
 #[derive(Debug)]
 pub struct Checks<'a> {
@@ -90,9 +93,14 @@ impl Checks<'_> {
     /// Those of the launch and of the device.
     pub fn shape<T: Number>(
         &mut self,
-        (rows, columns): (u32, u32),
+        extents: (u32, u32),
         launch: impl Fn(&Stream, &[Buffer<T>], &mut Buffer<T>, u32, u32) -> Result<()>,
     ) -> Result<()> {
+        self.check_launch(extents, &launch)
+    }
+
+    /// The same, compiled once for all kernels.
+    fn check_launch<T: Number>(&mut self, (rows, columns): (u32, u32), launch: &Launch<'_, T>) -> Result<()> {
         let inputs: Vec<Vec<T>> =
             self.task.inputs.iter().map(|whole| self.fresh(if *whole { rows } else { 1 } * columns)).collect();
         let buffers = inputs.iter().map(|data| self.device.upload(data)).collect::<Result<Vec<_>>>()?;

@@ -4,7 +4,7 @@
 use crate::context::Event;
 use crate::driver::{Driver, cudarc_error};
 use crate::error::Result;
-use crate::stream::{AsStream, StreamKind};
+use crate::stream::{AsStream, StreamKind, StreamRef};
 use cudarc::driver::CudaStream;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -72,9 +72,14 @@ impl Timer {
     /// # Errors
     /// Those of `work`, and of the driver.
     pub fn measure(&self, stream: impl AsStream, mut work: impl FnMut() -> Result<()>) -> Result<Timing> {
+        self.measure_submitted(stream.as_stream(), &mut work)
+    }
+
+    /// The same, compiled once for all work.
+    fn measure_submitted(&self, stream: StreamRef<'_>, work: &mut dyn FnMut() -> Result<()>) -> Result<Timing> {
         let mut run = || (0..self.batch).try_for_each(|_| work());
         (0..self.warm_up).try_for_each(|_| run())?;
-        let samples: Result<Vec<Duration>> = match stream.as_stream().kind {
+        let samples: Result<Vec<Duration>> = match stream.kind {
             StreamKind::Cuda(stream) => (0..self.runs).map(|_| on_device(stream, &mut run)).collect(),
             StreamKind::Cpu(_) => (0..self.runs).map(|_| on_host(&mut run)).collect(),
         };
@@ -84,13 +89,13 @@ impl Timer {
     }
 }
 
-fn on_host(run: &mut impl FnMut() -> Result<()>) -> Result<Duration> {
+fn on_host(run: &mut dyn FnMut() -> Result<()>) -> Result<Duration> {
     let start = Instant::now();
     run()?;
     Ok(start.elapsed())
 }
 
-fn on_device(stream: &CudaStream, run: &mut impl FnMut() -> Result<()>) -> Result<Duration> {
+fn on_device(stream: &CudaStream, run: &mut dyn FnMut() -> Result<()>) -> Result<Duration> {
     let mark =
         || -> Result<Event> { Event::timed(stream).map_err(|e| cudarc_error("an event could not be recorded", e)) };
     let start = mark()?;
