@@ -12,7 +12,7 @@ use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
 use ptx_core::ir::{Function, Module, Param, Variable};
 use ptx_expand::program::contract::Reader;
-use ptx_prove::{Contract, Passed, Refusal, Report, Verdict, prove};
+use ptx_prove::{Contract, Passed, Refusal, Report, Verdict, prove, signed_params};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let Some(checked) = checked(&source, out)? else { return Ok(false) };
     let entry = entry_of(arguments, checked.module())?;
     let params = params(&checked, entry);
-    let contract = contract(arguments, entry, &params)?;
+    let contract = contract(arguments, checked.module(), entry, &params)?;
     let report = decide(&Proof { source: &source, checked: &checked, entry, contract, params }, arguments.format, out)?;
     verdict(&report)
 }
@@ -151,7 +151,12 @@ fn entry_of<'m>(arguments: &Arguments, module: &'m Module) -> Result<&'m Functio
 }
 
 /// The launches of the command line.
-fn contract(arguments: &Arguments, entry: &Function, params: &[&Variable]) -> Result<Contract, Failure> {
+fn contract(
+    arguments: &Arguments,
+    module: &Module,
+    entry: &Function,
+    params: &[&Variable],
+) -> Result<Contract, Failure> {
     let required = |name: &str| {
         let limit = entry.limit(name)?;
         let value = |at: usize| limit.values.get(at).and_then(|value| u32::try_from(*value).ok()).unwrap_or(1);
@@ -171,6 +176,7 @@ fn contract(arguments: &Arguments, entry: &Function, params: &[&Variable]) -> Re
     };
     let grid = arguments.grid.as_deref().map(|text| read("--grid", text)).transpose()?;
     let assume = arguments.assume.iter().map(|text| read("--assume", text)).collect::<Result<_, _>>()?;
+    let signed = signed_params(module, entry);
     Ok(Contract {
         block,
         cluster: arguments.cluster.or_else(|| required("reqnctapercluster")).unwrap_or([1; 3]),
@@ -180,6 +186,7 @@ fn contract(arguments: &Arguments, entry: &Function, params: &[&Variable]) -> Re
         params: (0..params.len()).map(Passed::Argument).collect(),
         elements: vec![1; params.len()],
         align: Some(ALLOCATED),
+        signed,
         numbers: reader.into_numbers(),
     })
 }

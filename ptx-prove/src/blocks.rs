@@ -90,7 +90,9 @@ impl Machine<'_> {
         let guard = self.guard(inst);
         let guard = self.world.simplify(guard);
         let branch = self.next_branch();
-        let reaches = |block: Option<usize>| block.is_some_and(|block| self.flow.reaches_barrier[block]);
+        let flow = self.flow;
+        let reaches =
+            |block: Option<usize>| block.is_some_and(|block| flow.reaches_barrier[block] || flow.passes_by[block]);
         let sides = [(taken, guard.clone(), falls), (falls, guard.negate(), taken)];
         let mut next = Vec::new();
         for (to, cond, other) in sides {

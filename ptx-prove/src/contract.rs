@@ -1,6 +1,6 @@
 //! The launches that a proof is about: block, grid and conditions over the arguments.
 
-use crate::form::{Cond, Form};
+use crate::form::{Coef, Cond, Form};
 use crate::world::{Meaning, Origin, Scope, Symbol, World};
 use ptx_core::host::{Expr, Operator};
 use ptx_core::ir::Variable;
@@ -36,6 +36,8 @@ pub struct Contract {
     pub elements: Vec<u64>,
     /// The alignment of every buffer, in bytes; if absent, the one that the entry declares (`.ptr .align`), or that of an allocation.
     pub align: Option<u64>,
+    /// By parameter: true if its number has a sign, whatever its type says; see [`signed_params`](crate::signed_params).
+    pub signed: Vec<bool>,
     /// Names of the free numbers (`Expr::Dim`).
     pub numbers: Vec<String>,
 }
@@ -79,6 +81,7 @@ pub(crate) fn symbols(
     contract: &Contract,
     variables: &[&Variable],
     is_pointer: &[bool],
+    is_read: [bool; 3],
 ) -> Result<Symbols, Refused> {
     let arguments = contract.elements.len();
     let len = |world: &mut World, at: usize| Form::symbol(world.launch(Meaning::Len(at), (0, MOST_BYTES), Scope::Grid));
@@ -87,7 +90,8 @@ pub(crate) fn symbols(
     let numbers: Vec<Form> = (0..contract.numbers.len()).map(|at| number(world, at)).collect();
     let params = variables.iter().enumerate().map(|(at, variable)| {
         let passed = contract.params.get(at).copied().unwrap_or(Passed::Other);
-        param(world, at, variable, passed, &numbers, is_pointer.get(at) == Some(&true))
+        let signed = contract.signed.get(at) == Some(&true);
+        param(world, (at, variable, signed), passed, &numbers, is_pointer.get(at) == Some(&true))
     });
     let params: Vec<Option<Form>> = params.collect();
     let mut symbols = Symbols {
@@ -98,6 +102,15 @@ pub(crate) fn symbols(
         numbers,
         facts: Vec::new(),
     };
+    for condition in &contract.assume {
+        match symbols.value(world, contract, condition)? {
+            Value::Truth(cond) => {
+                narrow(world, &cond);
+                symbols.facts.push(cond);
+            }
+            _ => return Err(Refused),
+        }
+    }
     let extents = match &contract.grid {
         None => None,
         Some(grid) => Some(match symbols.value(world, contract, grid)? {
@@ -107,22 +120,36 @@ pub(crate) fn symbols(
         }),
     };
     for (dimension, most) in MOST_BLOCKS.into_iter().enumerate() {
-        symbols.add_dimension(world, dimension, most, extents.as_deref())?;
-    }
-    for condition in &contract.assume {
-        match symbols.value(world, contract, condition)? {
-            Value::Truth(cond) => symbols.facts.push(cond),
-            _ => return Err(Refused),
-        }
+        symbols.add_dimension(world, dimension, (most, is_read[dimension]), extents.as_deref())?;
     }
     Ok(symbols)
+}
+
+/// Narrows the ranges of symbols that a condition bounds by numbers: products of bounded factors then stay in the width of a register.
+fn narrow(world: &mut World, cond: &Cond) {
+    match cond {
+        Cond::All(parts) => parts.iter().for_each(|part| narrow(world, part)),
+        Cond::AtLeast(Form { terms, constant: Coef::One(constant) }) => {
+            let [(mono, Coef::One(factor))] = terms.as_slice() else { return };
+            let [symbol] = mono.as_slice() else { return };
+            let known = &mut world.symbols[*symbol as usize];
+            let bound = -constant.div_euclid(factor.abs());
+            let (least, most) = match *factor > 0 {
+                true => (known.least.max(bound), known.most),
+                false => (known.least, known.most.min(-bound)),
+            };
+            if least <= most {
+                (known.least, known.most) = (least, most);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The value of a parameter; nothing for a float or a struct.
 fn param(
     world: &mut World,
-    at: usize,
-    variable: &Variable,
+    (at, variable, signed): (usize, &Variable, bool),
     passed: Passed,
     numbers: &[Form],
     pointer: bool,
@@ -132,7 +159,9 @@ fn param(
     }
     let bits = variable.ty.bits();
     let range = match variable.ty.class() {
-        Class::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        Class::Unsigned | Class::Bits | Class::Signed if signed || variable.ty.class() == Class::Signed => {
+            (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+        }
         Class::Unsigned | Class::Bits => (0, (1i128 << bits) - 1),
         _ => return None,
     };
@@ -157,11 +186,13 @@ impl Symbols {
         &mut self,
         world: &mut World,
         dimension: usize,
-        most: i128,
+        (most, is_read): (i128, bool),
         extents: Option<&[Form]>,
     ) -> Result<(), Refused> {
         let extent = match extents {
             Some(extents) => extents.get(dimension).cloned().unwrap_or_else(|| Form::number(1)),
+            // Copies of all blocks in a dimension that the entry does not read are no sensible launch.
+            None if !is_read => Form::number(1),
             None => Form::symbol(world.launch(Meaning::Blocks(dimension), (1, most), Scope::Grid)),
         };
         let (least, greatest) = world.range(&extent).unwrap_or((1, most));
@@ -283,9 +314,8 @@ impl Symbols {
     fn division(&mut self, world: &mut World, a: &Form, b: &Form) -> Option<(Form, Form)> {
         match b.known() {
             Some(by) if by > 0 => {
-                // Towards zero and down are the same for what is not negative, which a launch's sizes are.
                 let (least, _) = world.range(a)?;
-                if least >= 0 { world.floor(a, by) } else { None }
+                if least >= 0 { world.floor(a, by) } else { world.towards_zero(a, by) }
             }
             Some(_) => None,
             None => {
@@ -296,9 +326,8 @@ impl Symbols {
     }
 
     fn ceiling(&mut self, world: &mut World, a: &Form, b: &Form) -> Option<Form> {
-        let (least, _) = world.range(a)?;
         match b.known() {
-            Some(by) if by > 0 && least >= 0 => world.floor(&a.plus(by - 1)?, by).map(|(quotient, _)| quotient),
+            Some(by) if by > 0 => world.floor(&a.plus(by - 1)?, by).map(|(quotient, _)| quotient),
             _ => None,
         }
     }

@@ -49,6 +49,10 @@ pub(crate) struct Flow {
     pub(crate) loops: Vec<Option<Loop>>,
     /// True if a thread that goes on at this block can reach one of the marked instructions.
     pub(crate) reaches_barrier: Vec<bool>,
+    /// True if a thread that goes on at this block reaches no barrier, but work behind one: it passes by the barrier.
+    pub(crate) passes_by: Vec<bool>,
+    /// By dimension: true if the function reads the place of its block there, or the extent of the grid.
+    pub(crate) reads_block: [bool; 3],
     /// True if every loop has one entry and no jump is computed.
     pub(crate) is_structured: bool,
 }
@@ -74,8 +78,38 @@ impl Flow {
         let reaches_barrier =
             (0..count).map(|block| reach(&next, block, None).iter().enumerate().any(|(b, r)| *r && holds(b)));
         let reaches_barrier = reaches_barrier.collect();
-        Flow { graph, ends, order, loops, reaches_barrier, is_structured }
+        let mut behind = vec![false; count];
+        for block in (0..count).filter(|block| holds(*block)) {
+            for after in &next[block] {
+                behind.iter_mut().zip(reach(&next, *after, None)).for_each(|(old, new)| *old |= new);
+            }
+        }
+        let works = |block: usize| graph.range(block).len() > 1 || ends[block] != End::Leave;
+        let passes = |block: usize| {
+            let reached = reach(&next, block, None);
+            (0..count).any(|at| reached[at] && behind[at] && works(at))
+                && !(0..count).any(|at| reached[at] && holds(at))
+        };
+        let passes_by = (0..count).map(passes).collect();
+        let reads_block = std::array::from_fn(|dimension| reads(function, dimension));
+        Flow { graph, ends, order, loops, reaches_barrier, passes_by, reads_block, is_structured }
     }
+}
+
+/// Special registers about the place of a block.
+const PLACES: [&str; 6] = ["ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_ctarank"];
+
+/// Returns true if the function reads a block's place in a dimension; x is always one.
+fn reads(function: &Function, dimension: usize) -> bool {
+    let special = |operand: &Operand| match operand {
+        Operand::Special(register) => {
+            let name = register.name.trim_start_matches('%');
+            let (name, component) = name.split_once('.').unwrap_or((name, register.component));
+            PLACES.contains(&name) && (component.is_empty() || component == ["x", "y", "z"][dimension])
+        }
+        _ => false,
+    };
+    dimension == 0 || function.insts.iter().any(|inst| inst.operands.iter().any(special))
 }
 
 fn end(graph: &Graph, function: &Function, block: usize) -> End {

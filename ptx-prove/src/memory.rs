@@ -296,7 +296,11 @@ impl Machine<'_> {
             let Some((bits, signed)) = integer(ty) else { continue };
             let whole = self.launch.params.get(param).cloned().flatten();
             let form = match whole {
-                Some(form) if start == 0 && variable.ty.bits() == bits => self.world.number(&form, bits, signed),
+                // A register of this width holds it whatever its sign is.
+                Some(form) if start == 0 && variable.ty.bits() == bits => match site.width(operand) == bits {
+                    true => form,
+                    false => self.world.number(&form, bits, signed),
+                },
                 _ => self.field(param, start + element * size, (bits, signed)),
             };
             if site.width(operand) <= 64 {

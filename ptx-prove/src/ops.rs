@@ -131,21 +131,11 @@ fn division(machine: &mut Machine<'_>, args: &Args<'_>) -> Option<(Form, Form)> 
     }
     let (least, _) = machine.world.range(&a)?;
     if least < 0 {
-        return signed_division(machine, &a, &b);
+        let by = b.known().filter(|by| *by > 0)?;
+        return machine.world.towards_zero(&a, by);
     }
     match b.known() {
         Some(by) if by > 0 => machine.world.floor(&a, by),
         _ => machine.world.divide(&a, &b, args.bits),
     }
-}
-
-/// Division by a positive constant, towards zero.
-fn signed_division(machine: &mut Machine<'_>, a: &Form, b: &Form) -> Option<(Form, Form)> {
-    let by = b.known().filter(|by| *by > 0)?;
-    let negative = crate::form::Cond::at_least(a.scale(-1)?.plus(-1)?);
-    let (down, _) = machine.world.floor(a, by)?;
-    let (up, _) = machine.world.floor(&a.plus(by - 1)?, by)?;
-    let quotient = machine.world.choose(&negative, &up, &down)?;
-    let rest = a.sub(&quotient.scale(by)?)?;
-    Some((quotient, rest))
 }

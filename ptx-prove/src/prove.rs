@@ -88,8 +88,8 @@ impl<'m> Input<'m> {
         let contract = self.contract;
         let threads = contract.block.iter().map(|extent| *extent as usize).product();
         let mut world = World::new(threads);
-        let launch =
-            contract::symbols(&mut world, contract, self.variables, pointers).map_err(|_| Refusal::Expression)?;
+        let launch = contract::symbols(&mut world, contract, self.variables, pointers, self.flow.reads_block)
+            .map_err(|_| Refusal::Expression)?;
         let passed = |at: usize| contract.params.get(at).copied().unwrap_or(Passed::Other);
         let len = |at: usize| match passed(at) {
             Passed::Argument(argument) => launch.lens.get(argument).cloned(),

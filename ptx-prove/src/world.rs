@@ -285,6 +285,16 @@ impl World {
         Some((quotient.add(&more)?, rest.sub(&more.scale(by)?)?))
     }
 
+    /// Division by a positive number, towards zero.
+    pub(crate) fn towards_zero(&mut self, form: &Form, by: i128) -> Option<Division> {
+        let negative = Cond::at_least(form.scale(-1)?.plus(-1)?);
+        let (down, _) = self.floor(form, by)?;
+        let (up, _) = self.floor(&form.plus(by - 1)?, by)?;
+        let quotient = self.choose(&negative, &up, &down)?;
+        let rest = form.sub(&quotient.scale(by)?)?;
+        Some((quotient, rest))
+    }
+
     /// A symbol for the quotient.
     fn quotient(&mut self, form: &Form, by: i128) -> Option<Form> {
         let key = ("floor", vec![form.clone()], by);

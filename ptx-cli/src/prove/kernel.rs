@@ -85,6 +85,7 @@ fn contract(kernel: &Kernel, launch: &Launch) -> Result<Contract, Failure> {
         params: kernel.taken.iter().map(|taken| passed(taken.from)).collect(),
         elements,
         align: None,
+        signed: Vec::new(),
         numbers: kernel.dims.clone(),
     })
 }

@@ -4,7 +4,7 @@ use super::Proof;
 use ptx_core::ir::Variable;
 use ptx_core::isa::Class;
 use ptx_interp::{FaultKind, Launch, Machine, Options, Program};
-use ptx_prove::{Counterexample, Finding, Report, Verdict};
+use ptx_prove::{Counterexample, Finding, Property, Report, Verdict};
 
 /// The most threads of a launch that is run.
 const THREADS: u64 = 1 << 18;
@@ -29,6 +29,9 @@ pub(super) fn confirm(proof: &Proof<'_>, report: &mut Report) {
         let Verdict::Refuted(example) = &finding.verdict else { continue };
         let missing = match (run(proof, &program, finding, example), example.is_certain) {
             (Run::Confirmed, _) | (Run::Skipped, true) => continue,
+            (Run::Denied, _) if finding.property == Property::Barriers => {
+                "some threads do not come to this barrier, and it goes on only when they have ended"
+            }
             (Run::Denied, _) => "the CPU device runs the launch that seemed to violate it without a finding",
             (Run::Skipped, false) => {
                 "it may be violated in a later turn of a loop, in a launch that is too large to run here"
@@ -106,6 +109,14 @@ fn number(variable: &Variable, example: &Counterexample, at: usize) -> Option<i1
     }
 }
 
+/// A number as its parameter's type writes it.
+fn written(variable: &Variable, number: i128) -> i128 {
+    match variable.ty.class() {
+        Class::Unsigned | Class::Bits => number.rem_euclid(1 << variable.ty.bits().min(64)),
+        _ => number,
+    }
+}
+
 /// The command line that shows a refutation; nothing if an argument cannot be given there.
 pub(super) fn command(proof: &Proof<'_>, example: &Counterexample) -> Option<String> {
     let extents = |[x, y, z]: [u32; 3]| match (y, z) {
@@ -128,7 +139,7 @@ pub(super) fn command(proof: &Proof<'_>, example: &Counterexample) -> Option<Str
     for (at, variable) in proof.params.iter().enumerate() {
         words.push(match (buffer(proof, example, at), number(variable, example, at)) {
             (Some(bytes), _) => format!("--arg /tmp/{}.bin:{bytes}", variable.name),
-            (None, Some(number)) => format!("--arg {}:{number}", variable.ty.name()),
+            (None, Some(number)) => format!("--arg {}:{}", variable.ty.name(), written(variable, number)),
             (None, None) => return None,
         });
     }
