@@ -6,7 +6,7 @@ use crate::form::{Cond, Form};
 use crate::machine::Machine;
 use crate::query::{Atom, BUDGET, Decision, View, Views};
 use crate::report::{Finding, Property, Verdict};
-use crate::trace::{Barrier, Span};
+use crate::trace::{Barrier, Lanes, Span};
 use crate::world::Scope;
 use std::collections::BTreeMap;
 
@@ -20,7 +20,53 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract) -> Vec<Finding> 
             None => drop(found.insert(barrier.inst, finding)),
         }
     }
+    for (barrier, lanes) in &machine.trace.collectives {
+        let verdict = lanes_together(machine, contract, barrier, lanes);
+        let finding = Finding { verdict, verb: "executes", ..blank(machine, Property::Barriers, barrier.inst) };
+        match found.get_mut(&barrier.inst) {
+            Some(old) => worse(old, finding),
+            None => drop(found.insert(barrier.inst, finding)),
+        }
+    }
     found.into_values().collect()
+}
+
+/// Decides whether the lanes that an instruction names execute it together.
+fn lanes_together(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier, lanes: &Lanes) -> Verdict {
+    let steps = barrier.path.steps().filter(|step| step.decides).map(|step| step.cond.clone());
+    let conds: Vec<Cond> = steps
+        .chain([barrier.guard.clone()])
+        .filter(|cond| *cond != Cond::Const(true) && machine.world.cond_scope(cond) == Scope::Thread)
+        .collect();
+    if let Lanes::Mask(mask) = lanes
+        && named(&conds, mask, machine.world.threads)
+    {
+        return Verdict::Proved;
+    }
+    if !matches!(lanes, Lanes::All) {
+        let missing = "the mask names lanes that are not known to come here together";
+        return Verdict::Unknown(missing.to_owned());
+    }
+    let mut verdict = Verdict::Proved;
+    for cond in conds {
+        match differs(machine, contract, barrier, &cond, false) {
+            Verdict::Proved => {}
+            Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
+            refuted => return refuted,
+        }
+    }
+    verdict
+}
+
+/// Returns true if numbers tell that each thread that comes is in its mask, and that all threads of its mask come.
+fn named(conds: &[Cond], mask: &Form, threads: usize) -> bool {
+    let tables: Option<Vec<Vec<bool>>> = conds.iter().map(|cond| cond.decided(threads)).collect();
+    let (Some(tables), Some(mask)) = (tables, mask.constant()) else { return false };
+    let comes = |thread: usize| thread < threads && tables.iter().all(|table| table[thread]);
+    (0..threads).filter(|thread| comes(*thread)).all(|thread| {
+        let (mask, first) = (mask.at(thread), thread / 32 * 32);
+        mask >> (thread % 32) & 1 == 1 && (0..32).all(|lane| mask >> lane & 1 == 0 || comes(first + lane))
+    })
 }
 
 /// Decides whether the threads that come to a barrier are all that can come to one.
@@ -35,7 +81,7 @@ fn together(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier) -> Ve
         .collect();
     let mut verdict = Verdict::Proved;
     for cond in steps {
-        match differs(machine, contract, barrier, &cond) {
+        match differs(machine, contract, barrier, &cond, true) {
             Verdict::Proved => {}
             Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
             refuted => return refuted,
@@ -45,7 +91,7 @@ fn together(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier) -> Ve
 }
 
 /// Looks for two threads of a block, or of a warp, of which one fulfills a condition on the way and the other does not.
-fn differs(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier, cond: &Cond) -> Verdict {
+fn differs(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier, cond: &Cond, may_end: bool) -> Verdict {
     let world = &machine.world;
     let view = |second: bool| View {
         own: Box::new(move |_, symbol: &crate::world::Symbol| second && symbol.scope == Scope::Thread),
@@ -54,8 +100,10 @@ fn differs(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier, cond: 
     };
     let mut conds: Vec<(usize, Cond)> = machine.launch.facts.iter().map(|fact| (0, fact.clone())).collect();
     conds.extend([(0, barrier.path.cond()), (0, barrier.guard.clone()), (1, cond.negate())]);
-    // The other thread has not ended before, and its facts hold.
-    conds.extend(barrier.path.steps().filter(|step| step.excused && step.decides).map(|step| (1, step.cond.clone())));
+    // The other thread has not ended before, if that is an excuse.
+    conds.extend(
+        barrier.path.steps().filter(|step| may_end && step.excused && step.decides).map(|step| (1, step.cond.clone())),
+    );
     let mut mixed = Vec::new();
     if barrier.span == Span::Warp {
         let warps = Form::table((0..world.threads).map(|thread| thread as i128 / 32).collect());

@@ -4,9 +4,9 @@ use crate::form::Cond;
 use crate::machine::{Machine, State, Value};
 use crate::memory;
 use crate::site::Site;
-use crate::trace::{Barrier, Span};
+use crate::trace::{Barrier, Lanes, Span};
 use crate::world::Scope;
-use ptx_core::ir::RegId;
+use ptx_core::ir::{Operand, RegId};
 
 /// The execution of an instruction that does more than compute.
 pub(crate) type Action = for<'m> fn(&mut Machine<'m>, usize, &Site<'m>, &mut State, &Cond) -> Vec<(RegId, Value)>;
@@ -32,6 +32,13 @@ const COMPUTES: &[&str] = &[
     "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4", "tex", "tld4", "txq", "suq",
 ];
 
+/// Instructions that lanes of a warp execute together; those with a mask name the lanes in their last operand.
+#[rustfmt::skip]
+const COLLECTIVES: [(&str, bool); 10] = [
+    ("shfl", true), ("vote", true), ("match", true), ("redux", true), ("elect", true), ("mma", false), ("movmatrix", false),
+    ("ldmatrix", false), ("stmatrix", false), ("wmma", false),
+];
+
 /// Opcodes of barriers of a block.
 const BARRIERS: [&str; 2] = ["bar", "barrier"];
 
@@ -44,6 +51,25 @@ pub(crate) struct Event;
 impl Event {
     pub(crate) fn action(site: &Site<'_>) -> Option<Action> {
         ACTIONS.iter().find(|(opcode, _)| *opcode == site.row.opcode()).map(|(_, action)| *action)
+    }
+
+    /// Records an instruction that lanes execute together.
+    pub(crate) fn meet(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, state: &State, guard: &Cond) {
+        let Some((_, has_mask)) = COLLECTIVES.iter().find(|(opcode, _)| *opcode == site.row.opcode()) else { return };
+        if *has_mask && !site.is("sync") {
+            return;
+        }
+        let mask = site.inst.operands.iter().rev().find(|operand| **operand != Operand::Absent);
+        let lanes = match mask.filter(|_| *has_mask).map(|mask| machine.source(site, mask, None)) {
+            None => Lanes::All,
+            Some(Value::Bits(form)) => match machine.world.number(&form, 32, false) {
+                form if form.known() == Some(0xffff_ffff) => Lanes::All,
+                form => Lanes::Mask(form),
+            },
+            Some(_) => Lanes::Unknown,
+        };
+        let barrier = Barrier { inst: at, span: Span::Warp, path: state.path.clone(), guard: guard.clone() };
+        machine.trace.collectives.push((barrier, lanes));
     }
 
     pub(crate) fn only_computes(site: &Site<'_>) -> bool {
@@ -97,8 +123,7 @@ fn barrier(
         machine.gap(at, format!("`{}` is not described here", site.row.name));
         return Vec::new();
     }
-    let count =
-        site.row.operand("b").map(|at| site.operand(at)).filter(|count| **count != ptx_core::ir::Operand::Absent);
+    let count = site.row.operand("b").map(|at| site.operand(at)).filter(|count| **count != Operand::Absent);
     let whole = match count {
         None => true,
         Some(count) => {

@@ -19,6 +19,7 @@ mod barriers;
 mod blocks;
 mod bounds;
 mod contract;
+mod copies;
 mod event;
 mod finding;
 mod flow;

@@ -2,7 +2,7 @@
 use crate::form::{Coef, Cond, Form};
 use crate::machine::{Machine, State, Value};
 use crate::site::{Site, integer};
-use crate::trace::{Access, Base, Kind, What};
+use crate::trace::{Access, Base, Kind, Step, What};
 use crate::world::{Meaning, Origin, Scope, Symbol};
 use ptx_core::ir::{Base as Start, Operand, Param, RegId, Space, Symbol as Name, VarId, Variable};
 use ptx_core::isa::Type;
@@ -250,7 +250,7 @@ fn accessed(
     let strong = STRONG.iter().any(|modifier| site.is(modifier));
     let narrow = NARROW.iter().any(|modifier| site.is(modifier));
     let (base, offset, path) = (place.base, place.offset.clone(), state.path.clone());
-    Access { inst, kind, base, offset, size, align: size, path, guard, value: None, strong, narrow }
+    Access { inst, kind, base, offset, size, align: size, path, guard, value: None, strong, narrow, is_copy: false }
 }
 
 impl Machine<'_> {
@@ -415,9 +415,10 @@ pub(crate) fn store_matrix(
 }
 
 /// Copies that belong to groups, and the instructions about groups.
-const GROUPS: [&str; 2] = ["commit_group", "wait_group"];
+const GROUPS: [(&str, Step); 3] =
+    [("commit_group", Step::Commit), ("wait_group", Step::WaitGroups), ("wait_all", Step::WaitAll)];
 
-/// `cp.async`: both accesses are checked; their order is not described yet.
+/// `cp.async`: both accesses, whose order `copies` checks.
 pub(crate) fn copy(
     machine: &mut Machine<'_>,
     at: usize,
@@ -425,8 +426,15 @@ pub(crate) fn copy(
     state: &mut State,
     guard: &Cond,
 ) -> Vec<(RegId, Value)> {
-    machine.trace.disorder.get_or_insert(at);
-    if GROUPS.iter().any(|part| site.row.parts.contains(part)) || site.row.parts.contains(&"wait_all") {
+    let node = state.from.first().copied().unwrap_or(usize::MAX);
+    if let Some(step) = GROUPS.iter().find(|(part, _)| site.row.parts.contains(part)).map(|(_, step)| *step) {
+        let none = |form: &Form| form.known() == Some(0);
+        let waits = step != Step::WaitGroups
+            || matches!(machine.source(site, site.operand(0), None), Value::Bits(form) if none(&form));
+        // A wait that some threads leave out, or that leaves groups, waits for nothing.
+        if waits && (*guard == Cond::Const(true) || step == Step::Commit) {
+            machine.trace.copy(node, step);
+        }
         return Vec::new();
     }
     if site.row.parts != ["async"] || site.row.operand("ignore_src").is_some() {
@@ -449,7 +457,7 @@ pub(crate) fn copy(
     };
     for (operand, kind) in [(0, Kind::Write), (1, Kind::Read)] {
         let Some(place) = machine.place(at, site, site.operand(operand)) else { continue };
-        let access = accessed(machine, state, guard, site, &place, (at, size, kind));
+        let access = Access { is_copy: true, ..accessed(machine, state, guard, site, &place, (at, size, kind)) };
         match (&read, kind) {
             (Some(read), Kind::Read) if read.known() != Some(size.into()) => {
                 // Nothing is read where the size is zero; a part counts as a whole.

@@ -128,8 +128,9 @@ impl<'m> Input<'m> {
 fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
     let mut found = bounds::check(&mut machine, contract);
     found.extend(barriers::check(&machine, contract));
-    let are_together =
-        found.iter().all(|finding| finding.property != Property::Barriers || finding.verdict == Verdict::Proved);
+    let are_together = found.iter().all(|finding| {
+        finding.property != Property::Barriers || finding.verdict == Verdict::Proved || !finding.verb.is_empty()
+    });
     found.extend(races::check(&machine, contract, are_together));
     for Gap { inst, missing } in &machine.gaps {
         found.extend(Property::ALL.map(|property| Finding {

@@ -4,6 +4,7 @@
 //! turns of loops included. Between blocks, all accesses of global memory may.
 
 use crate::contract::Contract;
+use crate::copies;
 use crate::finding::{counterexample, describe, reached, worse};
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::machine::Machine;
@@ -76,8 +77,10 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
         Some("there are too many pairs of accesses")
     } else if !are_together {
         Some("barriers order threads only if all come to them, which is not proved")
-    } else if trace.disorder.is_some() {
-        Some("the order of asynchronous copies is not described")
+    } else if copies::disorder(machine).is_some() {
+        Some(
+            "asynchronous copies go on while their thread passes a barrier or accesses shared memory, which is not described: wait for them first",
+        )
     } else {
         None
     };
@@ -198,6 +201,7 @@ fn last_ones(machine: &Machine<'_>) -> Vec<usize> {
                 Mark::Access(access) if can => found.push(*access),
                 Mark::Access(_) => {}
                 Mark::Barrier(at) => can &= trace.barriers[*at].span != Span::Block,
+                Mark::Copy(_) => {}
             }
         }
     }
@@ -263,7 +267,7 @@ fn follow(machine: &Machine<'_>, start: (usize, usize), stops: &dyn Fn(usize) ->
         for mark in trace.nodes[node].marks.iter().skip(from) {
             match mark {
                 Mark::Barrier(barrier) if stops(*barrier) => continue 'next,
-                Mark::Barrier(_) => {}
+                Mark::Barrier(_) | Mark::Copy(_) => {}
                 Mark::Access(access) => {
                     if found.insert((*access, crossed.clone())) {
                         order.push((*access, crossed.clone()));

@@ -23,6 +23,7 @@ impl<'m> Machine<'m> {
             return;
         }
         let old = state.registers.clone();
+        Event::meet(self, at, &site, state, &guard);
         let results = self.results(at, &site, state, &guard);
         access::writes(inst, &mut |register| {
             let value = results.iter().find(|(own, _)| *own == register).map(|(_, value)| value.clone());

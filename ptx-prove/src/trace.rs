@@ -50,6 +50,8 @@ pub(crate) struct Access {
     pub(crate) value: Option<Form>,
     /// True for volatile, relaxed, acquire and release accesses.
     pub(crate) strong: bool,
+    /// True for a part of an asynchronous copy.
+    pub(crate) is_copy: bool,
     /// True if its scope is the block or the cluster: to other blocks it is a plain access.
     pub(crate) narrow: bool,
 }
@@ -59,6 +61,15 @@ pub(crate) struct Access {
 pub(crate) enum Span {
     Block,
     Warp,
+}
+
+/// The lanes that an instruction of a warp names.
+#[derive(Clone, Debug)]
+pub(crate) enum Lanes {
+    All,
+    /// The bits of a number, for each thread.
+    Mask(Form),
+    Unknown,
 }
 
 /// A barrier.
@@ -75,6 +86,18 @@ pub(crate) struct Barrier {
 pub(crate) enum Mark {
     Access(usize),
     Barrier(usize),
+    Copy(Step),
+}
+
+/// An instruction about groups of asynchronous copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Copies since the last one are a group.
+    Commit,
+    /// Waits for all groups.
+    WaitGroups,
+    /// Waits for all copies.
+    WaitAll,
 }
 
 /// The execution of a basic block.
@@ -109,8 +132,8 @@ pub(crate) struct Trace {
     pub(crate) meetings: Vec<Barrier>,
     /// True if threads are ordered in ways that only the other checks describe, so that a race may be none.
     pub(crate) has_other_order: bool,
-    /// The first instruction whose order of accesses is not described.
-    pub(crate) disorder: Option<usize>,
+    /// Instructions that lanes of a warp execute together, and the lanes that each names, if not all.
+    pub(crate) collectives: Vec<(Barrier, Lanes)>,
 }
 
 impl Trace {
@@ -127,6 +150,10 @@ impl Trace {
         if let Some(node) = self.nodes.get_mut(node) {
             node.may_end = true;
         }
+    }
+
+    pub(crate) fn copy(&mut self, node: usize, step: Step) {
+        self.mark(node, Mark::Copy(step));
     }
 
     fn mark(&mut self, node: usize, mark: Mark) {

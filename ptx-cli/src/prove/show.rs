@@ -56,7 +56,7 @@ fn plural(property: Property) -> &'static str {
         Property::Bounds => "bounds are",
         Property::Alignment => "alignment is",
         Property::Races => "races are",
-        Property::Barriers => "this barrier is",
+        Property::Barriers => "whether all threads come here is",
     }
 }
 
@@ -112,6 +112,13 @@ fn refuted(proof: &Proof<'_>, finding: &Finding, example: &Counterexample) -> Di
             let help = "separate the accesses with a barrier, or give each thread bytes of its own";
             (
                 format!("{first} and {second}{with} access {bytes} without order, and one of them writes"),
+                vec![help.to_owned()],
+            )
+        }
+        Property::Barriers if !finding.verb.is_empty() => {
+            let help = "let all lanes of the warp come here, or name those that come in the mask";
+            (
+                format!("{first}{with} executes this together with {second}, which does not come here"),
                 vec![help.to_owned()],
             )
         }
