@@ -36,7 +36,7 @@ pub struct Contract {
     pub elements: Vec<u64>,
     /// The alignment of every buffer, in bytes; if absent, the one that the entry declares (`.ptr .align`), or that of an allocation.
     pub align: Option<u64>,
-    /// By parameter: true if its number has a sign, whatever its type says; see [`signed_params`](crate::signed_params).
+    /// By parameter: true if its number has a sign, of any type; see [`signed_params`](crate::signed_params).
     pub signed: Vec<bool>,
     /// Names of the free numbers (`Expr::Dim`).
     pub numbers: Vec<String>,

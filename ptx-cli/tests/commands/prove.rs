@@ -204,6 +204,26 @@ fn threads_that_end_order_nothing() {
 }
 
 /// Rows of a stride that is a parameter, in two dimensions.
+/// Where some threads pass by, a barrier and a shuffle of the whole warp have no meaning: neither is proved.
+#[test]
+fn what_all_threads_must_reach_is_not_proved_where_some_pass_by() {
+    let kernel = |guard: &str, instruction: &str| {
+        format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 y)\n{{\n.reg .pred p, q;\n.reg .b32 t, v;\n\
+             .reg .b64 a, d;\nld.param.u64 a, [y];\nmov.u32 t, %tid.x;\nmul.wide.u32 d, t, 4;\nadd.s64 a, a, d;\nmov.u32 v, t;\n\
+             setp.ge.u32 p, t, {guard};\n@p bra DONE;\n{instruction}\nDONE:\nst.global.u32 [a], v;\nret;\n}}\n"
+        )
+    };
+    let options = ["--grid", "1", "--assume", "len(y) >= 1024"];
+    let whole = "shfl.sync.down.b32 v, t, 1, 31, 0xffffffff;";
+    for (guard, instruction, expected) in
+        [("256", whole, 0), ("128", whole, 0), ("136", whole, 1), ("256", "bar.sync 0;", 0), ("128", "bar.sync 0;", 2)]
+    {
+        let (code, out, err) = proved(&kernel(guard, instruction), &options);
+        assert_eq!(code, expected, "{guard} {instruction}\n{out}{err}");
+    }
+}
+
 #[test]
 fn strides_may_be_parameters() {
     let file = file(TRANSPOSE);
