@@ -28,12 +28,23 @@ function connect(language, name, options) {
   });
 }
 
+/** The path of this project's `ptx`. Debian has another program of that name, the permuted index of coreutils. */
+async function checked() {
+  const version = await output(["--version"]);
+  if (!/^ptx \d/.test(version)) {
+    const found = version.split("\n")[0];
+    throw new Error(`it is another program ("${found}")`);
+  }
+  return command();
+}
+
 async function start() {
   clients = [connect("ptx", "PTX", {})];
   if (vscode.workspace.getConfiguration("ptx").get("rust", true)) {
     clients.push(connect("rust", "PTX in Rust", { onlyRust: true }));
   }
   try {
+    await checked();
     await Promise.all(clients.map((client) => client.start()));
   } catch (why) {
     const text = `The command "${command()}" cannot be started: ${why.message ?? why}. Install it with "cargo install --path ptx-cli", or set "ptx.path".`;
@@ -118,7 +129,12 @@ function activate(context) {
       provideTextDocumentContent: async (uri) => output(["explain", uri.path.replace(/\.md$/, "")]),
     }),
     vscode.debug.registerDebugAdapterDescriptorFactory("ptx", {
-      createDebugAdapterDescriptor: () => new vscode.DebugAdapterExecutable(command(), ["debug"]),
+      createDebugAdapterDescriptor: async () => {
+        const path = await checked().catch((why) => {
+          throw new Error(`The command "${command()}" cannot be started: ${why.message}. Set "ptx.path".`);
+        });
+        return new vscode.DebugAdapterExecutable(path, ["debug"]);
+      },
     }),
   );
   register(context, "ptx.transpile", async () => show(await output(["transpile", await activeFile()]), "rust"));
