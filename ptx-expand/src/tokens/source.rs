@@ -128,7 +128,7 @@ fn between(leaves: &Leaves, at: usize) -> &'static str {
         None if after == "$" && is_name(leaves, at - 1) => "",
         _ if matches!(before, "." | "%" | "$" | "@" | "!" | "[" | "(" | "{" | "<") => "",
         _ if matches!(after, "," | ";" | "]" | ")" | "}" | ":" | "<" | ">") => "",
-        None if ends_in_colons(leaves, at) || goes_on(leaves, at) => "",
+        None if ends_in_colons(leaves, at) || goes_on(leaves, at) || is_bank(leaves, at) => "",
         // `.align 4 .b8`, but `.cta_group::1.kind::f16`.
         None if after == "." && is_number(before) && ends_in_colons(leaves, at - 1) => "",
         None if after == "." && is_number(before) => " ",
@@ -184,6 +184,11 @@ fn goes_on(leaves: &Leaves, at: usize) -> bool {
     let named = is(at.checked_sub(1), "}") && is(at.checked_sub(3), "{");
     let dotted = is(at.checked_sub(4), ".") || is(at.checked_sub(5), ".");
     named && dotted && is(Some(at + 1), ".")
+}
+
+/// The bracket of a constant bank, which is part of the modifier: `ld.const[2].u32`.
+fn is_bank(leaves: &Leaves, at: usize) -> bool {
+    at >= 2 && leaves.leaf(at) == "[" && leaves.leaf(at - 1) == "const" && leaves.leaf(at - 2) == "."
 }
 
 /// `::` stands in front of a leaf, which so belongs to the same modifier.
