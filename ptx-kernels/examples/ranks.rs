@@ -265,8 +265,6 @@ fn soak(devices: &Devices) -> Result<()> {
 fn latency(devices: &Devices) -> Result<()> {
     let streams = devices.iter().map(Device::new_stream).collect::<Result<Vec<_>>>()?;
     let mut group = Rank::group(devices)?;
-    let communicators = Communicator::of_devices(devices).ok();
-    println!("{{\"nccl\": {}}}", communicators.is_some());
     let most: usize = 64 << 20;
     let mut x = SymmetricBuffer::<bf16>::zeros(devices, most / 2)?;
     let sizes = [16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 16 << 20, 64 << 20];
@@ -293,40 +291,7 @@ fn latency(devices: &Devices) -> Result<()> {
                 each(high)
             );
         }
-        if let (Some(communicators), true) = (&communicators, devices.len() == 2) {
-            measure_nccl(communicators, &streams, bytes)?;
-        }
     }
-    Ok(())
-}
-
-/// The same by NCCL, in graphs that are recorded together.
-fn measure_nccl(communicators: &[Communicator], streams: &[Stream], bytes: usize) -> Result<()> {
-    let [first, second] = [&streams[0], &streams[1]];
-    let mut x = first.device().zeros::<bf16>(bytes / 2)?;
-    let mut y = second.device().zeros::<bf16>(bytes / 2)?;
-    let calls = if bytes <= 1 << 20 { 100 } else { 20 };
-    let mut both = || -> Result<()> {
-        Group::run(|group| {
-            group.all_reduce(&communicators[0], first, &mut x, Reduction::Sum)?;
-            group.all_reduce(&communicators[1], second, &mut y, Reduction::Sum)
-        })
-    };
-    both()?;
-    first.synchronize()?;
-    second.synchronize()?;
-    let mut inner = None;
-    let outer = first.capture(|_| {
-        inner = Some(second.capture(|_| (0..calls).try_for_each(|_| both()))?);
-        Ok(())
-    })?;
-    let Some(inner) = inner else { return Ok(()) };
-    let timing = Timer::new().warm_up(3).runs(15).measure(first, || outer.launch().and_then(|()| inner.launch()))?;
-    second.synchronize()?;
-    println!(
-        "{{\"all_reduce\": {bytes}, \"rival\": \"nccl\", \"us\": {:.2}}}",
-        timing.median().as_secs_f64() * 1e6 / f64::from(calls)
-    );
     Ok(())
 }
 
