@@ -18,7 +18,7 @@ use table::Table;
 const PAGES: [&str; 2] = ["README.md", "docs/benchmarks/benchmarks.md"];
 /// The folder of the files.
 const FOLDER: &str = "benches/results";
-/// The runs whose charts stand beside the page.
+/// The runs of which the page has charts.
 const RUNS: &str = "h200+h200-rows";
 const CHARTS: &str = "docs/benchmarks";
 const BEGIN: &str = "<!-- results: ";

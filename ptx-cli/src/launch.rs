@@ -122,7 +122,7 @@ impl LaunchArguments {
         Ok(Bound { machine, entry, size, block, cluster, params, outputs })
     }
 
-    /// What the options say of the launch, or else the attribute of a kernel in a Rust file.
+    /// Grid, block and shared memory: from the options, or else from the attribute of a kernel in a Rust file.
     pub(crate) fn size_of(&self, source: &Source) -> Result<Size, Failure> {
         let attribute = source.kernel.as_ref().map(|kernel| Attribute { kernel, arguments: &self.args });
         let attribute = attribute.as_ref();

@@ -49,7 +49,7 @@ fn build() -> Option<String> {
         let (range, rest) = line.split_once(' ')?;
         let (low, high) = range.split_once('-')?;
         let range = usize::from_str_radix(low, 16).ok()?..usize::from_str_radix(high, 16).ok()?;
-        // The path stands behind five fields, and may have blanks.
+        // The path follows five fields, and may contain blanks.
         range.contains(&own).then(|| rest.find('/').map(|at| &rest[at..]))?
     })?;
     let file = std::fs::metadata(path).ok()?;

@@ -66,8 +66,9 @@ impl Argument {
     }
 }
 
-/// The beginnings of arguments that are no scalars, and the readers of what stands behind them.
+/// Parses an argument without its prefix.
 type Reader = fn(&str) -> Result<Argument, String>;
+/// The prefixes of arguments that are not scalars.
 const KINDS: [(&str, Reader); 6] = [
     ("@", |path| Ok(Argument::Memory(Memory::read(named(path)?)))),
     ("inout@", |path| Ok(Argument::Memory(Memory::updated(named(path)?)))),

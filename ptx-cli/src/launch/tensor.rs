@@ -81,7 +81,7 @@ fn extents(text: &str) -> Option<Vec<usize>> {
     (1..=5).contains(&extents.len()).then_some(extents)
 }
 
-/// Reads what stands behind `tma:`.
+/// Parses a tensor map, without its prefix `tma:`.
 pub(super) fn parse(text: &str) -> Result<Tensor, String> {
     let wrong = || "a tensor map such as tma:f16[64x128]:box=32x64:swizzle=128@data.bin".to_owned();
     let (words, path) = text.split_once('@').filter(|(_, path)| !path.is_empty()).ok_or_else(wrong)?;

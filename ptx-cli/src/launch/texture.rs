@@ -35,7 +35,7 @@ const OUTSIDE: [(&str, Outside); 4] =
 /// No texture is larger: its addresses would not fit.
 const MOST_BYTES: u64 = 1 << 47;
 
-/// Reads what stands behind `tex:`.
+/// Parses a texture, without its prefix `tex:`.
 pub(super) fn parse(text: &str) -> Result<Texels, String> {
     let wrong = || {
         "a texture such as tex:f32:64@in.bin, tex:u8x4:64,32@in.bin or tex:f32:64,32,8:linear,wrap,normalized@in.bin"

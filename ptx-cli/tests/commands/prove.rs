@@ -204,7 +204,7 @@ fn threads_that_end_order_nothing() {
 }
 
 /// Rows of a stride that is a parameter, in two dimensions.
-/// Where some threads pass by, a barrier and a shuffle of the whole warp have no meaning: neither is proved.
+/// A barrier that not all threads reach, and a shuffle of the whole warp that not all lanes reach, are not proved.
 #[test]
 fn what_all_threads_must_reach_is_not_proved_where_some_pass_by() {
     let kernel = |guard: &str, instruction: &str| {

@@ -11,7 +11,7 @@ const MODULE: &str = ".version 8.7\n.target sm_80\n.address_size 64\n.func f;\n.
     { { ld.const[2].u32 x, [s+4]; }\n bra $L1; }\nt: .branchtargets $L1, a<4>;\n\tprmt.b32 x, 0xff, 0f3F800000, 5U;\n\t.loc 1 2 3, function_name x+8\n\tret;\n\n}\n\
     .entry l() { .reg .b32 %r<2>; mov.b32 %r1, (1 ? 2 : 3);\n ret; }\n";
 
-/// What is typed: pieces of statements, and what changes others.
+/// The texts that an edit inserts: parts of statements, and characters that change the statements around them.
 const TYPED: [&str; 31] = [
     "",
     "a",

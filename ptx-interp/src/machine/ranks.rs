@@ -61,7 +61,7 @@ struct Waiting {
     cooperative: bool,
     params: Vec<u8>,
     options: Options,
-    /// What the host knew.
+    /// The host's clocks at the submission.
     host: Arc<Known>,
 }
 

@@ -26,7 +26,7 @@ use crate::map::Map;
 use crate::observe::Touch;
 use crate::role::Actor;
 
-/// Who made an earlier access, and what he did with it. Nobody if he runs another program, which has another text.
+/// The thread of an earlier access, and its action; `None` in another program, whose lines are not in this listing.
 fn who(listing: &Listing, watch: &Watch, event: Event, did: &str) -> Option<Party> {
     let launch = watch.launch_of(event.warp)?;
     if launch.program != watch.own.program {
@@ -38,7 +38,7 @@ fn who(listing: &Listing, watch: &Watch, event: Event, did: &str) -> Option<Part
     Some(Party { thread, block: Some(launch.id(place.block)), ..party })
 }
 
-/// Who made an earlier access in another program than the one that runs, and what he did with it.
+/// The same for an access of another program than the one that runs.
 fn who_elsewhere(watch: &Watch, event: Event, did: &str) -> Option<String> {
     let elsewhere = watch.launch_of(event.warp)?.program != watch.own.program;
     elsewhere.then(|| format!("{}, which runs another kernel, {did}", subject(watch, event)))

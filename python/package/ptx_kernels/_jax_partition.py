@@ -14,7 +14,7 @@ from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
 
 from ._extents import Extents
-from ._function import Function
+from ._function import Function, product
 
 _RULES = {"need_replication_factors"} & set(inspect.signature(custom_partitioning.def_partition).parameters)
 
@@ -49,9 +49,7 @@ def _axes(extents: Extents, mesh: Any, shardings: Sequence[Any]) -> dict[str, tu
         for name, entry in zip(names, getattr(sharding, "spec", ())):
             axes = (entry,) if isinstance(entry, str) else tuple(entry or ())
             factor = extents.factor(name)
-            parts = 1
-            for axis in axes:
-                parts *= mesh.shape[axis]
+            parts = product([mesh.shape[axis] for axis in axes])
             # Slices of one size: padding would be part of the sums.
             if axes and factor in extents.splits and factor not in chosen and not used & set(axes) and extents.sizes[factor] % parts == 0:
                 chosen[factor] = axes
@@ -83,12 +81,9 @@ def partitioned(function: Function, present: Sequence[int], outputs: Sequence[in
     if not extents.splits:
         return call
 
-    def shardings(mesh: Any, arguments: Any, results: Any) -> tuple[dict[str, tuple[str, ...]], list[Any]]:
-        chosen = _axes(extents, mesh, [value.sharding for value in (*arguments, *results)])
-        return chosen, [NamedSharding(mesh, _spec(extents, at, chosen)) for at in range(len(extents.names))]
-
     def partition(mesh: Any, arguments: Any, results: Any) -> Any:
-        chosen, every = shardings(mesh, arguments, results)
+        chosen = _axes(extents, mesh, [value.sharding for value in (*arguments, *results)])
+        every = [NamedSharding(mesh, _spec(extents, at, chosen)) for at in range(len(extents.names))]
 
         def of_one_device(*slices: Any) -> tuple[Any, ...]:
             sums = [_summed(extents, extents.operands + number, chosen) for number in range(len(outputs))]

@@ -6,7 +6,7 @@ A placement that splits an extent of `..` or of a function's `parallel` splits i
 from __future__ import annotations
 
 import sys
-from typing import Any, Sequence
+from typing import Any, Iterable, Sequence
 
 import torch
 
@@ -15,26 +15,26 @@ from ._extents import Extents
 from ._function import Function
 from ._torch import Operators, described, operators
 
-_defined: set[int] = set()
+_registered = False
 
 
-def define() -> bool:
-    """Registers the operators of all libraries with DTensor, where it is imported. Each has them once."""
-    if "torch.distributed.tensor" not in sys.modules:
-        return False
-    for library in _native_library.loaded():
-        for function in library:
-            if id(function) not in _defined:
-                _defined.add(id(function))
-                _define(operators(function))
-    return True
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def ready() -> bool:
+    """Registers the operators of all libraries with DTensor, once it is imported: also where `torch.compile` traces a call."""
+    global _registered
+    if not _registered and "torch.distributed.tensor" in sys.modules:
+        _registered = True
+        _native_library.when_loaded(define)
+    return _registered
 
 
-def _define(state: Operators) -> None:
+def define(functions: Iterable[Function]) -> None:
+    """Registers the operators of functions."""
     from torch.distributed.tensor.experimental import register_sharding
 
-    for op, outputs in ((state.op, state.function.main_outputs), (state.op_saved, state.saved_outputs())):
-        register_sharding(op)(_strategy(state, outputs))
+    for state in map(operators, functions):
+        for op, outputs in ((state.op, state.function.main_outputs), (state.op_saved, state.saved_outputs())):
+            register_sharding(op)(_strategy(state, outputs))
 
 
 def _strategy(state: Operators, outputs: Sequence[int]) -> Any:
@@ -68,9 +68,3 @@ def placements(function: Function, values: list[Any], outputs: Sequence[int]) ->
         results = [Partial() if dim is None else Shard(dim) for dim in dims[len(present) :]]
         found.append((results, of_inputs(inputs)))
     return found
-
-
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def ready() -> bool:
-    """The same where `torch.compile` traces a call."""
-    return define()
