@@ -38,6 +38,7 @@ use crate::span::Span;
 use crate::syntax::Tree;
 
 pub use flow::exposed;
+pub use protocol::{Waiting, waiting};
 pub use version::minimum_version;
 
 /// A module without errors. Only [`check`] makes one: the printer and the interpreter need no checks of their own.

@@ -7,7 +7,7 @@ mod statics;
 mod targets;
 
 use crate::kernel::Reader;
-use ptx_core::check::{Checked, Unsound, check_or_keep};
+use ptx_core::check::{Checked, Unsound, Waiting, check_or_keep, waiting};
 use ptx_core::diag::Diagnostic;
 use ptx_core::edit::EditError;
 use ptx_core::hash::{Map, Set};
@@ -63,6 +63,8 @@ pub struct Compiled {
     pub entries: Vec<Entry>,
     /// Bytes and alignment of the parameters of each entry, by its name in the PTX; none of a module with errors.
     pub params: Map<String, Vec<(u64, u64)>>,
+    /// The entries that wait for the grids before them, each with a bit for each text in which it does so before all accesses.
+    pub waiting: Map<String, u32>,
     /// The `static`s of the module.
     pub statics: Vec<StaticVariable>,
     /// The variables that each entry may use, by the name of the entry, for each target.
@@ -80,11 +82,12 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
     let mut compiled = Compiled::default();
     let mut found = Vec::new();
     let mut called = Set::default();
-    for &arch in arches {
+    for (at, &arch) in arches.iter().enumerate() {
         let (text, declared, lowered) = variant(reader, module, arch, version, false, &mut found);
         called.extend(lowered.called);
         compiled.texts.push(text);
         compiled.params = declared.params;
+        compiled.wait_in(at, declared.waiting);
         for (name, used) in declared.used {
             compiled.used.entry(name).or_default().push(used);
         }
@@ -140,6 +143,8 @@ struct Declared {
     params: Map<String, Vec<(u64, u64)>>,
     /// The variables that each entry may use.
     used: Vec<(String, Used)>,
+    /// The entries that wait for the grids before them.
+    waiting: Vec<Waiting>,
 }
 
 fn variant(
@@ -183,6 +188,14 @@ impl Compiled {
         self.entries.get(first..behind).unwrap_or_default()
     }
 
+    /// Adds the entries that wait in a text.
+    pub fn wait_in(&mut self, text: usize, entries: Vec<Waiting>) {
+        let bit = u32::try_from(text).ok().and_then(|text| 1_u32.checked_shl(text)).unwrap_or(0);
+        for Waiting { entry, early } in entries {
+            *self.waiting.entry(entry).or_default() |= if early { 0 } else { bit };
+        }
+    }
+
     /// The sizes of the dynamic shared memory of a kernel's entries, each once; `None` where the type does not say it.
     pub fn dynamic_sizes(&self, kernel: usize) -> Vec<Option<u64>> {
         let mut sizes: Vec<_> = self.entries_of(kernel).iter().map(|entry| entry.dynamic).collect();
@@ -200,7 +213,7 @@ impl Compiled {
 
 impl Declared {
     fn of(module: &ir::Module) -> Declared {
-        Declared { params: params(module), used: statics::used(module) }
+        Declared { params: params(module), used: statics::used(module), waiting: waiting(module) }
     }
 }
 

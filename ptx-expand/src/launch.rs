@@ -9,6 +9,7 @@ mod host;
 mod instances;
 mod layout;
 mod named;
+mod overlap;
 mod shared;
 mod statics;
 mod tile;

@@ -47,6 +47,7 @@ pub fn compile(reader: Reader, options: TokenStream, item: &syn::ItemMod) -> (It
     items.module.modules.append(&mut items.reader.prelude());
     let mut compiled = compile::module(&mut items.reader, &items.module, &arches, version);
     items.reader.sized_shared(&mut items.launchables, &mut compiled);
+    items.reader.check_overlap(&items.launchables, &compiled);
     (items, compiled)
 }
 

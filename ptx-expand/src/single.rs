@@ -70,6 +70,7 @@ impl Single {
         let module = Module { structs, modules, kernels: vec![kernel], ..Module::default() };
         let mut compiled = compile::module(&mut reader, &module, &arches, version);
         reader.sized_shared(std::slice::from_mut(&mut launchable), &mut compiled);
+        reader.check_overlap(std::slice::from_ref(&launchable), &compiled);
         Single { reader, launchable, compiled, cubin, cubins, root }
     }
 }

@@ -16,6 +16,7 @@ use crate::root::{Given, Root};
 use crate::tokens::{joined, source};
 use crate::{launch, nesting, report};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use ptx_core::check::waiting;
 use ptx_core::diag::codes;
 use ptx_core::ir::Module;
 use ptx_core::token::{Kind, Source};
@@ -171,8 +172,11 @@ fn launches(
         entries.push(Entry { name, kernel: entries.len(), instance: None, params, dynamic: None });
         launchables.push(launchable);
     }
+    let mut compiled = Compiled { entries, ..Compiled::default() };
+    compiled.wait_in(0, waiting(module));
+    reader.check_overlap(&launchables, &compiled);
     reader.silence();
-    let compiled = Compiled { entries, failed: reader.failed(), ..Compiled::default() };
+    compiled.failed = reader.failed();
     let place = Ident::new("ptx", Span::call_site());
     let Some(root) = Root::or_report(given, reader, &place) else {
         return Some(joined(launchables.iter().map(|kernel| launch::stub(&reader.host, kernel, &reader.diagnostics))));

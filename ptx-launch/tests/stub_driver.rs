@@ -409,6 +409,34 @@ fn attributes_reach_the_driver() {
     assert_eq!(attributes, [[4, 2, 1, 1], [5, 2, 0, 0], [2, 1, 0, 0], [6, 1, 0, 0], [8, priority, 0, 0]]);
 }
 
+/// `cuLaunchKernelEx` has the attribute 6 where the loaded code waits for the grid before, and only there.
+#[test]
+fn kernels_that_wait_are_launched_early() {
+    let stub = Stub::lock();
+    let text = |arch, ptx| rt::Variant::new(arch, ptx, rt::LineMap::default());
+    let (old, older) = (text("sm_80", ".version 7.0"), text("sm_75", ".version 7.0"));
+    let new = text("sm_90", ".version 7.8 // griddepcontrol.wait");
+    let attribute = |variants: [rt::Variant; 2], waits, config: Config| {
+        let module = Box::leak(Box::new(rt::Module::new("test", Box::leak(Box::new(variants)))));
+        let kernel = Box::leak(Box::new(Kernel::new(module, "k", &[]).waiting(waits)));
+        let extended = stub.calls("cuLaunchKernelEx");
+        launch(kernel, &device(), config.block(32)).unwrap();
+        let set = if stub.calls("cuLaunchKernelEx") > extended { stub.launch(8..10) } else { Vec::new() };
+        set.get(1).copied()
+    };
+    let grid = || Config::grid(1);
+    assert_eq!(attribute([old, new], 0b10, grid()), Some(6));
+    assert_eq!(
+        attribute([old, old], 0b10, grid().pdl(true)),
+        None,
+        "the code for sm_80 was taken, which does not wait"
+    );
+    assert_eq!(attribute([old, new], 0, grid()), None);
+    assert_eq!(attribute([old, new], 0, grid().pdl(true)), Some(6), "the caller vouches for it");
+    stub.become_device(80, 166_912, 12_080);
+    assert_eq!(attribute([old, new], 0b10, grid()), None);
+}
+
 #[test]
 fn large_shared_memory_is_opted_in_once() {
     let stub = Stub::lock();

@@ -27,7 +27,7 @@ use proc_macro::TokenStream;
 /// | | `instances = [tall = (bf16, Config { … }), …]` | the same by names: `kernel::tall(…)`, `kernel::launch(kernel::Instance::tall, …)`, `kernel::INSTANCES` |
 /// | `max_regs`, `min_blocks` | `max_regs = 168` | registers of a thread, blocks of a multiprocessor, for the assembler |
 /// | `cooperative` | `cooperative` | all blocks run at the same time |
-/// | `pdl` | `pdl` | programmatic dependent launch |
+/// | `pdl` | `pdl` | programmatic dependent launch, though the kernel accesses global memory before `griddepcontrol.wait`; a kernel that waits first is launched so without it |
 /// | `params` | `params(Shape)`, `params(Shape { m: u32 })` | a struct by value that is declared elsewhere in the crate and derives `KernelParam`; the same with its fields, for a struct of another crate |
 /// | `parts` | `parts(mainloop::consumer)` | in a module: the items of modules with `#[ptx_part]`, for example in other files |
 /// | `modules` | `modules(device::{scores, masks})` | the same, each under its name: kernels call `scores::mask(…)` |

@@ -170,7 +170,8 @@ impl Config {
     }
 
     /// Programmatic dependent launch: may start before the kernel in front of it has ended; the kernel itself waits
-    /// with `griddepcontrol.wait`. A safe launch takes it from the kernel's attribute alone. Devices before `sm_90` launch without it.
+    /// with `griddepcontrol.wait`. A kernel that waits before all its accesses to global memory is launched so without this. A safe launch takes it
+    /// from the kernel alone. Devices before `sm_90` launch without it.
     #[inline]
     pub fn pdl(self, on: bool) -> Config {
         Config { pdl: on, ..self }
@@ -224,8 +225,8 @@ fn bytes(bytes: &i64) -> String {
 #[cold]
 fn no_pdl() -> Error {
     Error::new(ErrorKind::Limits, "a safe kernel is launched with `.pdl(true)`")
-        .possible("kernels that wait for the one before them say so: `pdl` in the attribute")
-        .help("leave it out of the `Config`, or write `griddepcontrol.wait` in the kernel and `pdl` in its attribute")
+        .possible("kernels that wait for the one before them, with `griddepcontrol.wait`, are launched so without it")
+        .help("leave it out of the `Config`; `pdl` in the attribute is for kernels that wait after some of their accesses")
 }
 
 #[cold]

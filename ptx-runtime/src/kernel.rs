@@ -79,6 +79,8 @@ pub struct Kernel {
     /// Its parameters, in order.
     pub params: &'static [Param],
     dynamic_shared: u32,
+    /// A bit for each variant in which it waits for the grids before it.
+    waits: u32,
     pub(crate) on_cuda: Cache<CudaKernel>,
 }
 
@@ -195,7 +197,22 @@ impl Kernel {
         params: &'static [Param],
         dynamic_shared: u32,
     ) -> Kernel {
-        Kernel { entry, module, params, dynamic_shared, on_cuda: Cache::new() }
+        Kernel { entry, module, params, dynamic_shared, waits: 0, on_cuda: Cache::new() }
+    }
+
+    /// The same. In the variants whose bits are set it waits for the grids before it, with `griddepcontrol.wait`, before it accesses their
+    /// memory: there a launch may begin before they have ended.
+    #[must_use]
+    pub const fn waiting(mut self, variants: u32) -> Kernel {
+        self.waits = variants;
+        self
+    }
+
+    /// Returns true if it waits for the grids before it in this variant of its module; `None` if it does so in no variant.
+    pub(crate) fn waits_in(&self, variant: &Variant) -> Option<bool> {
+        let at = self.module.variants.iter().position(|one| std::ptr::eq(one, variant));
+        let bits = at.and_then(|at| self.waits.checked_shr(u32::try_from(at).unwrap_or(u32::MAX)));
+        (self.waits != 0).then(|| bits.is_some_and(|bits| bits & 1 == 1))
     }
 
     /// The bytes of its dynamic shared memory, where the type of the variable has a size: `#[shared(dynamic)] let all: All;`.

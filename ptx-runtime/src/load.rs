@@ -57,6 +57,8 @@ pub(crate) struct CudaKernel {
     limits: Arc<Limits>,
     bounds: Bounds,
     figures: Figures,
+    /// See [`Kernel::waits_in`].
+    waits: Option<bool>,
     /// Dynamic shared memory that the kernel is opted in to so far, in bytes.
     granted: AtomicI64,
     /// Nonzero if clusters of more than 8 blocks are allowed already.
@@ -151,9 +153,11 @@ impl CudaModule {
 }
 
 impl CudaKernel {
-    /// Returns true if the device has programmatic dependent launches.
-    pub(crate) fn overlaps(&self) -> bool {
-        self.limits.arch.number >= 90
+    /// Returns true if a launch may begin before the one in front of it has ended: on a device that has programmatic dependent launches, if
+    /// the code there waits for it. For a kernel that waits in no variant, `wanted` counts.
+    #[inline]
+    pub(crate) fn overlaps(&self, wanted: bool) -> bool {
+        self.limits.arch.number >= 90 && self.waits.unwrap_or(wanted)
     }
 
     fn load(kernel: &Kernel, context: &Arc<CudaContext>) -> Result<CudaKernel> {
@@ -172,6 +176,7 @@ impl CudaKernel {
             function: Handle(function),
             limits: module.limits.clone(),
             bounds: bounds(&module.limits, &figures),
+            waits: kernel.waits_in(module.variant),
             figures,
             granted: AtomicI64::new(48 * 1024),
             wide_clusters: AtomicI64::new(0),

@@ -10,6 +10,7 @@ mod bounds;
 mod copies;
 mod counts;
 mod defs;
+mod dependency;
 mod diverge;
 mod exchange;
 mod lanes;
@@ -23,6 +24,7 @@ use crate::diag::Diagnostic;
 use crate::ir::{Inst, Module};
 use crate::syntax::Tree;
 use body::Body;
+pub use dependency::{Waiting, waiting};
 
 /// Rows of this name that have this modifier (any, if it is empty).
 type Pattern = (&'static str, &'static str);
@@ -47,6 +49,7 @@ const RULES: &[Rule] = &[
     align::check_alignment,
     bounds::check_bounds,
     registers::check_registers,
+    dependency::check_dependency,
 ];
 
 pub(super) fn check_protocol(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {

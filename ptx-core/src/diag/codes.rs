@@ -93,6 +93,7 @@ codes! {
     P0751 "a misaligned access"
     P0752 "an access that leaves its variable"
     P0753 "a variable with too small an alignment"
+    P0761 "an access before the wait for the grid before"
     P0801 "an unknown name"
     P0802 "types that do not match"
     P0803 "an operator without an instruction"

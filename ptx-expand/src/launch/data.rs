@@ -159,9 +159,13 @@ impl Launch<'_> {
     pub fn kernel_value(&self, entry: &str, module: &TokenStream) -> TokenStream {
         let (rt, params) = (self.inner_rt(), self.params(entry));
         let bytes = self.compiled.entries_of(self.index).iter().find(|e| e.name == entry).and_then(|e| e.dynamic);
-        match bytes.and_then(|bytes| u32::try_from(bytes).ok()) {
+        let kernel = match bytes.and_then(|bytes| u32::try_from(bytes).ok()) {
             Some(bytes) => quote!(#rt::Kernel::sized(&#module, #entry, &[#(#params),*], #bytes)),
             None => quote!(#rt::Kernel::new(&#module, #entry, &[#(#params),*])),
+        };
+        match self.compiled.waiting.get(entry).filter(|bits| **bits != 0) {
+            Some(bits) => quote!(#kernel.waiting(#bits)),
+            None => kernel,
         }
     }
 

@@ -29,10 +29,9 @@ pub(super) unsafe fn launch(kernel: &Kernel, stream: &CudaStream, config: &Confi
         return Ok(());
     }
     loaded.grant_shared(driver, shape.shared.into())?;
-    let alone = Config { pdl: false, ..*config };
-    let config = if config.pdl && !loaded.overlaps() { &alone } else { config };
+    let config = Config { pdl: loaded.overlaps(config.pdl), ..*config };
     // SAFETY: passed on; the context is current.
-    match unsafe { submit(driver, loaded, stream.cu_stream(), &shape, config, args)? } {
+    match unsafe { submit(driver, loaded, stream.cu_stream(), &shape, &config, args)? } {
         0 => Ok(()),
         code => Err(refused(driver, code, kernel, &shape)),
     }

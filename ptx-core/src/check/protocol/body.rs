@@ -69,6 +69,12 @@ impl<'a> Body<'a> {
         !self.function.entry || callees.open || callees.known.iter().any(within)
     }
 
+    /// Returns true if a function that it calls, or one that that one calls, has an instruction of these.
+    pub(super) fn calls(&self, patterns: &[Pattern]) -> bool {
+        let callees = self.callees.get_or_init(|| callees(self.module, self.function));
+        callees.known.iter().any(|f| f.insts.iter().any(|i| is(i, patterns)))
+    }
+
     pub(super) fn graph(&self) -> &Graph {
         self.graph.get_or_init(|| Graph::new(self.function))
     }

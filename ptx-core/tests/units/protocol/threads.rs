@@ -136,6 +136,31 @@ fn setmaxnreg_needs_the_registers_of_the_start() {
     }
 }
 
+#[test]
+fn accesses_before_the_wait_for_the_grid_before() {
+    says(
+        "ld.param.u64 x1, [out]; ld.global.u32 r1, [x1]; griddepcontrol.wait; st.global.u32 [x1], r1;",
+        expect![[r#"
+            P0761: this access comes before the wait for the grid before, which may still write or read there
+              ld.param.u64 x1, [out]; ld.global.u32 r1, [x1]; griddepcontrol.wait; st.global.u32 [x1], r1;
+                                      ^^^^^^^^^^^^^
+        "#]],
+    );
+    let behind = "ld.param.u64 x1, [out]; mov.u32 r0, %tid.x; setp.eq.u32 p, r0, 0;";
+    assert!(
+        super::shown(&super::kernel(&format!(
+            "{behind} @p bra over; griddepcontrol.wait; over: st.global.u32 [x1], r0;"
+        )))
+        .contains("P0761")
+    );
+    is_right(&format!("{behind} griddepcontrol.wait; st.global.u32 [x1], r0;"));
+    is_right(&format!("{behind} @p griddepcontrol.wait; bar.sync 0; st.global.u32 [x1], r0;"));
+    is_right(&format!("{behind} atom.relaxed.gpu.global.add.u32 r1, [x1], 1; griddepcontrol.wait;"));
+    is_right(&format!("{behind} ld.acquire.gpu.global.u32 r1, [x1]; griddepcontrol.wait;"));
+    is_right(&format!("{behind} st.shared.u32 [tile], r0; griddepcontrol.wait; ld.global.u32 r1, [x1];"));
+    is_right(&format!("{behind} ld.global.u32 r1, [x1];"));
+}
+
 /// Values of a warp's own, which other warps of its warpgroup need not have.
 const OF_A_WARP: &[&str] = &[
     "setp.lt.u32 p, r0, 32;",

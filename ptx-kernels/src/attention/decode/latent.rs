@@ -10,7 +10,7 @@ use ptx_launch::prelude::*;
 
 /// The kernel and its parts.
 #[ptx_module(
-    arch = "sm_80",
+    arch("sm_80", "sm_90"),
     params(DecodeProblem),
     parts(super::walk::walk),
     modules(crate::attention::device::{attention, kv_cache})
