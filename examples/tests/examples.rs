@@ -28,7 +28,8 @@ fn main() -> std::process::ExitCode {
 }
 
 /// Those that take seconds on the CPU device: without `PTX_THOROUGH`, `cargo examples` alone runs them.
-const LONG: [&str; 4] = ["hopper_grouped_gemm", "blackwell_gemm_pair", "blackwell_grouped_gemm", "hopper_attention"];
+const LONG: [&str; 5] =
+    ["hopper_gemm", "hopper_grouped_gemm", "blackwell_gemm_pair", "blackwell_grouped_gemm", "hopper_attention"];
 
 /// `PTX_THOROUGH`, as `.ci/run` sets it.
 fn is_thorough() -> bool {

@@ -159,11 +159,15 @@ fn modules_are_right_without_places() {
     assert!(modules > 100 && wrong.is_empty(), "{modules} modules, {} wrong\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The kernels of the examples, and most of the library's, become the same PTX in an editor whose tokens have no places.
+/// The kernels of the examples and, with `PTX_THOROUGH`, most of the library's become the same PTX in an editor whose tokens have no places.
 #[test]
 fn kernels_are_right_without_places() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut folders = vec![root.join("ptx-kernels/src"), root.join("examples")];
+    let mut folders = vec![root.join("examples")];
+    // The library takes seconds: `.ci/run` does it, too.
+    if std::env::var_os("PTX_THOROUGH").is_some() {
+        folders.push(root.join("ptx-kernels/src"));
+    }
     let mut kernels = 0;
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -187,7 +191,7 @@ fn kernels_are_right_without_places() {
             }
         }
     }
-    assert!(kernels >= 29, "{kernels} kernels");
+    assert!(kernels >= 20, "{kernels} kernels");
 }
 
 /// The texts without comments, blanks and the lines that profilers read.

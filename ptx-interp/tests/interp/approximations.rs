@@ -227,7 +227,7 @@ fn approximations_are_inside_the_bounds() {
     for a in &ALL {
         let (threads, step) = a.sweep();
         // All inputs of 16 bits in any case.
-        let part = if step == 1 { 1 } else { one_in(16) as u32 };
+        let part = if step == 1 { 1 } else { one_in(64) as u32 };
         let (threads, step) = (threads / u64::from(part), step * part);
         let (error, input) = a.worst(0, step, &a.run(0, step, threads));
         assert!(error <= 1.0, "{}: {error} of the bound at {input:#x}", a.instruction);

@@ -1,6 +1,6 @@
 //! Kernels that nobody would write: random instructions, launched with limits. Each ends, with a result or with a fault.
 
-use crate::harness::{kernel, launch, program};
+use crate::harness::{kernel, launch, one_in, program};
 use arbitrary::Unstructured;
 use ptx_core::check::check;
 use ptx_core::lower;
@@ -83,7 +83,7 @@ fn random_kernels_end() {
         assert!(start.elapsed().as_secs() < 30, "{text}");
         Ok(())
     })
-    .budget_ms(3_000);
+    .budget_ms(3_000 / one_in(3) as u64);
 }
 
 /// End of a kernel that nobody should launch, and its duration.

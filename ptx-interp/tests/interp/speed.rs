@@ -1,4 +1,4 @@
-//! Speed of the engine: `cargo test --release -p ptx-interp --test interp speed -- --ignored --nocapture`.
+//! Speed of the engine: `cargo test --release -p ptx-tests --test interp speed -- --ignored --nocapture`.
 //!
 //! The texts in `speed/` have only what other interpreters of PTX know too, so that they can be run beside this one.
 

@@ -420,8 +420,8 @@ fn wmma() -> Vec<Scene> {
     found
 }
 
-/// Every scene that sm_90a takes, with its entry's name filled in.
-pub(crate) fn scenes(accepted: impl Fn(&str) -> bool) -> Vec<Scene> {
+/// One in so many scenes, if sm_90a takes it, with its entry's name filled in.
+pub(crate) fn scenes(step: usize, accepted: impl Fn(&str) -> bool) -> Vec<Scene> {
     let rows = table().rows().filter(|r| r.file == "mma.isa" && r.name == "mma");
     let mut all: Vec<Scene> =
         rows.flat_map(|row| choices(row, 600).into_iter().flat_map(move |c| mma(row, &c))).collect();
@@ -432,6 +432,7 @@ pub(crate) fn scenes(accepted: impl Fn(&str) -> bool) -> Vec<Scene> {
     all.extend(crate::atomic_forms::scenes());
     all.extend(crate::warp_forms::scenes());
     all.extend(crate::tma_forms::scenes());
+    let mut all: Vec<Scene> = all.into_iter().step_by(step).collect();
     all.retain(|scene| accepted(&scene.entry.replace("NAME", "k")));
     for (i, scene) in all.iter_mut().enumerate() {
         scene.entry = scene.entry.replace("NAME", &format!("s{i}"));

@@ -6,7 +6,7 @@
 //! command compares with it and makes `textures_sm_90a.txt`: a line a case, with a hash of both.
 
 use crate::forms::random;
-use crate::harness::{launch, program};
+use crate::harness::{launch, one_in, program};
 use crate::recordings::TEXTURES;
 use ptx_interp::texture::{Channel, Filter, Outside, Texture};
 use ptx_interp::{Machine, Options, Program};
@@ -681,7 +681,8 @@ fn textures_as_a_gpu_reads_them() {
     let of = |line: &str| line.split_once(' ').map(|(key, hash)| (key.to_owned(), hash.to_owned()));
     let recorded: BTreeMap<String, String> = recorded.lines().filter_map(of).collect();
     let (mut programs, mut wrong, mut compared) = (BTreeMap::new(), Vec::new(), 0);
-    for (at, case) in cases.iter().enumerate().filter(|(_, case)| is_compared(case) && !is_near(case)) {
+    let exact = cases.iter().enumerate().filter(|(_, case)| is_compared(case) && !is_near(case));
+    for (at, case) in exact.step_by(one_in(8)) {
         let Some(theirs) = recorded.get(&format!("{:08x}", case.key(at))) else { continue };
         compared += 1;
         let ours = case.run(&mut programs, at).map(|ours| format!("{:016x}", hash(&ours)));
@@ -689,5 +690,5 @@ fn textures_as_a_gpu_reads_them() {
     }
     println!("{compared} cases compared with a GPU, {} differ", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(compared > 1500 || recorded.is_empty(), "only {compared}");
+    assert!(compared > 1500 / one_in(8) || recorded.is_empty(), "only {compared}");
 }

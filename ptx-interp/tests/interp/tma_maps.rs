@@ -5,7 +5,7 @@
 //! load; or why the chip stopped. `PTX_RECORD_MAPS=dir cargo test … tma_maps` makes `dir/tensor_maps_sm_90a.txt` of `cases.txt` (the same
 //! lines, with a status and the bytes of the output) and `data.bin`; `dir/probe.ptx` is what a GPU runs.
 
-use crate::harness::program;
+use crate::harness::{one_in, program};
 use crate::recordings::TENSOR_MAPS;
 use crate::tma_forms::map;
 use ptx_interp::tensor_map::TensorMap;
@@ -172,7 +172,7 @@ fn record(dir: &str) -> String {
 fn maps_as_a_gpu_takes_them() {
     let recorded = std::env::var("PTX_RECORD_MAPS").map_or_else(|_| TENSOR_MAPS.clone(), |dir| record(&dir));
     let (mut programs, mut wrong, mut compared) = (BTreeMap::new(), Vec::new(), 0);
-    for (case, theirs) in recorded.lines().filter_map(|line| line.split_once('\t')) {
+    for (case, theirs) in recorded.lines().filter_map(|line| line.split_once('\t')).step_by(one_in(16)) {
         let [kernel, spelled, coordinates] = case.split(' ').collect::<Vec<_>>()[..] else { panic!("{case}") };
         let ours = run(&mut programs, kernel, spelled, coordinates);
         let same = match &ours {

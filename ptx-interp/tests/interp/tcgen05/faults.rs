@@ -1,7 +1,7 @@
 //! Misuse: each ends in a fault with what is wrong.
 
 use super::run::{Start, run, run_all};
-use crate::harness::run_words;
+use crate::harness::{one_in, run_words};
 use ptx_interp::{Fault, FaultKind};
 
 fn one(body: &str) -> Fault {
@@ -150,7 +150,7 @@ fn hostile_operands() {
     let mut random = super::run::Random(99);
     let mut word =
         || (random.below(1 << 31) as u64) << 33 ^ (random.below(1 << 31) as u64) << 11 ^ random.below(1 << 11) as u64;
-    for _ in 0..60 {
+    for _ in 0..60 / one_in(4) {
         let (a, b, i, at) = (word(), word(), word() as u32, word() as u32);
         let texts = [
             "tcgen05.mma.cta_group::1.kind::f8f6f4 [%r2], %d1, %d2, %r1, %p1;",

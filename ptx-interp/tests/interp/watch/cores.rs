@@ -60,7 +60,7 @@ fn two_cores_find_what_one_finds() {
         resources::CASES,
         tensor::CASES,
     ];
-    for case in all.concat().into_iter().step_by(one_in(6)) {
+    for case in all.concat().into_iter().step_by(one_in(12)) {
         for (part, wrong) in [(case.wrong, true), (case.right, false)].into_iter().filter(|(part, _)| !part.is_empty())
         {
             let program = program(&padded(&case, part));
