@@ -1,4 +1,4 @@
-"""Row-wise kernels in the kernel language: RMSNorm, LayerNorm, softmax and SwiGLU, for Ampere and Hopper.
+"""Row-wise kernels in the kernel language: RMSNorm, LayerNorm, softmax, SwiGLU and FlashNorm (arXiv 2407.09577), for Ampere and Hopper.
 
 A block has a row, and a thread EACH neighbors of it. ``python rows.py`` compares each with float64, on the GPU of PyTorch if there is one, else on the CPU
 device.
@@ -81,6 +81,32 @@ mod rows {
         vector::write::<T, EACH>(out.at(row, column), v);
     }
 
+    /// FlashNorm: x / sqrt(mean(x²) + epsilon). The weights are part of the matrix that follows, by `fold_weights`.
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
+    fn flash_norm<T, const BLOCK: u32, const EACH: u32>(x: Tile<T, (R, C)>, epsilon: f32, out: TileMut<T, (R, C)>) {
+        let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
+        let mut v: [f32; EACH] = vector::read::<T, EACH>(x.at(row, column));
+        let inverse: f32 = inverse_deviation::<BLOCK, EACH>(&v, C, epsilon);
+        for i in 0..EACH {
+            v[i] *= inverse;
+        }
+        vector::write::<T, EACH>(out.at(row, column), v);
+    }
+
+    /// matrix[r][c] · weight[r]
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
+    fn fold_weights<T, const BLOCK: u32, const EACH: u32>(matrix: Tile<T, (R, C)>, weight: Tile<f32, (R,)>, out: TileMut<T, (R, C)>) {
+        let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
+        let mut v: [f32; EACH] = vector::read::<T, EACH>(matrix.at(row, column));
+        let (w, from): (f32, Global<f32>);
+        from = weight.at(row);
+        ptx! { ld.global.nc.f32 w, [from]; }
+        for i in 0..EACH {
+            v[i] *= w;
+        }
+        vector::write::<T, EACH>(out.at(row, column), v);
+    }
+
     /// exp(x) / sum of exp(x)
     #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
     fn softmax<T, const BLOCK: u32, const EACH: u32>(x: Tile<T, (R, C)>, out: TileMut<T, (R, C)>) {
@@ -137,6 +163,14 @@ def _softmax(x: Any) -> Any:
     return power / power.sum(axis=1, keepdims=True)
 
 
+def _flash_norm(x: Any) -> Any:
+    return x / np.sqrt((x**2).mean(axis=1, keepdims=True) + EPSILON)
+
+
+def _fold_weights(matrix: Any, weight: Any) -> Any:
+    return matrix * weight[:, None]
+
+
 def _swiglu(gate: Any, up: Any) -> Any:
     return gate / (1 + np.exp(-gate)) * up
 
@@ -145,6 +179,8 @@ def _swiglu(gate: Any, up: Any) -> Any:
 CASES: dict[str, tuple[Callable[[int, int], list[tuple[int, ...]]], Callable[..., Any]]] = {
     "rms_norm": (lambda rows, columns: [(rows, columns), (columns,)], _rms_norm),
     "layer_norm": (lambda rows, columns: [(rows, columns), (columns,), (columns,)], _layer_norm),
+    "flash_norm": (lambda rows, columns: [(rows, columns)], _flash_norm),
+    "fold_weights": (lambda rows, columns: [(rows, columns), (rows,)], _fold_weights),
     "softmax": (lambda rows, columns: [(rows, columns)], _softmax),
     "swiglu": (lambda rows, columns: [(rows, columns), (rows, columns)], _swiglu),
 }
