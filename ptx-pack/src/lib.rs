@@ -1,9 +1,10 @@
 //! Compressed texts. Instances of a kernel share most of their lines, often megabytes apart, where deflate with its window of 32 KiB
 //! does not find them. So runs of lines that the text has already become references first, over any distance; deflate compresses
-//! the lines that are left.
+//! the lines that are left. Before that, the places of line maps become their differences (`places`).
 //!
 //! The steps are: a number of bytes, those bytes, and then a number of bytes to copy with the distance to their first occurrence.
-//! All numbers are LEB128. In front of the compressed steps stand the sizes of the text, of the steps and of the bytes that are no copies.
+//! All numbers are LEB128. In front of the compressed steps stand the sizes of the text, of the text with folded places (0 if none is), of the steps, and of
+//! the bytes that are no copies.
 //!
 //! ```
 //! # #[cfg(feature = "pack")] {
@@ -18,6 +19,7 @@
 
 #[cfg(feature = "pack")]
 mod pack;
+mod places;
 
 #[cfg(feature = "pack")]
 pub use pack::pack;
@@ -25,14 +27,15 @@ pub use pack::pack;
 /// More bytes than any text has, so that damaged sizes ask for no memory that a machine lacks.
 const MAX_LEN: usize = 1 << 30;
 
-/// The text of `pack`'s result, in one allocation. `None` for bytes that are no such result.
+/// The text of `pack`'s result, in one allocation, and a second one where places were folded. `None` for bytes that are no such result.
 pub fn unpack(packed: &[u8]) -> Option<String> {
     let mut read = 0;
-    let [len, steps, literals] = [(); 3].map(|()| number(packed, &mut read));
-    let (len, steps, literals) = (len?, steps?, literals?);
-    if len > MAX_LEN || steps > MAX_LEN {
+    let [text, folded, steps, literals] = [(); 4].map(|()| number(packed, &mut read));
+    let (text, folded, steps, literals) = (text?, folded?, steps?, literals?);
+    if text.max(folded).max(steps) > MAX_LEN {
         return None;
     }
+    let len = if folded > 0 { folded } else { text };
     // The steps lie at the end, and the text grows from the beginning. It never reaches a step that is not done: the bytes behind
     // its end are at least as many as those of the steps that are left.
     let mut bytes = vec![0; len.checked_add(steps.checked_sub(literals)?)?];
@@ -58,7 +61,8 @@ pub fn unpack(packed: &[u8]) -> Option<String> {
         }
     }
     bytes.truncate(len);
-    String::from_utf8(bytes).ok()
+    let unpacked = String::from_utf8(bytes).ok()?;
+    if folded > 0 { places::unfold(&unpacked, text) } else { Some(unpacked) }
 }
 
 /// The number at a place, which moves behind it.

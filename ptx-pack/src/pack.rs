@@ -1,5 +1,6 @@
 //! The compressor.
 
+use crate::places::{MARK, fold};
 use std::collections::HashMap;
 
 /// Level of deflate: higher ones take twice the time, and save two percent.
@@ -7,9 +8,13 @@ const LEVEL: u8 = 6;
 
 /// Compresses a text.
 pub fn pack(text: &str) -> Vec<u8> {
-    let steps = Steps::of(text);
+    let mark = char::from(MARK);
+    let folded = (!text.contains(mark)).then(|| fold(text)).filter(|folded| folded.contains(mark));
+    let steps = Steps::of(folded.as_deref().unwrap_or(text));
     let mut packed = Vec::new();
-    [text.len(), steps.bytes.len(), steps.literals].into_iter().for_each(|n| push_number(&mut packed, n));
+    [text.len(), folded.as_ref().map_or(0, String::len), steps.bytes.len(), steps.literals]
+        .into_iter()
+        .for_each(|n| push_number(&mut packed, n));
     packed.extend(miniz_oxide::deflate::compress_to_vec(&steps.bytes, LEVEL));
     packed
 }

@@ -44,6 +44,35 @@ fn every_text_comes_back() {
     }
 }
 
+/// A line map: places that ascend, some with columns, and what looks like them.
+#[test]
+fn places_come_back() {
+    let mut random = random();
+    let places: Vec<_> = (0..5000).map(|_| (1 + random(3), random(2), 1 + random(400), random(80))).collect();
+    let (mut text, mut ptx) = (text(300, 20) + "src/kernels.rs\nsrc/device.rs", 0);
+    // Three instances of a kernel.
+    for (more, file, line, column) in [&places, &places, &places].into_iter().flatten() {
+        ptx += more;
+        text += &if *column < 40 { format!("{ptx}:{file}:{line} ") } else { format!("{ptx}:{file}:{line}:{column} ") };
+    }
+    let packed = pack(&text);
+    assert!(packed.len() < text.len() / 4, "{} of {}", packed.len(), text.len());
+    assert_eq!(unpack(&packed), Some(text));
+    for text in [
+        "a 1:2:3 4:5:6:7 8:9:10",
+        "x 01:2:3 1:02:3 ",
+        "x 1:2 3:4:5:6:7 ",
+        "x 1:2:3\u{1} 4:5:6 ",
+        "x 9999999999:1:1 999999999:0:0 0:0:999999999 ",
+        "x 1:2:3 1:2:3 1:2:3\n4:5:6 ",
+        " 1:2:3 ",
+        "1:2:3 4:5:6",
+        "x -1:2:3 ::: 1::2 ",
+    ] {
+        assert_eq!(unpack(&pack(text)).as_deref(), Some(text));
+    }
+}
+
 #[test]
 fn other_bytes_are_refused() {
     let packed = pack(&text(300, 5));
