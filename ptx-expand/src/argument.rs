@@ -8,8 +8,10 @@ use syn::{Ident, Type};
 
 /// A parameter of a kernel.
 pub struct Argument {
-    /// Its name.
+    /// Its name in the launch function.
     pub name: Ident,
+    /// Its name in the kernel: `x`, or `inputs.x` for the field of a struct.
+    pub text: String,
     /// Its type, as written.
     pub ty: Type,
     /// Bytes and alignment, where the PTX declares them and not the type.

@@ -9,6 +9,7 @@ mod literal;
 mod matches;
 mod refused;
 mod stmt;
+mod structs;
 mod ty;
 
 use crate::root::Root;
@@ -20,6 +21,7 @@ use ptx_language::tree;
 use quote::ToTokens;
 
 pub use item::parameter_attributes;
+pub use structs::{Signature, Structs, Taken, is_for_the_host};
 
 /// Reads syntax into the tree, and collects the spans and the errors.
 #[derive(Default)]
@@ -36,6 +38,8 @@ pub struct Reader {
     pub named: Set<String>,
     /// `allow(P0701)`: warnings that are not reported, within a kernel or anywhere.
     pub allowed: Vec<(&'static str, Option<Span>)>,
+    /// The structs of arguments of the module.
+    pub structs: Structs,
     /// The lint levels of functions, by the span of the function's name: `#[allow(unused_variables)]`.
     pub levels: Map<Span, Vec<syn::Attribute>>,
 }

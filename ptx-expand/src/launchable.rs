@@ -5,7 +5,7 @@ mod tma;
 
 use crate::argument::{Argument, Map};
 use crate::attribute::{Attribute, Launch};
-use crate::kernel::{Reader, is_for_tools, parameter_attributes};
+use crate::kernel::{Reader, Signature, Taken, is_for_tools, parameter_attributes};
 use crate::report;
 use crate::tokens::{contains_ident, names};
 use proc_macro2::TokenStream;
@@ -23,8 +23,10 @@ pub struct Launchable {
     pub name: syn::Ident,
     /// Its generic parameters.
     pub generics: Vec<syn::GenericParam>,
-    /// Its parameters.
+    /// Its parameters, with the fields of structs in place of the structs.
     pub params: Vec<Argument>,
+    /// The structs of arguments among them.
+    pub structs: Vec<Taken>,
     /// The tensor maps that `#[tma]` declares; parameters of the kernel behind those of the signature.
     pub maps: Vec<Map>,
     /// The generic arguments that exist.
@@ -55,11 +57,11 @@ impl Reader {
         let name = self.ident(&item.sig.ident);
         self.keep_levels(&name, &item.attrs);
         let generics = self.generics(&item.sig.generics);
-        let (mut params, arguments) = self.params(&item.sig.inputs);
+        let Signature { mut params, arguments, structs } = self.signature(&item.sig.inputs);
         if attribute.launch.vouched.is_some() {
             arguments.iter().for_each(|argument| self.no_bare_map(argument));
         }
-        let maps = self.maps(&item.sig.inputs, &arguments);
+        let maps = self.maps(&item.sig.inputs, (&arguments, &structs));
         let (maps, map_params): (Vec<Map>, Vec<Param>) = maps.into_iter().unzip();
         params.extend(map_params);
         let wrong = attribute.wrong.or_else(|| self.first_error(before));
@@ -71,6 +73,7 @@ impl Reader {
             name: item.sig.ident.clone(),
             generics: item.sig.generics.params.iter().cloned().collect(),
             params: arguments,
+            structs,
             maps,
             instances: attribute.instances,
             names: attribute.names,
@@ -114,9 +117,18 @@ impl Reader {
     fn maps<'a>(
         &mut self,
         inputs: impl IntoIterator<Item = &'a syn::FnArg>,
-        arguments: &[Argument],
+        (arguments, structs): (&[Argument], &[Taken]),
     ) -> Vec<(Map, Param)> {
-        let inputs = inputs.into_iter().zip(arguments).enumerate();
-        inputs.filter_map(|(at, (input, argument))| self.tma(at, parameter_attributes(input), argument)).collect()
+        let is_field = |at: &usize| structs.iter().any(|taken| taken.numbers.contains(at));
+        let is_struct = |input: &&syn::FnArg| match input {
+            syn::FnArg::Typed(typed) => match &*typed.pat {
+                syn::Pat::Ident(name) => structs.iter().any(|taken| taken.name == name.ident),
+                _ => true,
+            },
+            syn::FnArg::Receiver(_) => true,
+        };
+        let numbers = (0..arguments.len()).filter(|at| !is_field(at));
+        let inputs = inputs.into_iter().filter(|input| !is_struct(input)).zip(numbers);
+        inputs.filter_map(|(input, at)| self.tma(at, parameter_attributes(input), arguments.get(at)?)).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::attribute::Attribute;
 use crate::compile::{self, Compiled};
-use crate::kernel::{Reader, marks_kernel};
+use crate::kernel::{Reader, Structs, is_for_the_host, marks_kernel};
 use crate::launchable::Launchable;
 use crate::root::Root;
 use crate::tokens::joined;
@@ -39,6 +39,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
 pub fn compile(reader: Reader, options: TokenStream, item: &syn::ItemMod) -> (Items, Compiled) {
     let mut items = Items { reader, ..Items::default() };
     items.options(options, item);
+    items.reader.structs = Structs::of_items(item.content.iter().flat_map(|(_, items)| items));
     for inner in item.content.iter().flat_map(|(_, items)| items) {
         items.item(inner);
     }
@@ -113,7 +114,7 @@ impl Items {
     }
 
     fn struct_(&mut self, item: &syn::ItemStruct) {
-        let kept = is_for_the_host(item);
+        let kept = is_for_the_host(item) && self.reader.structs.find(&item.ident).is_none();
         if matches!(item.fields, syn::Fields::Named(_)) || !kept {
             self.module.structs.push(self.reader.struct_item(item));
         }
@@ -203,8 +204,12 @@ impl Items {
     fn expand(self, item: &syn::ItemMod, compiled: &Compiled, root: Option<&Root>) -> TokenStream {
         let launches = match root {
             Some(root) => {
+                let taken: Vec<_> = self.launchables.iter().flat_map(|kernel| &kernel.structs).collect();
+                let expansion = root.expansion();
+                let structs = self.reader.structs.definitions(&taken, &quote!(#expansion::core));
                 let parts = (&self.launchables[..], &self.statics[..]);
-                launch::several(&self.reader.host, &item.ident, parts, compiled, root)
+                let launches = launch::several(&self.reader.host, &item.ident, parts, compiled, root);
+                quote!(#structs #launches)
             }
             None => {
                 let stub = |kernel| launch::stub(&self.reader.host, kernel, &self.reader.diagnostics);
@@ -226,14 +231,6 @@ impl Items {
             }
         }
     }
-}
-
-/// Returns true if a struct exists on the host too: it is visible there, or has an attribute for Rust.
-fn is_for_the_host(item: &syn::ItemStruct) -> bool {
-    let private = matches!(item.vis, syn::Visibility::Inherited);
-    let device =
-        |attribute: &syn::Attribute| crate::kernel::is_for_tools(attribute) || attribute.path().is_ident("align");
-    !private || !item.attrs.iter().all(device)
 }
 
 /// The options that a module may have.

@@ -103,6 +103,12 @@ fn ends_of_stream(tokens: TokenStream) -> (RustSpan, RustSpan) {
     (open, close)
 }
 
+/// A variable that no parameter of the user can hide; `name` may be made of raw ones. A `let` or a parameter whose name is that of
+/// a constant in scope would be a pattern that matches it, so no local has a name that people write.
+pub fn local(name: &str) -> Ident {
+    Ident::new(&format!("{}_", name.replace("r#", "")), RustSpan::mixed_site())
+}
+
 /// Returns true if a name occurs in tokens.
 pub fn contains_ident(tokens: TokenStream, name: &Ident) -> bool {
     tokens.into_iter().any(|tree| match tree {

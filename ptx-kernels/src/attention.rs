@@ -75,6 +75,7 @@ use problem::Gradients;
 use problem::{Paging, refuse};
 use problem::{Problem, Rows};
 use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Module, Result, StreamRef, TensorMut, TensorRef};
+use types::Results;
 
 /// The modules of this operation, by name, for tools that assemble them.
 #[doc(hidden)]
@@ -242,7 +243,7 @@ impl<T: Element> Attention<'_, T> {
             lengths: batch as u32,
             table: batch as u32 * cache.places.table_pages(),
         };
-        T::forward(stream.as_stream(), self, inputs, out, lse, (problem, paging, Some(cache.places)))
+        T::forward(stream.as_stream(), self, inputs, Results { out, lse }, (problem, paging, Some(cache.places)))
     }
 
     #[cfg(feature = "attention_backward")]
@@ -288,7 +289,8 @@ impl<T: Element> Attention<'_, T> {
             gradients.scratch = plan.scratch(&problem);
         }
         workspace::with(stream, workspace, gradients.scratch as usize, |workspace| {
-            T::backward(stream, self, saved, grads, workspace.scratch(), plan, (problem, gradients))
+            let plan = backward::Plan { hopper: plan, problem, gradients };
+            T::backward(stream, self, saved, grads, workspace.scratch(), plan)
         })
     }
 
@@ -305,6 +307,6 @@ impl<T: Element> Attention<'_, T> {
         if let Some(lse) = &lse {
             problem.set_lse(&q, lse.shape(), lse.strides())?;
         }
-        I::attend(stream, self, inputs, out, lse, problem)
+        I::attend(stream, self, inputs, Results { out, lse }, problem)
     }
 }

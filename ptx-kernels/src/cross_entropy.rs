@@ -281,7 +281,9 @@ where
         [loss, lse]: [&mut TensorMut<'_, f32, 1>; 2],
     ) -> Result<()> {
         let instance = pick!(cross_entropy, T, wide);
-        losses::cross_entropy::launch(instance, stream, x, targets, loss, lse, s, ignored, smoothing, rows, columns)
+        let (tensors, options) =
+            (losses::LossTensors { x, targets, loss, lse }, losses::Options { ignored, smoothing });
+        losses::cross_entropy::launch(instance, stream, tensors, s, options, rows, columns)
     }
 
     fn backward(
@@ -293,8 +295,9 @@ where
         dx: &mut TensorMut<'_, T, 2>,
     ) -> Result<()> {
         let (instance, step) = (pick!(cross_entropy_backward, T, wide), dloss.strides()[0] as u64);
-        losses::cross_entropy_backward::launch(
-            instance, stream, x, targets, lse, dloss, dx, s, step, t, ignored, smoothing, rows, columns,
-        )
+        let tensors = losses::GradTensors { x, targets, lse, dloss, dx };
+        let strides = losses::GradStrides { x_stride: s, dloss_stride: step, dx_stride: t };
+        let options = losses::Options { ignored, smoothing };
+        losses::cross_entropy_backward::launch(instance, stream, tensors, strides, options, rows, columns)
     }
 }

@@ -225,7 +225,8 @@ impl GroupedGemm {
             return Err(not_possible("a gradient", "none: there is no kernel"));
         };
         let (a, dc, db) = (Tile::of(&a, [m, k])?, Tile::of(&dc, [m, n])?, Tile::of_mut(&mut db, [groups * k, n])?);
-        grouped_gradient::launch::<bf16>(*instance, stream, a, dc, db, offsets, groups as u32, self.num_blocks[0], BAND)
+        let schedule = gradient::kernels::Schedule { num_blocks: self.num_blocks[0], band: BAND };
+        grouped_gradient::launch::<bf16>(*instance, stream, a, dc, db, offsets, groups as u32, schedule)
     }
 
     /// The same as [`run`](Self::run) by one variant.

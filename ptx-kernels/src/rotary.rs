@@ -22,14 +22,14 @@
 mod kernel;
 
 use half::{bf16, f16};
-use kernel::rotations::rotate;
+use kernel::rotations::{self, rotate};
 use ptx_launch::{
     AsStream, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, StreamRef, TensorMut, TensorRef,
 };
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
 pub const MODULES: &[(&str, &str)] =
-    &[("rotary_sm_75", kernel::rotations::TEXTS[0].1), ("rotary_sm_90", kernel::rotations::TEXTS[1].1)];
+    &[("rotary_sm_75", rotations::TEXTS[0].1), ("rotary_sm_90", rotations::TEXTS[1].1)];
 
 /// Element types of heads, `f32`, `f16`, `bf16`, with positions of type `I`: `i64`, `u32`.
 #[diagnostic::on_unimplemented(
@@ -294,8 +294,8 @@ where
             (Pairs::Neighbors, true, _) => rotate::Instance::neighbors_8,
         };
         let Shape { tokens, heads, dim, half, rows, x: [xt, xh], out: [ot, oh], table, .. } = shape;
-        rotate::launch(
-            instance, stream, x, cos, sin, positions, out, xt, xh, ot, oh, table, turn, rows, tokens, heads, half, dim,
-        )
+        let tensors = rotations::Tensors { x, cos, sin, positions, out };
+        let strides = rotations::Strides { x_token: xt, x_head: xh, out_token: ot, out_head: oh, table_stride: table };
+        rotate::launch(instance, stream, tensors, strides, turn, rotations::Shape { rows, tokens, heads, half, dim })
     }
 }

@@ -224,9 +224,11 @@ where
     ) -> Result<()> {
         if wide && columns <= 131_072 && !portable && is_hopper(stream)? {
             let instance = tune!(softmax_rows, T, columns);
-            return tuned::softmax_rows::launch(instance, stream, x, out, s, t, scale, rows, columns);
+            let strides = tuned::Strides { x_stride: s, out_stride: t };
+            return tuned::softmax_rows::launch(instance, stream, x, out, strides, scale, rows, columns);
         }
-        kernels::softmax::launch(pick!(softmax, T, wide), stream, x, out, s, t, scale, rows, columns)
+        let strides = kernels::Strides { x_stride: s, out_stride: t };
+        kernels::softmax::launch(pick!(softmax, T, wide), stream, x, out, strides, scale, rows, columns)
     }
 
     fn backward(
@@ -239,9 +241,13 @@ where
         let most = 16384 * 4 / size_of::<T>() as u32;
         if wide && columns <= most && !portable && is_hopper(stream)? {
             let instance = tune!(softmax_rows_backward, T, columns);
-            return tuned::softmax_rows_backward::launch(instance, stream, y, dy, dx, s, t, u, scale, rows, columns);
+            let tensors = tuned::GradTensors { y, dy, dx };
+            let strides = tuned::GradStrides { y_stride: s, dy_stride: t, dx_stride: u };
+            return tuned::softmax_rows_backward::launch(instance, stream, tensors, strides, scale, rows, columns);
         }
         let instance = pick!(softmax_backward, T, wide);
-        kernels::softmax_backward::launch(instance, stream, y, dy, dx, s, t, u, scale, rows, columns)
+        let tensors = kernels::GradTensors { y, dy, dx };
+        let strides = kernels::GradStrides { y_stride: s, dy_stride: t, dx_stride: u };
+        kernels::softmax_backward::launch(instance, stream, tensors, strides, scale, rows, columns)
     }
 }

@@ -24,6 +24,8 @@ pub(crate) enum Binding<'a> {
     Module(usize),
     /// The kernel's parameter of this index.
     Param(usize),
+    /// The kernel's struct of arguments of this index.
+    Arguments(usize),
     /// Declared, but wrong; that is reported.
     Error,
 }

@@ -155,6 +155,15 @@ pub struct Param {
     pub align: Option<Expr>,
     /// Pointer attributes in the PTX.
     pub pointer: Pointer,
+    /// The fields of a struct of arguments, each a parameter of the entry. A kernel takes such a struct in place of its fields.
+    pub fields: Vec<Param>,
+}
+
+impl Param {
+    /// The parameters of the entry: the fields of a struct of arguments, or itself.
+    pub fn flat(&self) -> &[Param] {
+        if self.fields.is_empty() { std::slice::from_ref(self) } else { &self.fields }
+    }
 }
 
 /// Address information in the declaration of a `&[T]` parameter.

@@ -4,6 +4,7 @@ use super::{Reader, is_for_tools};
 use crate::argument::{Argument, OURS, is_builtin_name};
 use ptx_core::diag::codes;
 use ptx_language::tree::{self, Expr, Field, Function, Generic, Impl, Param, Pointer, Struct, TypeKind};
+use syn::ext::IdentExt;
 
 impl Reader {
     /// A helper function of a kernel or a kernel module, where a `const fn` is the host's.
@@ -143,7 +144,7 @@ impl Reader {
         };
         let mutable = receiver.reference.is_none() && receiver.mutability.is_some();
         let name = tree::Ident { name: "self".to_owned(), span };
-        Some(Param { name, mutable, ty, align: None, pointer: Pointer::default() })
+        Some(Param { name, mutable, ty, align: None, pointer: Pointer::default(), fields: Vec::new() })
     }
 
     /// Reports `const`, `async` and the like on a function.
@@ -212,7 +213,7 @@ impl Reader {
         inputs.into_iter().filter_map(|input| self.param(input)).unzip()
     }
 
-    fn param(&mut self, input: &syn::FnArg) -> Option<(Param, Argument)> {
+    pub fn param(&mut self, input: &syn::FnArg) -> Option<(Param, Argument)> {
         let syn::FnArg::Typed(typed) = input else {
             let help = "methods stand in an `impl` beside their struct; elsewhere, name the parameter";
             self.error(&codes::P0904, input, "a function of a kernel has no `self`", help);
@@ -225,10 +226,12 @@ impl Reader {
         let name = self.ident(&pattern.ident);
         let ty = self.ty(&typed.ty);
         let layout = aligned(&typed.attrs).and_then(|align| Some((bytes(&typed.ty)?, align)));
-        let argument = Argument { name: pattern.ident.clone(), ty: (*typed.ty).clone(), layout };
+        let text = pattern.ident.unraw().to_string();
+        let argument = Argument { name: pattern.ident.clone(), text, ty: (*typed.ty).clone(), layout };
         let align = self.alignment(&typed.attrs);
         let pointer = self.pointer(&typed.attrs, &ty);
-        Some((Param { name, mutable: pattern.mutability.is_some(), ty, align, pointer }, argument))
+        let mutable = pattern.mutability.is_some();
+        Some((Param { name, mutable, ty, align, pointer, fields: Vec::new() }, argument))
     }
 
     /// `#[generic]`, `#[bare]`

@@ -1,14 +1,14 @@
 //! Passing of a kernel's parameters at a launch.
 
 use super::Launch;
-use super::function::local;
 use super::tile::dim;
 use crate::argument::{Argument, KNOWN, Map, Passing, Tile, bare, is_builtin_name};
+use crate::kernel::Taken as Struct;
 use crate::root::Root;
+use crate::tokens::{joined, local};
 use proc_macro2::{Literal, Span, TokenStream, TokenTree};
 use ptx_language::EntryParam;
-use quote::{quote, quote_spanned};
-use syn::ext::IdentExt;
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{Ident, Type};
 
 impl Argument {
@@ -17,9 +17,19 @@ impl Argument {
         local(&format!("bound_{}", self.name))
     }
 
-    /// The parameter of the launch function. The bound stands where the user's type does, for the compiler's notes.
-    pub fn declaration(&self, root: &Root) -> TokenStream {
-        let name = &self.name;
+    /// The parameter of the launch function.
+    fn declaration(&self, root: &Root) -> TokenStream {
+        let (name, ty, mutable) = (&self.name, self.declared_type(root), self.mutability());
+        quote!(#mutable #name: #ty)
+    }
+
+    /// Memory that is written is bound by `&mut`.
+    fn mutability(&self) -> Option<TokenStream> {
+        matches!(self.passing(), Passing::Write(_)).then(|| quote!(mut))
+    }
+
+    /// The type of the parameter of the launch function. The bound stands where the user's type does, for the compiler's notes.
+    fn declared_type(&self, root: &Root) -> TokenStream {
         let (first, last) = crate::tokens::ends(&self.ty);
         let rank = Tile::from_type(&self.ty).map(|tile| tile.dims.len());
         let bound = |name: &str, element: Type| {
@@ -30,21 +40,12 @@ impl Argument {
             quote!(impl #open #element #rank #close)
         };
         match self.passing() {
-            Passing::Read(element) => {
-                let bound = bound("Read", element);
-                quote!(#name: #bound)
-            }
-            Passing::Write(element) => {
-                let bound = bound("Write", element);
-                quote!(mut #name: #bound)
-            }
-            Passing::Map => quote!(#name: &#root::TensorMap),
-            Passing::Texture => quote!(#name: &#root::Texture<'_>),
-            Passing::Surface => quote!(#name: &mut #root::Surface<'_>),
-            Passing::Value(ty) => {
-                let ty = absolute(&ty, root);
-                quote!(#name: #ty)
-            }
+            Passing::Read(element) => bound("Read", element),
+            Passing::Write(element) => bound("Write", element),
+            Passing::Map => quote!(&#root::TensorMap),
+            Passing::Texture => quote!(&#root::Texture<'_>),
+            Passing::Surface => quote!(&mut #root::Surface<'_>),
+            Passing::Value(ty) => absolute(&ty, root).into_token_stream(),
         }
     }
 
@@ -105,7 +106,7 @@ impl Taken<'_> {
     /// Its name in the signature.
     fn name(&self) -> String {
         match self {
-            Taken::Argument(argument) => argument.name.unraw().to_string(),
+            Taken::Argument(argument) => argument.text.clone(),
             Taken::Dim(name) => (*name).to_owned(),
             Taken::Map(map) => map.name.clone(),
         }
@@ -113,6 +114,70 @@ impl Taken<'_> {
 }
 
 impl Launch<'_> {
+    /// The parameters of a launch function.
+    pub fn declarations(&self) -> Vec<TokenStream> {
+        self.signature(|argument| argument.declaration(self.root), |name, ty| quote!(#name: #ty))
+    }
+
+    /// The same of a function that only hands them on.
+    pub fn passed_declarations(&self) -> Vec<TokenStream> {
+        let plain = |argument: &Argument| {
+            let (name, ty) = (&argument.name, argument.declared_type(self.root));
+            quote!(#name: #ty)
+        };
+        self.signature(plain, |name, ty| quote!(#name: #ty))
+    }
+
+    /// The names of the parameters of a launch function.
+    pub fn names(&self) -> Vec<TokenStream> {
+        self.signature(|argument| argument.name.to_token_stream(), |name, _| name.to_token_stream())
+    }
+
+    /// Each parameter of the signature: a struct with its type, or an argument that is no field of one.
+    fn signature(
+        &self,
+        argument: impl Fn(&Argument) -> TokenStream,
+        of_struct: impl Fn(&Ident, TokenStream) -> TokenStream,
+    ) -> Vec<TokenStream> {
+        let mut all = Vec::new();
+        for (at, own) in self.kernel.params.iter().enumerate() {
+            match self.kernel.structs.iter().find(|taken| taken.numbers.contains(&at)) {
+                None => all.push(argument(own)),
+                Some(taken) if taken.numbers.start == at => {
+                    let path = self.struct_path(&taken.ty);
+                    let types = self.fields(taken).map(|(_, field)| field.declared_type(self.root));
+                    all.push(of_struct(&taken.name, quote!(#path<#(#types),*>)));
+                }
+                Some(_) => {}
+            }
+        }
+        all
+    }
+
+    /// The path of a struct of arguments, seen from the launch function.
+    pub fn struct_path(&self, name: &Ident) -> TokenStream {
+        let module = &self.statics;
+        quote!(#module::#name)
+    }
+
+    /// The fields of a struct of arguments.
+    pub fn fields<'a>(&'a self, taken: &'a Struct) -> impl Iterator<Item = (&'a Ident, &'a Argument)> {
+        taken.fields.iter().zip(self.kernel.params.get(taken.numbers.clone()).unwrap_or_default())
+    }
+
+    /// Takes structs apart.
+    pub fn taken_apart(&self) -> TokenStream {
+        let each = self.kernel.structs.iter().map(|taken| {
+            let (path, name) = (self.struct_path(&taken.ty), &taken.name);
+            let fields = self.fields(taken).map(|(field, argument)| {
+                let (variable, mutable) = (&argument.name, argument.mutability());
+                quote!(#field: #mutable #variable)
+            });
+            quote!(let #path { #(#fields),* } = #name;)
+        });
+        joined(each)
+    }
+
     /// The arguments in the order of the entry's parameters.
     pub fn args(&self) -> Vec<TokenStream> {
         self.taken().iter().map(|taken| taken.arg(self.root)).collect()

@@ -2,7 +2,7 @@
 
 use super::argument::located;
 use super::{Launch, unknown_shape};
-use crate::tokens::{joined, source_text};
+use crate::tokens::{joined, local, source_text};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
@@ -37,7 +37,7 @@ impl Launch<'_> {
         let path = located(&rt, name.span());
         let a_stream = quote_spanned!(name.span()=> impl #path::AsStream);
         let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
-        let declarations = kernel.params.iter().map(|p| p.declaration(root));
+        let declarations = self.declarations();
         let body = if self.compiled.failed { self.no_body(&stream, &config) } else { self.body(&stream, &config) };
         quote! {
             #(#attributes)*
@@ -63,7 +63,9 @@ impl Launch<'_> {
         let submission = local("submission");
         // The arguments are those of the entry, by the same signature.
         let launch = self.vouched(quote!(#rt::launch(#the_kernel, #stream, &#config, &[#(#args),*])));
+        let apart = self.taken_apart();
         quote! {
+            #apart
             #dims
             let #config = #host;
             let #submission = #rt::Submission::on(#rt::AsStream::as_stream(&#stream));
@@ -86,7 +88,7 @@ impl Launch<'_> {
 
     /// Stands for the body where the kernel has errors.
     pub fn no_body(&self, stream: &Ident, config: &Ident) -> TokenStream {
-        let names = self.kernel.params.iter().map(|p| &p.name);
+        let names = self.names();
         let (config, rt) = (self.takes_config().then(|| quote!(&#config,)), self.rt());
         quote! {
             let _ = (&#stream, #config #(&#names),*);
@@ -128,12 +130,6 @@ impl Launch<'_> {
         let texts = [Some(own.as_str()), safety, required.as_deref(), Some(ERRORS)];
         joined(texts.iter().filter_map(|text| text.map(|text| quote!(#[doc = #text] #[doc = ""]))))
     }
-}
-
-/// A variable that no parameter of the user can hide; `name` may be made of raw ones. A `let` or a parameter whose name is that of
-/// a constant in scope would be a pattern that matches it, so no local has a name that people write.
-pub fn local(name: &str) -> Ident {
-    Ident::new(&format!("{}_", name.replace("r#", "")), Span::mixed_site())
 }
 
 /// A name as the user wrote it, or would have to: raw where it is a keyword.

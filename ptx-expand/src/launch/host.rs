@@ -26,7 +26,7 @@ impl Launch<'_> {
             Some(over) => quote!(#over(#attribute)?),
             None => attribute,
         };
-        let shadows = self.shadows().chain(self.dim_shadows());
+        let shadows = self.shadows().chain(self.struct_shadows()).chain(self.dim_shadows());
         let conditions = self.kernel.launch.requires.iter().map(|c| self.condition(c));
         quote! {{
             #(#shadows)*
@@ -61,6 +61,21 @@ impl Launch<'_> {
     /// The parameters as host expressions see them.
     fn shadows(&self) -> impl Iterator<Item = TokenStream> {
         self.kernel.params.iter().filter(|p| self.is_named(&p.name)).filter_map(|p| self.shadow(p))
+    }
+
+    /// The structs of arguments as host expressions see them.
+    fn struct_shadows(&self) -> impl Iterator<Item = TokenStream> {
+        self.kernel.structs.iter().filter(|taken| self.is_named(&taken.name)).map(|taken| {
+            let (path, name) = (self.struct_path(&taken.ty), &taken.name);
+            let fields = self.fields(taken).map(|(field, argument)| {
+                let value = self.seen(argument).unwrap_or_else(|| match argument.passing() {
+                    Passing::Surface => quote!(()),
+                    _ => argument.name.to_token_stream(),
+                });
+                quote!(#field: #value)
+            });
+            quote!(let #name = #path { #(#fields),* };)
+        })
     }
 
     /// The dimensions of tiles as host expressions see them.
@@ -98,14 +113,16 @@ impl Launch<'_> {
 impl Launch<'_> {
     /// Returns true for parameters, and for the dimensions of tiles.
     fn is_value(&self, name: &Ident) -> bool {
-        self.kernel.params.iter().any(|p| p.name == *name) || self.dim_names().any(|dim| written(dim) == *name)
+        let structs = self.kernel.structs.iter().map(|taken| &taken.name);
+        self.kernel.params.iter().map(|p| &p.name).chain(structs).any(|known| known == name)
+            || self.dim_names().any(|dim| written(dim) == *name)
     }
 
     /// The text of a place, and its value as text: of memory the number of elements.
     fn shown(&self, place: &[TokenTree]) -> TokenStream {
         let (rt, place) = (self.rt(), place.iter().cloned().collect::<TokenStream>());
         let name = place.to_string().replace(' ', "");
-        let argument = self.kernel.params.iter().find(|p| p.name == name);
+        let argument = self.kernel.params.iter().find(|p| p.text == name);
         let is_integer = argument.map_or_else(|| self.is_dim(&name), Argument::is_integer);
         match argument.map(Argument::passing) {
             Some(Passing::Read(_) | Passing::Write(_)) => {
@@ -122,17 +139,23 @@ impl Launch<'_> {
     }
 
     fn shadow(&self, argument: &Argument) -> Option<TokenStream> {
+        let (name, seen) = (&argument.name, self.seen(argument)?);
+        Some(quote!(let #name = #seen;))
+    }
+
+    /// A length or an integer as host expressions see it.
+    fn seen(&self, argument: &Argument) -> Option<TokenStream> {
         let (name, rt) = (&argument.name, self.rt());
         match argument.passing() {
             Passing::Read(t) => {
                 let t = absolute(&t, self.root);
-                Some(quote!(let #name = #rt::Len::new(#rt::ReadSlice::<#t>::len(&#name));))
+                Some(quote!(#rt::Len::new(#rt::ReadSlice::<#t>::len(&#name))))
             }
             Passing::Write(t) => {
                 let t = absolute(&t, self.root);
-                Some(quote!(let #name = #rt::Len::new(#rt::WriteSlice::<#t>::len(&#name));))
+                Some(quote!(#rt::Len::new(#rt::WriteSlice::<#t>::len(&#name))))
             }
-            Passing::Value(_) if argument.is_integer() => Some(quote!(let #name = #rt::int(#name);)),
+            Passing::Value(_) if argument.is_integer() => Some(quote!(#rt::int(#name))),
             _ => None,
         }
     }

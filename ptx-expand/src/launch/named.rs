@@ -2,11 +2,11 @@
 //! types that Rust does not take as arguments.
 
 use super::argument::absolute;
-use super::function::local;
 use super::instances::static_name;
 use super::{Launch, unknown_shape};
-use proc_macro2::{Ident, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident, quote};
+use crate::tokens::local;
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
 use syn::{Expr, GenericParam};
 
 impl Launch<'_> {
@@ -167,7 +167,7 @@ impl Launch<'_> {
         let body = if self.compiled.failed { self.no_body(&stream, &config) } else { self.body(&stream, &config) };
         let (unsafety, bounds, types) = (self.unsafety(), self.type_bounds(), self.types());
         let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
-        let declarations = self.kernel.params.iter().map(|p| p.declaration(root));
+        let declarations = self.declarations();
         let (types_of, args, all) = (self.types_of(), self.passed_on(), self.types());
         let call = self.passed(quote!(#hidden::<#(#all),*>(<#types_of as exists::#name>::kernel(), #args)));
         let public = self.public(&format_ident!("{name}"), &quote!(#types_of: exists::#name), None, &call);
@@ -230,7 +230,7 @@ impl Launch<'_> {
         let (attributes, docs, unsafety) = (&self.kernel.attributes, self.docs(), self.unsafety());
         let (bounds, types) = (self.type_bounds(), self.types());
         let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
-        let declarations = self.kernel.params.iter().map(|p| without_mut(p.declaration(root)));
+        let declarations = self.passed_declarations();
         quote! {
             #(#attributes)*
             #docs
@@ -257,7 +257,7 @@ impl Launch<'_> {
     fn passed_on(&self) -> TokenStream {
         let (stream, config) = (local("stream"), local("config"));
         let config = self.takes_config().then(|| quote!(#config,));
-        let names = self.kernel.params.iter().map(|p| &p.name);
+        let names = self.names();
         quote!(#stream, #config #(#names),*)
     }
 
@@ -285,14 +285,4 @@ impl Launch<'_> {
 
 fn hidden(name: &Ident) -> Ident {
     format_ident!("__{name}")
-}
-
-/// A parameter that is only handed on.
-fn without_mut(declaration: TokenStream) -> TokenStream {
-    let is_mut = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "mut");
-    let mut trees = declaration.into_iter().peekable();
-    if trees.peek().is_some_and(is_mut) {
-        trees.next();
-    }
-    trees.collect::<TokenStream>().into_token_stream()
 }

@@ -1,11 +1,12 @@
 //! The `static`s of a module: variables that the host reads and writes, and whose uses by launches are ordered.
 
 use super::Launch;
-use super::function::{local, written};
+use super::function::written;
 use crate::compile::Compiled;
 use crate::kernel::is_for_tools;
 use crate::root::Root;
 use crate::tokens::joined;
+use crate::tokens::local;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use ptx_core::isa::Type;
 use ptx_language::StaticVariable;

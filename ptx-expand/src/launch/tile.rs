@@ -2,8 +2,8 @@
 
 use super::Launch;
 use super::argument::absolute;
-use super::function::local;
 use crate::argument::{Argument, Map, MapOption, Tile};
+use crate::tokens::local;
 use proc_macro2::{Ident, TokenStream};
 use ptx_language::EntryParam;
 use quote::quote;
@@ -41,7 +41,7 @@ impl Launch<'_> {
             let places = tiles.iter().flat_map(|(argument, tile)| {
                 let at = tile.dims.iter().enumerate().filter(|(_, dim)| *dim == name);
                 at.map(|(at, _)| {
-                    let (text, shape) = (argument.name.to_string(), shape(argument));
+                    let (text, shape) = (&argument.text, shape(argument));
                     quote!((#text, #shape[#at]))
                 })
             });

@@ -82,6 +82,7 @@ impl Reader {
             mutable: false,
             align: None,
             pointer: Pointer::default(),
+            fields: Vec::new(),
         };
         Some((map, param))
     }

@@ -73,6 +73,7 @@ impl Names<'_> {
             syn::Expr::Path(path) => {
                 path.path.get_ident().and_then(|name| self.named(&name.to_string())).ok_or_else(|| refused(expr))
             }
+            syn::Expr::Field(_) => field(expr).and_then(|name| self.named_param(&name)).ok_or_else(|| refused(expr)),
             syn::Expr::Unary(unary) => {
                 let operator = match unary.op {
                     UnOp::Neg(_) => Operator::Neg,
@@ -181,17 +182,23 @@ impl Names<'_> {
 
     /// The parameter that an expression is.
     fn param(&self, expr: &syn::Expr) -> Option<Named> {
-        let syn::Expr::Path(path) = expr else { return None };
-        let name = path.path.get_ident()?;
-        self.params.iter().find(|(param, _)| name == param).map(|(_, named)| *named)
+        let name = field(expr)?;
+        self.params.iter().find(|(param, _)| *param == name).map(|(_, named)| *named)
+    }
+
+    fn named_param(&self, name: &str) -> Option<Expr> {
+        match self.params.iter().find(|(param, _)| param == name) {
+            Some((_, Named::Scalar(at))) => Some(Expr::Argument(*at)),
+            _ => None,
+        }
     }
 
     fn named(&self, name: &str) -> Option<Expr> {
         if let Some((_, value)) = self.bound.iter().rev().find(|(bound, _)| bound == name) {
             return Some(value.clone());
         }
-        if let Some((_, Named::Scalar(at))) = self.params.iter().find(|(param, _)| param == name) {
-            return Some(Expr::Argument(*at));
+        if let Some(argument) = self.named_param(name) {
+            return Some(argument);
         }
         if let Some(at) = self.dims.iter().position(|dim| dim == name) {
             return Some(Expr::Dim(at));
@@ -220,7 +227,21 @@ impl Names<'_> {
         let mut found = Set::default();
         names(expr.to_token_stream(), &mut found);
         let bound = self.bound.iter().map(|(name, _)| name);
-        !self.params.iter().map(|(name, _)| name).chain(self.dims).chain(bound).any(|name| found.contains(name))
+        let params = self.params.iter().map(|(name, _)| name.split('.').next().unwrap_or(name));
+        let others = self.dims.iter().chain(bound).map(String::as_str);
+        !params.chain(others).any(|name| found.contains(name))
+    }
+}
+
+/// `x`, or `inputs.x`.
+fn field(expr: &syn::Expr) -> Option<String> {
+    match expr {
+        syn::Expr::Path(path) => path.path.get_ident().map(ToString::to_string),
+        syn::Expr::Field(of) => match &of.member {
+            syn::Member::Named(name) => Some(format!("{}.{name}", field(&of.base)?)),
+            syn::Member::Unnamed(_) => None,
+        },
+        _ => None,
     }
 }
 

@@ -91,7 +91,7 @@ impl<'a> Instance<'a> {
             (Passing::Surface, _) => Kind::Object("surface"),
             (Passing::Value(ty), _) => Kind::Value(self.type_name(&ty)),
         };
-        Param { name: argument.name.unraw().to_string(), kind }
+        Param { name: argument.text.clone(), kind }
     }
 
     /// The name of a type, with the instance's in place of a parameter.
@@ -122,9 +122,7 @@ impl<'a> Instance<'a> {
         let taken = |(param, (size, align)): (&EntryParam, &(u64, u64))| {
             let (name, from) = match param {
                 EntryParam::Dim(name) => (name.clone(), From::Dim(dims.next()?)),
-                EntryParam::Value(at) if *at < params => {
-                    (self.kernel.params.get(*at)?.name.unraw().to_string(), From::Param(*at))
-                }
+                EntryParam::Value(at) if *at < params => (self.kernel.params.get(*at)?.text.clone(), From::Param(*at)),
                 EntryParam::Value(at) => (self.kernel.maps.get(at - params)?.name.clone(), From::Map(at - params)),
                 EntryParam::Map(of) => {
                     let at = self.kernel.maps.iter().position(|map| map.of == *of)?;
@@ -199,7 +197,7 @@ impl<'a> Instance<'a> {
                 Passing::Value(_) if argument.known_size().is_some() => Named::Scalar(at),
                 _ => Named::Other,
             };
-            (argument.name.unraw().to_string(), named)
+            (argument.text.clone(), named)
         });
         Names {
             scope: self.scope,
@@ -215,12 +213,12 @@ impl<'a> Instance<'a> {
     fn condition(&self, names: &Names<'_>, condition: &syn::Expr) -> Result<Condition, Problem> {
         let mut named = Set::default();
         tokens::names(condition.to_token_stream(), &mut named);
-        let params =
-            names.params.iter().filter(|(name, _)| named.contains(name)).filter_map(|(name, named)| match named {
-                Named::Slice(at) => Some((format!("{name}.len()"), Expr::Len(*at))),
-                Named::Scalar(at) => Some((name.clone(), Expr::Argument(*at))),
-                Named::Other => None,
-            });
+        let is_named = |name: &str| name.split('.').all(|part| named.contains(part));
+        let params = names.params.iter().filter(|(name, _)| is_named(name)).filter_map(|(name, named)| match named {
+            Named::Slice(at) => Some((format!("{name}.len()"), Expr::Len(*at))),
+            Named::Scalar(at) => Some((name.clone(), Expr::Argument(*at))),
+            Named::Other => None,
+        });
         let dims = self.dims.iter().enumerate().filter(|(_, name)| named.contains(*name));
         let dims = dims.map(|(at, name)| (name.clone(), Expr::Dim(at)));
         let shown = params.chain(dims).collect();

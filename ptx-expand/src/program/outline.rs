@@ -93,13 +93,14 @@ fn of_param(input: &syn::PatType) -> OutlineParam {
         syn::Pat::Ident(name) => name.ident.clone(),
         other => return OutlineParam { name: source_text(other), element: None, is_output: false },
     };
-    let argument = Argument { name, ty: (*input.ty).clone(), layout: None };
+    let text = name.unraw().to_string();
+    let argument = Argument { name, text, ty: (*input.ty).clone(), layout: None };
     let element = match argument.passing() {
         Passing::Read(ty) | Passing::Write(ty) | Passing::Value(ty) => Some(source_text(&ty)),
         Passing::Map | Passing::Texture | Passing::Surface => None,
     };
     let is_output = Tile::from_type(&argument.ty).is_some_and(|tile| tile.mutable);
-    OutlineParam { name: argument.name.unraw().to_string(), element, is_output }
+    OutlineParam { name: argument.text, element, is_output }
 }
 
 #[cfg(test)]

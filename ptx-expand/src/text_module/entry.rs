@@ -68,6 +68,7 @@ fn unsigned(function: &Function, name: &str, params: &[&Variable]) -> Launchable
     let names = rust_names(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let argument = |(name, param): (&String, &&Variable)| Argument {
         name: Ident::new(name, Span::call_site()),
+        text: name.clone(),
         ty: rust_type(param),
         layout: Some((param.size, param.align)),
     };
@@ -76,6 +77,7 @@ fn unsigned(function: &Function, name: &str, params: &[&Variable]) -> Launchable
         visibility: syn::parse_quote!(pub),
         name: Ident::new(name, Span::call_site()),
         generics: Vec::new(),
+        structs: Vec::new(),
         maps: Vec::new(),
         instances: Vec::new(),
         names: Vec::new(),

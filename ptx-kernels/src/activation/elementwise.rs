@@ -70,7 +70,8 @@ where
     fn unary(stream: StreamRef<'_>, f: Activation, rows: Rows<2>, x: In<'_, T>, out: Out<'_, '_, T>) -> Result<()> {
         let Rows { rows, columns, strides: [s, t], wide } = rows;
         let instance = pick!(unary, T, wide);
-        unary::launch(instance, stream, x, out, s, t, rows, columns, f as u32)
+        let shape = kernels::UnaryShape { x_stride: s, out_stride: t, rows, columns };
+        unary::launch(instance, stream, x, out, shape, f as u32)
     }
 
     fn unary_backward(
@@ -82,7 +83,8 @@ where
     ) -> Result<()> {
         let Rows { rows, columns, strides: [s, t, u], wide } = rows;
         let instance = pick!(unary_backward, T, wide);
-        unary_backward::launch(instance, stream, x, dy, dx, s, t, u, rows, columns, f as u32)
+        let shape = kernels::UnaryGradShape { x_stride: s, dy_stride: t, dx_stride: u, rows, columns };
+        unary_backward::launch(instance, stream, x, dy, dx, shape, f as u32)
     }
 
     fn gated(
@@ -94,7 +96,8 @@ where
     ) -> Result<()> {
         let Rows { rows, columns, strides: [s, t, u], wide } = rows;
         let instance = pick!(gated, T, wide);
-        gated::launch(instance, stream, gate, up, out, s, t, u, rows, columns, f as u32)
+        let shape = kernels::GatedShape { gate_stride: s, up_stride: t, out_stride: u, rows, columns };
+        gated::launch(instance, stream, gate, up, out, shape, f as u32)
     }
 
     fn gated_backward(
@@ -106,7 +109,17 @@ where
     ) -> Result<()> {
         let Rows { rows, columns, strides: [s, t, u, v, w], wide } = rows;
         let instance = pick!(gated_backward, T, wide);
-        gated_backward::launch(instance, stream, gate, up, dy, dgate, dup, s, t, u, v, w, rows, columns, f as u32)
+        let (inputs, outputs) = (kernels::GatedInputs { gate, up, dy }, kernels::GatedGrads { dgate, dup });
+        let shape = kernels::GatedGradShape {
+            gate_stride: s,
+            up_stride: t,
+            dy_stride: u,
+            dgate_stride: v,
+            dup_stride: w,
+            rows,
+            columns,
+        };
+        gated_backward::launch(instance, stream, inputs, outputs, shape, f as u32)
     }
 }
 
@@ -227,67 +240,66 @@ pub(super) mod kernels {
         }
     }
 
-    /// out = f(x).
-    #[ptx_kernel(
-        block = THREADS,
-        grid = rows * columns.div_ceil(EACH * THREADS),
-        pdl,
-        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
-        unsafe(requires(
-            rows >= 1,
-            columns % EACH == 0,
-            x.len() >= (rows - 1) * x_stride + columns,
-            out.len() >= (rows - 1) * out_stride + columns
-        ))
-    )]
-    pub fn unary<T, const EACH: u32>(
-        x: &[T],
-        out: &mut [T],
+    /// The distance of two rows of each matrix, in elements. `rows` and `columns` are those of all.
+    struct UnaryShape {
         x_stride: u64,
         out_stride: u64,
         rows: u32,
         columns: u32,
-        function: u32,
-    ) {
-        let place = find_place::<EACH>(columns);
-        let from_x = x.at(place.offset(x_stride));
+    }
+
+    /// out = f(x).
+    #[ptx_kernel(
+        block = THREADS,
+        grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
+        pdl,
+        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        unsafe(requires(
+            shape.rows >= 1,
+            shape.columns % EACH == 0,
+            x.len() >= (shape.rows - 1) * shape.x_stride + shape.columns,
+            out.len() >= (shape.rows - 1) * shape.out_stride + shape.columns
+        ))
+    )]
+    pub fn unary<T, const EACH: u32>(x: &[T], out: &mut [T], shape: UnaryShape, function: u32) {
+        let place = find_place::<EACH>(shape.columns);
+        let from_x = x.at(place.offset(shape.x_stride));
         fetch_ahead::<T, EACH>(&place, from_x);
         wait();
         let mut v: [f32; EACH] = load::<T, EACH>(from_x, place.inside);
         launch_dependents();
         let mut slopes: [f32; EACH];
         differentiate_all(function, &mut v, &mut slopes);
-        store::<T, EACH>(out.at(place.offset(out_stride)), v, place.inside);
+        store::<T, EACH>(out.at(place.offset(shape.out_stride)), v, place.inside);
     }
 
-    /// dx = dy · f'(x).
-    #[ptx_kernel(
-        block = THREADS,
-        grid = rows * columns.div_ceil(EACH * THREADS),
-        pdl,
-        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
-        unsafe(requires(
-            rows >= 1,
-            columns % EACH == 0,
-            x.len() >= (rows - 1) * x_stride + columns,
-            dy.len() >= (rows - 1) * dy_stride + columns,
-            dx.len() >= (rows - 1) * dx_stride + columns
-        ))
-    )]
-    pub fn unary_backward<T, const EACH: u32>(
-        x: &[T],
-        dy: &[T],
-        dx: &mut [T],
+    /// The distance of two rows of each matrix, in elements. `rows` and `columns` are those of all.
+    struct UnaryGradShape {
         x_stride: u64,
         dy_stride: u64,
         dx_stride: u64,
         rows: u32,
         columns: u32,
-        function: u32,
-    ) {
-        let place = find_place::<EACH>(columns);
-        let from_x = x.at(place.offset(x_stride));
-        let from_dy = dy.at(place.offset(dy_stride));
+    }
+
+    /// dx = dy · f'(x).
+    #[ptx_kernel(
+        block = THREADS,
+        grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
+        pdl,
+        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        unsafe(requires(
+            shape.rows >= 1,
+            shape.columns % EACH == 0,
+            x.len() >= (shape.rows - 1) * shape.x_stride + shape.columns,
+            dy.len() >= (shape.rows - 1) * shape.dy_stride + shape.columns,
+            dx.len() >= (shape.rows - 1) * shape.dx_stride + shape.columns
+        ))
+    )]
+    pub fn unary_backward<T, const EACH: u32>(x: &[T], dy: &[T], dx: &mut [T], shape: UnaryGradShape, function: u32) {
+        let place = find_place::<EACH>(shape.columns);
+        let from_x = x.at(place.offset(shape.x_stride));
+        let from_dy = dy.at(place.offset(shape.dy_stride));
         fetch_ahead::<T, EACH>(&place, from_x);
         fetch_ahead::<T, EACH>(&place, from_dy);
         wait();
@@ -299,37 +311,36 @@ pub(super) mod kernels {
         for i in 0..EACH {
             d[i] *= slopes[i];
         }
-        store::<T, EACH>(dx.at(place.offset(dx_stride)), d, place.inside);
+        store::<T, EACH>(dx.at(place.offset(shape.dx_stride)), d, place.inside);
     }
 
-    /// out = f(gate) · up.
-    #[ptx_kernel(
-        block = THREADS,
-        grid = rows * columns.div_ceil(EACH * THREADS),
-        pdl,
-        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
-        unsafe(requires(
-            rows >= 1,
-            columns % EACH == 0,
-            gate.len() >= (rows - 1) * gate_stride + columns,
-            up.len() >= (rows - 1) * up_stride + columns,
-            out.len() >= (rows - 1) * out_stride + columns
-        ))
-    )]
-    pub fn gated<T, const EACH: u32>(
-        gate: &[T],
-        up: &[T],
-        out: &mut [T],
+    /// The distance of two rows of each matrix, in elements. `rows` and `columns` are those of all.
+    struct GatedShape {
         gate_stride: u64,
         up_stride: u64,
         out_stride: u64,
         rows: u32,
         columns: u32,
-        function: u32,
-    ) {
-        let place = find_place::<EACH>(columns);
-        let from_gate = gate.at(place.offset(gate_stride));
-        let from_up = up.at(place.offset(up_stride));
+    }
+
+    /// out = f(gate) · up.
+    #[ptx_kernel(
+        block = THREADS,
+        grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
+        pdl,
+        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        unsafe(requires(
+            shape.rows >= 1,
+            shape.columns % EACH == 0,
+            gate.len() >= (shape.rows - 1) * shape.gate_stride + shape.columns,
+            up.len() >= (shape.rows - 1) * shape.up_stride + shape.columns,
+            out.len() >= (shape.rows - 1) * shape.out_stride + shape.columns
+        ))
+    )]
+    pub fn gated<T, const EACH: u32>(gate: &[T], up: &[T], out: &mut [T], shape: GatedShape, function: u32) {
+        let place = find_place::<EACH>(shape.columns);
+        let from_gate = gate.at(place.offset(shape.gate_stride));
+        let from_up = up.at(place.offset(shape.up_stride));
         fetch_ahead::<T, EACH>(&place, from_gate);
         fetch_ahead::<T, EACH>(&place, from_up);
         wait();
@@ -341,31 +352,24 @@ pub(super) mod kernels {
         for i in 0..EACH {
             v[i] *= u[i];
         }
-        store::<T, EACH>(out.at(place.offset(out_stride)), v, place.inside);
+        store::<T, EACH>(out.at(place.offset(shape.out_stride)), v, place.inside);
     }
 
-    /// dgate = dy · up · f'(gate), dup = dy · f(gate).
-    #[ptx_kernel(
-        block = THREADS,
-        grid = rows * columns.div_ceil(EACH * THREADS),
-        pdl,
-        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
-        unsafe(requires(
-            rows >= 1,
-            columns % EACH == 0,
-            gate.len() >= (rows - 1) * gate_stride + columns,
-            up.len() >= (rows - 1) * up_stride + columns,
-            dy.len() >= (rows - 1) * dy_stride + columns,
-            dgate.len() >= (rows - 1) * dgate_stride + columns,
-            dup.len() >= (rows - 1) * dup_stride + columns
-        ))
-    )]
-    pub fn gated_backward<T, const EACH: u32>(
+    /// The operands of the gradients of a gated activation.
+    struct GatedInputs<T> {
         gate: &[T],
         up: &[T],
         dy: &[T],
+    }
+
+    /// The gradients of a gated activation.
+    struct GatedGrads<T> {
         dgate: &mut [T],
         dup: &mut [T],
+    }
+
+    /// The distance of two rows of each matrix, in elements. `rows` and `columns` are those of all.
+    struct GatedGradShape {
         gate_stride: u64,
         up_stride: u64,
         dy_stride: u64,
@@ -373,12 +377,34 @@ pub(super) mod kernels {
         dup_stride: u64,
         rows: u32,
         columns: u32,
+    }
+
+    /// dgate = dy · up · f'(gate), dup = dy · f(gate).
+    #[ptx_kernel(
+        block = THREADS,
+        grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
+        pdl,
+        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        unsafe(requires(
+            shape.rows >= 1,
+            shape.columns % EACH == 0,
+            inputs.gate.len() >= (shape.rows - 1) * shape.gate_stride + shape.columns,
+            inputs.up.len() >= (shape.rows - 1) * shape.up_stride + shape.columns,
+            inputs.dy.len() >= (shape.rows - 1) * shape.dy_stride + shape.columns,
+            outputs.dgate.len() >= (shape.rows - 1) * shape.dgate_stride + shape.columns,
+            outputs.dup.len() >= (shape.rows - 1) * shape.dup_stride + shape.columns
+        ))
+    )]
+    pub fn gated_backward<T, const EACH: u32>(
+        inputs: GatedInputs<T>,
+        outputs: GatedGrads<T>,
+        shape: GatedGradShape,
         function: u32,
     ) {
-        let place = find_place::<EACH>(columns);
-        let from_gate = gate.at(place.offset(gate_stride));
-        let from_up = up.at(place.offset(up_stride));
-        let from_dy = dy.at(place.offset(dy_stride));
+        let place = find_place::<EACH>(shape.columns);
+        let from_gate = inputs.gate.at(place.offset(shape.gate_stride));
+        let from_up = inputs.up.at(place.offset(shape.up_stride));
+        let from_dy = inputs.dy.at(place.offset(shape.dy_stride));
         fetch_ahead::<T, EACH>(&place, from_gate);
         fetch_ahead::<T, EACH>(&place, from_up);
         fetch_ahead::<T, EACH>(&place, from_dy);
@@ -393,7 +419,7 @@ pub(super) mod kernels {
             v[i] *= d[i];
             u[i] *= d[i] * slopes[i];
         }
-        store::<T, EACH>(dgate.at(place.offset(dgate_stride)), u, place.inside);
-        store::<T, EACH>(dup.at(place.offset(dup_stride)), v, place.inside);
+        store::<T, EACH>(outputs.dgate.at(place.offset(shape.dgate_stride)), u, place.inside);
+        store::<T, EACH>(outputs.dup.at(place.offset(shape.dup_stride)), v, place.inside);
     }
 }

@@ -17,6 +17,14 @@ use keys::kernels::grad_keys;
 use ptx_launch::{Buffer, Result, StreamRef};
 use queries::kernels::grad_queries;
 
+/// A backward pass: its shapes, and the kernels on Hopper that take it.
+#[derive(Debug)]
+pub struct Plan {
+    pub(super) hopper: Option<hopper::backward::Plan>,
+    pub(super) problem: Problem,
+    pub(super) gradients: Gradients,
+}
+
 /// The launches of one type.
 pub trait Differentiable: Copy + 'static {
     #[doc(hidden)]
@@ -26,8 +34,7 @@ pub trait Differentiable: Copy + 'static {
         saved: &Saved<'_, Self>,
         grads: Grads<'_, Self>,
         scratch: &mut Buffer<u8>,
-        plan: Option<hopper::backward::Plan>,
-        shapes: (Problem, Gradients),
+        plan: Plan,
     ) -> Result<()>;
 }
 
@@ -40,10 +47,9 @@ macro_rules! differentiable {
                 saved: &Saved<'_, Self>,
                 mut grads: Grads<'_, Self>,
                 scratch: &mut Buffer<u8>,
-                plan: Option<hopper::backward::Plan>,
-                (problem, gradients): (Problem, Gradients),
+                Plan { hopper, problem, gradients }: Plan,
             ) -> Result<()> {
-                if let Some(plan) = plan {
+                if let Some(plan) = hopper {
                     return plan.run(stream, options, saved, grads, scratch, (problem, gradients));
                 }
                 let starts = options.lengths.as_ref();
@@ -51,15 +57,34 @@ macro_rules! differentiable {
                 let (by_queries, by_keys) = backward_instances(&problem);
                 let Saved { q, k, v, out, lse, out_grad } = saved;
                 let bias = options.bias.as_ref();
-                grad_queries::launch(
-                    by_queries, stream, q, k, v, out, lse, out_grad, bias, starts_q, starts_k, &mut grads.q, &mut *scratch,
-                    problem, gradients,
-                )?;
+                let tensors = queries::kernels::Tensors {
+                    q,
+                    k,
+                    v,
+                    out,
+                    lse,
+                    out_grad,
+                    bias,
+                    starts_q,
+                    starts_k,
+                    q_grad: &mut grads.q,
+                    pairs: &mut *scratch,
+                };
+                grad_queries::launch(by_queries, stream, tensors, problem, gradients)?;
                 for instance in by_keys {
-                    grad_keys::launch(
-                        *instance, stream, q, k, v, out_grad, bias, starts_q, starts_k, &*scratch, &mut grads.k, &mut grads.v,
-                        problem, gradients,
-                    )?;
+                    let tensors = keys::kernels::Tensors {
+                        q,
+                        k,
+                        v,
+                        out_grad,
+                        bias,
+                        starts_q,
+                        starts_k,
+                        pairs: &*scratch,
+                        k_grad: &mut grads.k,
+                        v_grad: &mut grads.v,
+                    };
+                    grad_keys::launch(*instance, stream, tensors, problem, gradients)?;
                 }
                 Ok(())
             }

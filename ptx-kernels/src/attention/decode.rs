@@ -27,7 +27,7 @@ use super::hopper::takes_operands;
 use super::options::Attention;
 use super::places::Places;
 use super::problem::{Rows, refuse};
-use super::types::Element;
+use super::types::{Element, Results};
 use crate::float8::E4m3;
 use crate::workspace::{self, FLAGS, Workspace};
 use half::{bf16, f16};
@@ -207,7 +207,7 @@ impl<T: Element> Attention<'_, T> {
         let kernel = K::select(&problem, mapped);
         problem.divide(stream.properties()?.multiprocessors, FLAGS, kernel.grain())?;
         workspace::with(stream, workspace, problem.scratch as usize, |workspace| {
-            K::decode(stream, kernel, q, cache, (out, lse), workspace.parts(), problem)
+            K::decode(stream, Plan { kernel, problem }, q, cache, Results { out, lse }, workspace.parts())
         })
     }
 
@@ -262,9 +262,16 @@ impl<T: Element> Attention<'_, T> {
         let kernel = LatentKernel::select(self.portable, properties.capability);
         problem.divide(properties.multiprocessors, FLAGS / 2, kernel.grain())?;
         workspace::with(stream, workspace, problem.scratch as usize, |workspace| {
-            T::decode_latent(stream, kernel, q, cache, (out, lse), workspace.parts(), problem)
+            T::decode_latent(stream, Plan { kernel, problem }, q, cache, Results { out, lse }, workspace.parts())
         })
     }
+}
+
+/// A kernel, and the shapes of the call that it takes.
+#[derive(Debug)]
+pub struct Plan<K> {
+    kernel: K,
+    problem: DecodeProblem,
 }
 
 /// The elements of a cache for queries of type `T`: `T` itself, or [`E4m3`].
@@ -276,12 +283,11 @@ pub trait Cached<T>: Copy + 'static {
     #[doc(hidden)]
     fn decode(
         stream: StreamRef<'_>,
-        kernel: DecodeKernel,
+        plan: Plan<DecodeKernel>,
         q: TensorRef<'_, T, 4>,
         cache: &KvCache<'_, Self>,
-        results: (TensorMut<'_, T, 4>, Option<TensorMut<'_, f32, 3>>),
+        results: Results<'_, T>,
         memory: (&mut Buffer<u8>, &mut Buffer<u32>),
-        problem: DecodeProblem,
     ) -> Result<()>;
 
     #[doc(hidden)]
@@ -316,30 +322,41 @@ macro_rules! cached {
 
             fn decode(
                 stream: StreamRef<'_>,
-                kernel: DecodeKernel,
+                Plan { kernel, problem }: Plan<DecodeKernel>,
                 q: TensorRef<'_, $query, 4>,
                 cache: &KvCache<'_, $cache>,
-                (mut out, mut lse): (TensorMut<'_, $query, 4>, Option<TensorMut<'_, f32, 3>>),
+                Results { mut out, mut lse }: Results<'_, $query>,
                 (scratch, flags): (&mut Buffer<u8>, &mut Buffer<u32>),
-                problem: DecodeProblem,
             ) -> Result<()> {
                 let KvCache { k, v, places: Places { lengths, table, scales } } = cache;
                 let (Some(k), Some(v)) = ($bits(*k), $bits(*v)) else { return Err(no_bytes()) };
                 let scales = scales.as_ref();
                 let (table, k_scales, v_scales) = (table.as_ref(), scales.map(|[k, _]| k), scales.map(|[_, v]| v));
+                // Both kernels have these parameters.
+                macro_rules! tensors {
+                    ($module:ident) => {
+                        $module::kernels::Tensors {
+                            q: &q,
+                            k: &k,
+                            v: &v,
+                            lengths,
+                            table,
+                            k_scales,
+                            v_scales,
+                            out: &mut out,
+                            lse: lse.as_mut(),
+                            scratch,
+                            flags,
+                        }
+                    };
+                }
                 match kernel {
-                    DecodeKernel::Portable(instance) => entry::launch(
-                        instance, stream, &q, &k, &v, lengths, table, k_scales, v_scales, &mut out, lse.as_mut(), scratch, flags, problem,
-                    ),
+                    DecodeKernel::Portable(instance) => entry::launch(instance, stream, tensors!(kernel), problem),
                     DecodeKernel::Mapped(instance) => {
                         let (k_map, v_map) = (tma::map(stream, &k, problem.k, &problem)?, tma::map(stream, &v, problem.v, &problem)?);
+                        let maps = tma::kernels::Maps { k_map: &k_map, v_map: &v_map };
                         // SAFETY: the maps are those of `k` and `v`, which are bound to the stream by the same launch.
-                        unsafe {
-                            tma_entry::launch(
-                                instance, stream, &k_map, &v_map, &q, &k, &v, lengths, table, k_scales, v_scales, &mut out, lse.as_mut(),
-                                scratch, flags, problem,
-                            )
-                        }
+                        unsafe { tma_entry::launch(instance, stream, maps, tensors!(tma), problem) }
                     }
                 }
             }
@@ -355,10 +372,17 @@ macro_rules! cached {
                     return Err(no_bytes());
                 };
                 let scales = scales.as_ref();
-                appending::launch(
-                    $append, stream, &k, &v, &lengths, table.as_ref(), scales.map(|[k, _]| k), scales.map(|[_, v]| v),
-                    &mut k_cache, &mut v_cache, problem,
-                )
+                let tensors = append::kernels::Tensors {
+                    k: &k,
+                    v: &v,
+                    lengths: &lengths,
+                    table: table.as_ref(),
+                    k_scales: scales.map(|[k, _]| k),
+                    v_scales: scales.map(|[_, v]| v),
+                    k_cache: &mut k_cache,
+                    v_cache: &mut v_cache,
+                };
+                appending::launch($append, stream, tensors, problem)
             }
         }
     )* };
@@ -450,12 +474,11 @@ pub trait Latent: Copy + 'static {
     #[doc(hidden)]
     fn decode_latent(
         stream: StreamRef<'_>,
-        kernel: LatentKernel,
+        plan: Plan<LatentKernel>,
         q: TensorRef<'_, Self, 4>,
         cache: &LatentCache<'_, Self>,
-        results: (TensorMut<'_, Self, 4>, Option<TensorMut<'_, f32, 3>>),
+        results: Results<'_, Self>,
         memory: (&mut Buffer<u8>, &mut Buffer<u32>),
-        problem: DecodeProblem,
     ) -> Result<()>;
 }
 
@@ -464,26 +487,32 @@ macro_rules! latent {
         impl Latent for $ty {
             fn decode_latent(
                 stream: StreamRef<'_>,
-                kernel: LatentKernel,
+                Plan { kernel, problem }: Plan<LatentKernel>,
                 q: TensorRef<'_, Self, 4>,
                 cache: &LatentCache<'_, Self>,
-                (mut out, mut lse): (TensorMut<'_, Self, 4>, Option<TensorMut<'_, f32, 3>>),
+                Results { mut out, mut lse }: Results<'_, Self>,
                 (scratch, flags): (&mut Buffer<u8>, &mut Buffer<u32>),
-                problem: DecodeProblem,
             ) -> Result<()> {
                 let LatentCache { rows, places: Places { lengths, table, .. } } = cache;
                 // Both kernels have the same parameters.
                 macro_rules! launch {
-                    ($kernel:ident) => {
-                        $kernel::launch(
-                            $kernel::Instance::d576, stream, &q, rows, lengths, table.as_ref(), &mut out, lse.as_mut(),
-                            scratch, flags, problem,
-                        )
-                    };
+                    ($module:ident, $entry:ident) => {{
+                        let tensors = $module::kernels::Tensors {
+                            q: &q,
+                            cache: rows,
+                            lengths,
+                            table: table.as_ref(),
+                            out: &mut out,
+                            lse: lse.as_mut(),
+                            scratch,
+                            flags,
+                        };
+                        $entry::launch($entry::Instance::d576, stream, tensors, problem)
+                    }};
                 }
                 match kernel {
-                    LatentKernel::Portable => launch!(latent_entry),
-                    LatentKernel::Hopper => launch!(hopper_entry),
+                    LatentKernel::Portable => launch!(latent, latent_entry),
+                    LatentKernel::Hopper => launch!(hopper, hopper_entry),
                 }
             }
         }

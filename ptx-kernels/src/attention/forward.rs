@@ -105,6 +105,30 @@ pub(crate) mod kernels {
         keys
     }
 
+    /// The operands of a call.
+    struct Inputs<I, T> {
+        q: &[I],
+        k: &[I],
+        v: &[I],
+        bias: &[T],
+        /// The cumulative lengths of packed sequences.
+        starts_q: &[i32],
+        starts_k: &[i32],
+        /// The keys of each sequence of a cache, and the pages that hold them.
+        lengths: &[i32],
+        table: &[i32],
+        /// The factors of the heads of `e4m3`.
+        q_factors: &[f32],
+        k_factors: &[f32],
+        v_factors: &[f32],
+    }
+
+    /// The output, and the logarithms of the sums of exponentials.
+    struct Outputs<T> {
+        out: &mut [T],
+        lse: &mut [f32],
+    }
+
     /// O = softmax(S) · V for `block_m` queries of a head, and the logarithm of each row's sum of exponentials. Tiles of Q, K and V of `e4m3`,
     /// which are bytes here, become `f16`.
     #[ptx_kernel(
@@ -130,26 +154,15 @@ pub(crate) mod kernels {
             d256 = (u8, f16, Config { head: 256, head_v: 256, warps: 4, tiles_m: 1, block_n: 64 }),
         ],
         unsafe(requires(
-            p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), bias.len()]),
-            p.separates(starts_q.len(), starts_k.len()),
-            cache.covers(lengths.len(), table.len()),
-            f.covers([q_factors.len(), k_factors.len(), v_factors.len()])
+            p.covers([inputs.q.len(), inputs.k.len(), inputs.v.len(), outputs.out.len(), outputs.lse.len(), inputs.bias.len()]),
+            p.separates(inputs.starts_q.len(), inputs.starts_k.len()),
+            cache.covers(inputs.lengths.len(), inputs.table.len()),
+            f.covers([inputs.q_factors.len(), inputs.k_factors.len(), inputs.v_factors.len()])
         ))
     )]
     pub fn forward<I, T, const C: Config>(
-        q: &[I],
-        k: &[I],
-        v: &[I],
-        bias: &[T],
-        starts_q: &[i32],
-        starts_k: &[i32],
-        lengths: &[i32],
-        table: &[i32],
-        q_factors: &[f32],
-        k_factors: &[f32],
-        v_factors: &[f32],
-        out: &mut [T],
-        lse: &mut [f32],
+        inputs: Inputs<I, T>,
+        outputs: Outputs<T>,
         p: Problem,
         cache: Paging,
         f: Factors,
@@ -162,8 +175,8 @@ pub(crate) mod kernels {
 
         // The last queries see the most keys if causal: they go first.
         let first: u32 = (nctaid.x - 1 - ctaid.x) * C.block_m();
-        let in_q = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
-        let in_k = locate_keys(&p, &cache, starts_k, lengths);
+        let in_q = attention::Sequence::locate(inputs.starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
+        let in_k = locate_keys(&p, &cache, inputs.starts_k, inputs.lengths);
         if first >= in_q.len {
             return;
         }
@@ -172,12 +185,12 @@ pub(crate) mod kernels {
         let (mut block, end): (u32, u32) = mask.tiles::<{ C.block_n }>(first, last);
 
         let head_k: u32 = ctaid.y / p.kv_group;
-        let (q_from, k_from): (u64, u64) = (q, k);
-        let (v_from, out_from): (u64, u64) = (v, out);
+        let (q_from, k_from): (u64, u64) = (inputs.q, inputs.k);
+        let (v_from, out_from): (u64, u64) = (inputs.v, outputs.out);
         let query = attention::Rows::of_head(q_from, p.q, ctaid.z, ctaid.y, &in_q, p.dim);
         // The number of a page is the table's, and the first page that of sequence 0.
         let own: u32 = (cache.cached != 0).select(0, ctaid.z);
-        let (cached, tables): (u32, u64) = (cache.cached, table);
+        let (cached, tables): (u32, u64) = (cache.cached, inputs.table);
         let places = kv_cache::Pages::of_sequence(tables, cache.table_pages, ctaid.z, cache.page_size, cache.pages);
         let rows = attention::Rows::of_head(k_from, p.k, own, head_k, &in_k, p.dim);
         let key = Keys::<C> { rows, places, page: p.k[0], cached };
@@ -198,14 +211,14 @@ pub(crate) mod kernels {
         let b: u32 = fragment::rows_b::<{ C.head }>(k_tile);
         let c: u32 = fragment::rows_a::<{ C.head_v }>(v_tile);
         let changed: pred = (p.soft_cap > 0.0) | (p.biased != 0);
-        let mut bias_from: u64 = bias;
+        let mut bias_from: u64 = inputs.bias;
         bias_from = (p.biased != 0).select(bias_from, 0);
         let (extents, factors): ([u32; 2], [f32; 2]);
         extents = [in_q.len, in_k.len];
         factors = [p.scale, p.soft_cap];
         let (mut exponent, mut values_factor): (f32, f32) = (p.exponent, 1.0);
         if size_of::<I>() == 1 {
-            let addresses: [u64; 3] = [q_factors, k_factors, v_factors];
+            let addresses: [u64; 3] = [inputs.q_factors, inputs.k_factors, inputs.v_factors];
             values_factor = descale(&f, addresses, head_k, changed, &mut factors, &mut exponent);
         }
         let score_mod = attention::ScoreMod::of_head(bias_from, p.bias, ctaid.z, ctaid.y, extents, factors);
@@ -250,7 +263,7 @@ pub(crate) mod kernels {
         let place: u32 = q_tile + warp_row * fragment::pitch(C.head_v);
         results.write::<T, { C.head_v }, MT>(&o, place, first + warp_row);
         if p.logged != 0 {
-            let to: u64 = lse + attention::offset(p.lse, ctaid.z, in_q.start + row, ctaid.y);
+            let to: u64 = outputs.lse + attention::offset(p.lse, ctaid.z, in_q.start + row, ctaid.y);
             write_logarithms(&logarithms, to, p.lse[1], row, in_q.len);
         }
     }

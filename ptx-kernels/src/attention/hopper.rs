@@ -10,9 +10,11 @@ pub(super) mod forward;
 use super::maps::Boxes;
 use super::options::Attention;
 use super::problem::Problem;
+use super::types::Results;
 use crate::workspace;
+use forward::kernels;
 use forward::kernels::forward::{Exists, INSTANCES, Instance, Types, launch};
-use ptx_launch::{Result, StreamRef, Swizzle, TensorElement, TensorMap, TensorMut, TensorRef};
+use ptx_launch::{Result, StreamRef, Swizzle, TensorElement, TensorMap, TensorRef};
 
 /// The instance for a call, if the kernel takes it: all calls but packed sequences with a bias. Those of rows of 64 or 128 elements (or 256 if causal), where a
 /// query sees all keys or those before its own, have instances of their own; else the smallest one that holds the rows, whose other columns are zeros.
@@ -88,8 +90,7 @@ pub(super) fn run<T: TensorElement + 'static>(
     instance: Instance,
     options: &Attention<'_, T>,
     inputs: [TensorRef<'_, T, 4>; 3],
-    mut out: TensorMut<'_, T, 4>,
-    mut lse: Option<TensorMut<'_, f32, 3>>,
+    Results { mut out, mut lse }: Results<'_, T>,
     problem: Problem,
 ) -> Result<()>
 where
@@ -118,21 +119,11 @@ where
             launch(
                 instance,
                 stream,
-                &q_map,
-                &k_map,
-                &v_map,
-                q,
-                k,
-                v,
-                options.bias.as_ref(),
-                &mut out,
-                lse.as_mut(),
+                kernels::Maps { q_map: &q_map, k_map: &k_map, v_map: &v_map },
+                kernels::Tensors { q, k, v, bias: options.bias.as_ref(), out: &mut out, lse: lse.as_mut() },
                 tile_counter,
                 problem,
-                head_block,
-                blocks,
-                starts_q,
-                starts_k,
+                kernels::Schedule { head_block, blocks, starts_q, starts_k },
             )
         }
     })

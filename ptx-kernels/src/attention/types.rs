@@ -1,7 +1,7 @@
 //! The element types of attention, and the instances of the kernels for each.
 
 use super::factors::Factors;
-use super::forward::kernels::forward;
+use super::forward::kernels::{self as arguments, forward};
 use super::hopper;
 use super::optional::{Cacheable, Differentiable};
 use super::options::Attention;
@@ -31,10 +31,16 @@ pub trait Input<T>: ptx_launch::Element {
         stream: StreamRef<'_>,
         options: &Attention<'_, T>,
         inputs: [TensorRef<'_, Self, 4>; 3],
-        out: TensorMut<'_, T, 4>,
-        lse: Option<TensorMut<'_, f32, 3>>,
+        results: Results<'_, T>,
         problem: Problem,
     ) -> Result<()>;
+}
+
+/// The results of a forward pass: the output, and the logarithms of the sums of exponentials for a call that takes them.
+#[derive(Debug)]
+pub struct Results<'a, T> {
+    pub(super) out: TensorMut<'a, T, 4>,
+    pub(super) lse: Option<TensorMut<'a, f32, 3>>,
 }
 
 /// The launches of one type.
@@ -44,8 +50,7 @@ pub trait Kernels: Copy + 'static {
         stream: StreamRef<'_>,
         options: &Attention<'_, Self>,
         inputs: [TensorRef<'_, Self, 4>; 3],
-        out: TensorMut<'_, Self, 4>,
-        lse: Option<TensorMut<'_, f32, 3>>,
+        results: Results<'_, Self>,
         problem: (Problem, Paging, Option<Places<'_>>),
     ) -> Result<()>;
 }
@@ -57,12 +62,11 @@ macro_rules! kernels {
                 stream: StreamRef<'_>,
                 options: &Attention<'_, Self>,
                 inputs: [TensorRef<'_, Self, 4>; 3],
-                out: TensorMut<'_, Self, 4>,
-                lse: Option<TensorMut<'_, f32, 3>>,
+                results: Results<'_, Self>,
                 problem: Problem,
             ) -> Result<()> {
                 options.refuse_descale()?;
-                Self::forward(stream, options, inputs, out, lse, (problem, Paging::default(), None))
+                Self::forward(stream, options, inputs, results, (problem, Paging::default(), None))
             }
         }
 
@@ -71,12 +75,11 @@ macro_rules! kernels {
                 stream: StreamRef<'_>,
                 options: &Attention<'_, Self>,
                 inputs: [TensorRef<'_, Self, 4>; 3],
-                mut out: TensorMut<'_, Self, 4>,
-                mut lse: Option<TensorMut<'_, f32, 3>>,
+                results: Results<'_, Self>,
                 (problem, paging, places): (Problem, Paging, Option<Places<'_>>),
             ) -> Result<()> {
                 if places.is_none() && let Some(instance) = hopper::instance(stream, options, &inputs, &problem)? {
-                    return hopper::run(stream, instance, options, inputs, out, lse, problem);
+                    return hopper::run(stream, instance, options, inputs, results, problem);
                 }
                 let [q, k, v] = inputs;
                 let starts = options.lengths.as_ref();
@@ -84,10 +87,22 @@ macro_rules! kernels {
                 let instance = forward_instance(&problem);
                 let no_factors: Option<&TensorRef<'_, f32, 2>> = None;
                 let (lengths, table) = (places.as_ref().map(|p| &p.lengths), places.as_ref().and_then(|p| p.table.as_ref()));
-                forward::launch(
-                    instance, stream, &q, &k, &v, options.bias.as_ref(), starts_q, starts_k, lengths, table, no_factors, no_factors,
-                    no_factors, &mut out, lse.as_mut(), problem, paging, Factors::default(),
-                )
+                let Results { mut out, mut lse } = results;
+                let inputs = arguments::Inputs {
+                    q: &q,
+                    k: &k,
+                    v: &v,
+                    bias: options.bias.as_ref(),
+                    starts_q,
+                    starts_k,
+                    lengths,
+                    table,
+                    q_factors: no_factors,
+                    k_factors: no_factors,
+                    v_factors: no_factors,
+                };
+                let outputs = arguments::Outputs { out: &mut out, lse: lse.as_mut() };
+                forward::launch(instance, stream, inputs, outputs, problem, paging, Factors::default())
             }
         }
     )* };

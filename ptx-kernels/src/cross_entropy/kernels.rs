@@ -59,6 +59,20 @@ pub(super) mod losses {
         }
     }
 
+    /// The operands and the results of the loss.
+    struct LossTensors<T, I> {
+        x: &[T],
+        targets: &[I],
+        loss: &mut [f32],
+        lse: &mut [f32],
+    }
+
+    /// The target that does not count, and the label smoothing.
+    struct Options {
+        ignored: i64,
+        smoothing: f32,
+    }
+
     /// lse = log(sum of exp(x)), loss = lse - (1 - smoothing) · x\[target\] - smoothing · mean(x), row by row; the loss of an
     /// ignored target is zero, that of any other target outside of the row NaN.
     #[ptx_kernel(
@@ -75,27 +89,23 @@ pub(super) mod losses {
         unsafe(requires(
             rows >= 1,
             columns % EACH == 0,
-            x.len() >= (rows - 1) * x_stride + columns,
-            targets.len() >= rows,
-            loss.len() >= rows,
-            lse.len() >= rows
+            tensors.x.len() >= (rows - 1) * x_stride + columns,
+            tensors.targets.len() >= rows,
+            tensors.loss.len() >= rows,
+            tensors.lse.len() >= rows
         ))
     )]
     pub fn cross_entropy<T, I, const EACH: u32>(
-        x: &[T],
-        targets: &[I],
-        loss: &mut [f32],
-        lse: &mut [f32],
+        tensors: LossTensors<T, I>,
         x_stride: u64,
-        ignored: i64,
-        smoothing: f32,
+        options: Options,
         rows: u32,
         columns: u32,
     ) {
         const STEP: u32 = EACH * THREADS;
         const WORDS: u32 = vector::words::<T, EACH>();
-        let from = x.at(ctaid.x as u64 * x_stride);
-        let smooth: pred = smoothing != 0.0;
+        let from = tensors.x.at(ctaid.x as u64 * x_stride);
+        let smooth: pred = options.smoothing != 0.0;
         grid::overlap();
 
         let mut sums = Sums { base: LEAST, powers: 0.0, plain: 0.0 };
@@ -120,17 +130,17 @@ pub(super) mod losses {
         sums.of_block();
 
         if tid.x == 0 {
-            let (own, to, log) = (target(targets, ctaid.x), loss.at(ctaid.x), lse.at(ctaid.x));
+            let (own, to, log) = (target(tensors.targets, ctaid.x), tensors.loss.at(ctaid.x), tensors.lse.at(ctaid.x));
             let total: f32 = sums.base + math::log(sums.powers);
             let mut y: f32 = f32::NAN;
             if unsigned(own) < columns as u64 {
                 let hit: [f32; 1] = vector::read::<T, 1>(from.at(unsigned(own)));
                 y = total - hit[0];
                 if smooth {
-                    y = (1.0 - smoothing) * y + smoothing * (total - sums.plain / columns as f32);
+                    y = (1.0 - options.smoothing) * y + options.smoothing * (total - sums.plain / columns as f32);
                 }
             }
-            if own == ignored {
+            if own == options.ignored {
                 y = 0.0;
             }
             ptx! {
@@ -138,6 +148,22 @@ pub(super) mod losses {
                 st.global.f32 [log], total;
             }
         }
+    }
+
+    /// The operands of the gradient, and the result.
+    struct GradTensors<T, I> {
+        x: &[T],
+        targets: &[I],
+        lse: &[f32],
+        dloss: &[f32],
+        dx: &mut [T],
+    }
+
+    /// The distances of two rows of the matrices, and of two elements of `dloss`, in elements.
+    struct GradStrides {
+        x_stride: u64,
+        dloss_stride: u64,
+        dx_stride: u64,
     }
 
     /// dx = dloss · (exp(x - lse) - smoothing / columns - (1 - smoothing) · \[column = target\]), row by row; zero for an ignored target, NaN
@@ -155,24 +181,17 @@ pub(super) mod losses {
         unsafe(requires(
             rows >= 1,
             columns % EACH == 0,
-            x.len() == 0 || x.len() >= (rows - 1) * x_stride + columns,
-            targets.len() >= rows,
-            lse.len() >= rows,
-            dloss.len() >= (rows - 1) * dloss_stride + 1,
-            dx.len() >= (rows - 1) * dx_stride + columns
+            tensors.x.len() == 0 || tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
+            tensors.targets.len() >= rows,
+            tensors.lse.len() >= rows,
+            tensors.dloss.len() >= (rows - 1) * strides.dloss_stride + 1,
+            tensors.dx.len() >= (rows - 1) * strides.dx_stride + columns
         ))
     )]
     pub fn cross_entropy_backward<T, I, const EACH: u32>(
-        x: &[T],
-        targets: &[I],
-        lse: &[f32],
-        dloss: &[f32],
-        dx: &mut [T],
-        x_stride: u64,
-        dloss_stride: u64,
-        dx_stride: u64,
-        ignored: i64,
-        smoothing: f32,
+        tensors: GradTensors<T, I>,
+        strides: GradStrides,
+        options: Options,
         rows: u32,
         columns: u32,
     ) {
@@ -182,9 +201,9 @@ pub(super) mod losses {
         let row: u32 = ctaid.x / blocks;
         let column: u32 = (ctaid.x - row * blocks) * (STEP * VECTORS) + tid.x * EACH;
         let offset: u64 = column as u64;
-        let to = dx.at(row as u64 * dx_stride + offset);
-        let (separate, own): (u64, u64) = (x, to);
-        let elsewhere: u64 = x.at(row as u64 * x_stride + offset);
+        let to = tensors.dx.at(row as u64 * strides.dx_stride + offset);
+        let (separate, own): (u64, u64) = (tensors.x, to);
+        let elsewhere: u64 = tensors.x.at(row as u64 * strides.x_stride + offset);
         let from: u64 = (separate != 0).select(elsewhere, own);
         grid::overlap();
 
@@ -194,18 +213,18 @@ pub(super) mod losses {
             packed[i] = vector::load::<T, EACH>(from + AT, column + i * STEP < columns, 0);
         }
         let (log, slope): (f32, f32);
-        let (lse_at, slope_at) = (lse.at(row), dloss.at(row as u64 * dloss_stride));
+        let (lse_at, slope_at) = (tensors.lse.at(row), tensors.dloss.at(row as u64 * strides.dloss_stride));
         ptx! {
             ld.global.f32 log, [lse_at];
             ld.global.f32 slope, [slope_at];
         }
-        let hit: i64 = target(targets, row);
-        let ignore: pred = hit == ignored;
+        let hit: i64 = target(tensors.targets, row);
+        let ignore: pred = hit == options.ignored;
         if unsigned(hit) >= columns as u64 {
             slope = f32::NAN;
         }
-        let spread: f32 = smoothing / columns as f32;
-        let share: f32 = (1.0 - smoothing) * slope;
+        let spread: f32 = options.smoothing / columns as f32;
+        let share: f32 = (1.0 - options.smoothing) * slope;
         for i in 0..VECTORS {
             let mut v: [f32; EACH] = vector::unpack::<T, EACH>(packed[i]);
             let first: u64 = (column + i * STEP) as u64;

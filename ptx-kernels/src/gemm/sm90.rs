@@ -304,6 +304,14 @@ pub(crate) mod kernels {
         }
     }
 
+    /// Partial sums of tiles that clusters share and their flags, the clusters of each GPC, and the counters of claimed tiles.
+    struct StreamKScratch {
+        partials: &mut [f32],
+        flags: &mut [u32],
+        gpcs: &[u32],
+        claims: &mut [u32],
+    }
+
     /// As `claimed`, but all clusters share the tiles of the last round. `partials` has room for a tile of each block; `flags`, two per
     /// block, are zero, and are zero again at the end.
     #[ptx_kernel(
@@ -323,10 +331,7 @@ pub(crate) mod kernels {
         a: TensorMap,
         b: TensorMap,
         c: TensorMap,
-        partials: &mut [f32],
-        flags: &mut [u32],
-        gpcs: &[u32],
-        claims: &mut [u32],
+        scratch: StreamKScratch,
         raster: Raster,
     ) {
         #[shared(dynamic)]
@@ -342,7 +347,7 @@ pub(crate) mod kernels {
             smem.cluster_id.init();
             smem.barriers.init::<1, { 2 * C.blocks() }>();
         }
-        smem.cluster_id.claim::<{ C.blocks() }>(gpcs, claims, num_clusters);
+        smem.cluster_id.claim::<{ C.blocks() }>(scratch.gpcs, scratch.claims, num_clusters);
         let tiles = scheduler::Raster::covering::<TILE_M, TILE_N>(raster.m, raster.n, raster.band, raster.run);
         let steps: u32 = (raster.k + (128 / size_of::<T>() - 1)) / (128 / size_of::<T>());
         // Shared tiles go by the index of the launch, not by the claimed number: clusters wait for others, which must have started.
@@ -358,8 +363,8 @@ pub(crate) mod kernels {
         } else {
             wgmma::more_registers::<232>();
             let partials = Partials::<{ P.accumulators() }> {
-                sums: partials.cast::<PartialSums<{ P.accumulators() }>>(),
-                flags,
+                sums: scratch.partials.cast::<PartialSums<{ P.accumulators() }>>(),
+                flags: scratch.flags,
                 slots: 2 * C.blocks(),
                 slot: rank * 2 + (warp_group - 1),
                 thread: tid.x & 127,

@@ -59,19 +59,25 @@ pub mod kernels {
         at: GlobalMut<O>,
     }
 
+    /// The blocks, and the tiles of a band along K.
+    struct Schedule {
+        num_blocks: u32,
+        band: u32,
+    }
+
     /// dB (G × K × N, as one matrix of G · K rows): the matrix of group g is that of its rows of A (M × K), transposed, times its rows of dC
     /// (M × N). Group g has rows `offsets[g]` to `offsets[g + 1]`; without rows its matrix is zero. By `num_blocks` blocks; tiles of a group
     /// go in bands of `band` tiles along K.
     #[ptx_kernel(
         block = 384,
-        grid = num_blocks,
+        grid = schedule.num_blocks,
         max_regs = 168,
         pdl,
         instances = [
             n256 = (bf16, Config { block_n: 256, stages: 3, store_buffers: 4 }),
             n128 = (bf16, Config { block_n: 128, stages: 6, store_buffers: 2 })
         ],
-        unsafe(requires(num_blocks > 0, band > 0, groups > 0, R == groups * K, K % 8 == 0, N % 8 == 0, offsets.len() > groups))
+        unsafe(requires(schedule.num_blocks > 0, schedule.band > 0, groups > 0, R == groups * K, K % 8 == 0, N % 8 == 0, offsets.len() > groups))
     )]
     pub fn grouped_gradient<T, const C: Config>(
         #[tma(box = [DEPTH, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
@@ -79,8 +85,7 @@ pub mod kernels {
         #[tma(box = [64, 64], swizzle = 128)] db: TileMut<T, (R, N)>,
         offsets: &[u32],
         groups: u32,
-        num_blocks: u32,
-        band: u32,
+        schedule: Schedule,
     ) {
         #[shared(dynamic)]
         let smem: SharedMemory<C>;
@@ -93,7 +98,7 @@ pub mod kernels {
         block::sync();
         grid::launch_dependents();
         let (tiles_k, tiles_n): (u32, u32) = ((K + (BLOCK_M - 1)) / BLOCK_M, (N + (C.block_n - 1)) / C.block_n);
-        let work = Work { offsets, groups, rows: M, k: K, n: N, tiles_k, tiles_n, band };
+        let work = Work { offsets, groups, rows: M, k: K, n: N, tiles_k, tiles_n, band: schedule.band };
         // The kernel before this one may write the offsets.
         grid::wait();
         let warp_group: u32 = cluster::warp_group();

@@ -37,6 +37,24 @@ pub(super) mod kernels {
         (v, g)
     }
 
+    /// The operands of the gradient, and the results.
+    struct RowTensors<T> {
+        x: &[T],
+        dy: &[T],
+        sum: &[T],
+        weight: &[T],
+        dx: &mut [T],
+        statistics: &mut [u8],
+    }
+
+    /// The distance of two rows of each matrix, in elements.
+    struct RowStrides {
+        x_stride: u64,
+        dy_stride: u64,
+        sum_stride: u64,
+        dx_stride: u64,
+    }
+
     /// dx, and the mean and the scale of each row as two `f32` of `statistics`. With g = w · dy and centered x:
     /// dx = scale · (g - mean(g) - x · scale² · mean(g · x)), where RMSNorm has no mean(g). `sum` is a gradient that is added.
     #[ptx_kernel(
@@ -60,25 +78,17 @@ pub(super) mod kernels {
         unsafe(requires(
             rows >= 1,
             columns % C.each == 0,
-            x.len() >= (rows - 1) * x_stride + columns,
-            dy.len() >= (rows - 1) * dy_stride + columns,
-            sum.len() == 0 || sum.len() >= (rows - 1) * sum_stride + columns,
-            weight.len() == 0 || weight.len() >= columns,
-            dx.len() >= (rows - 1) * dx_stride + columns,
-            statistics.len() == 0 || statistics.len() >= 8 * rows
+            tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
+            tensors.dy.len() >= (rows - 1) * strides.dy_stride + columns,
+            tensors.sum.len() == 0 || tensors.sum.len() >= (rows - 1) * strides.sum_stride + columns,
+            tensors.weight.len() == 0 || tensors.weight.len() >= columns,
+            tensors.dx.len() >= (rows - 1) * strides.dx_stride + columns,
+            tensors.statistics.len() == 0 || tensors.statistics.len() >= 8 * rows
         ))
     )]
     pub fn backward_rows<T, const C: Config>(
-        x: &[T],
-        dy: &[T],
-        sum: &[T],
-        weight: &[T],
-        dx: &mut [T],
-        statistics: &mut [u8],
-        x_stride: u64,
-        dy_stride: u64,
-        sum_stride: u64,
-        dx_stride: u64,
+        tensors: RowTensors<T>,
+        strides: RowStrides,
         epsilon: f32,
         rows: u32,
         columns: u32,
@@ -87,9 +97,13 @@ pub(super) mod kernels {
         const STEP: u32 = EACH * THREADS;
 
         let (row, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
-        let (from, slopes, to) = (x.at(row * x_stride), dy.at(row * dy_stride), dx.at(row * dx_stride));
-        let added = sum.at(row * sum_stride);
-        let (sum_at, weight_at, statistics_at): (u64, u64, u64) = (sum, weight, statistics);
+        let (from, slopes, to) = (
+            tensors.x.at(row * strides.x_stride),
+            tensors.dy.at(row * strides.dy_stride),
+            tensors.dx.at(row * strides.dx_stride),
+        );
+        let added = tensors.sum.at(row * strides.sum_stride);
+        let (sum_at, weight_at, statistics_at): (u64, u64, u64) = (tensors.sum, tensors.weight, tensors.statistics);
         let (adds, scales): (pred, pred) = (sum_at != 0, weight_at != 0);
         grid::overlap();
 
@@ -97,7 +111,7 @@ pub(super) mod kernels {
         let mut column: u32 = first;
         while column < columns {
             let (v, g): ([f32; EACH], [f32; EACH]) =
-                factors::<T, EACH>(from.at(column), slopes.at(column), weight.at(column), scales);
+                factors::<T, EACH>(from.at(column), slopes.at(column), tensors.weight.at(column), scales);
             for i in 0..EACH {
                 if C.center == 1 {
                     a += v[i];
@@ -121,7 +135,7 @@ pub(super) mod kernels {
             column = first;
             while column < columns {
                 let (v, g): ([f32; EACH], [f32; EACH]) =
-                    factors::<T, EACH>(from.at(column), slopes.at(column), weight.at(column), scales);
+                    factors::<T, EACH>(from.at(column), slopes.at(column), tensors.weight.at(column), scales);
                 for i in 0..EACH {
                     let rest: f32 = v[i] - mean;
                     a = rest.fma(rest, a);
@@ -136,7 +150,7 @@ pub(super) mod kernels {
         ptx! { rsqrt.approx.f32 scale, scale; }
         if tid.x == 0 {
             if statistics_at != 0 {
-                let at = statistics.at(row * 8);
+                let at = tensors.statistics.at(row * 8);
                 ptx! { st.global.v2.f32 [at], {mean, scale}; }
             }
         }
@@ -145,7 +159,7 @@ pub(super) mod kernels {
         column = first;
         while column < columns {
             let (v, mut g): ([f32; EACH], [f32; EACH]) =
-                factors::<T, EACH>(from.at(column), slopes.at(column), weight.at(column), scales);
+                factors::<T, EACH>(from.at(column), slopes.at(column), tensors.weight.at(column), scales);
             let s: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(added.at(column), adds, 0));
             for i in 0..EACH {
                 let rest: f32 = g[i] - slope - (v[i] - mean) * b;
@@ -154,6 +168,20 @@ pub(super) mod kernels {
             vector::write::<T, EACH>(to.at(column), g);
             column += STEP;
         }
+    }
+
+    /// The operands of the sums over columns, and the partial sums.
+    struct ColumnTensors<T> {
+        x: &[T],
+        dy: &[T],
+        statistics: &[u8],
+        partial: &mut [u8],
+    }
+
+    /// The distance of two rows of each matrix, in elements.
+    struct ColumnStrides {
+        x_stride: u64,
+        dy_stride: u64,
     }
 
     /// Partial sums over slices of rows: of dy · (x - mean) · scale, and behind them, if `arrays` is 2, of dy. `partial` has
@@ -168,19 +196,15 @@ pub(super) mod kernels {
             slices >= 1,
             arrays == 1 || arrays == 2,
             columns % EACH == 0,
-            x.len() >= (rows - 1) * x_stride + columns,
-            dy.len() >= (rows - 1) * dy_stride + columns,
-            statistics.len() >= 8 * rows,
-            partial.len() >= 4 * slices * arrays * columns
+            tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
+            tensors.dy.len() >= (rows - 1) * strides.dy_stride + columns,
+            tensors.statistics.len() >= 8 * rows,
+            tensors.partial.len() >= 4 * slices * arrays * columns
         ))
     )]
     pub fn backward_columns<T, const EACH: u32>(
-        x: &[T],
-        dy: &[T],
-        statistics: &[u8],
-        partial: &mut [u8],
-        x_stride: u64,
-        dy_stride: u64,
+        tensors: ColumnTensors<T>,
+        strides: ColumnStrides,
         slices: u32,
         arrays: u32,
         rows: u32,
@@ -203,10 +227,12 @@ pub(super) mod kernels {
         let (mut dw, mut db): ([f32; EACH], [f32; EACH]) = ([0.0; EACH], [0.0; EACH]);
         while row < end {
             let (mean, scale): (f32, f32);
-            let at = statistics.at(row as u64 * 8);
+            let at = tensors.statistics.at(row as u64 * 8);
             ptx! { ld.global.v2.f32 {mean, scale}, [at]; }
-            let (from, slopes) =
-                (x.at(row as u64 * x_stride + column as u64), dy.at(row as u64 * dy_stride + column as u64));
+            let (from, slopes) = (
+                tensors.x.at(row as u64 * strides.x_stride + column as u64),
+                tensors.dy.at(row as u64 * strides.dy_stride + column as u64),
+            );
             let v: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(from, inside, 0));
             let g: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(slopes, inside, 0));
             for i in 0..EACH {
@@ -234,7 +260,8 @@ pub(super) mod kernels {
                         ptx! { ld.shared.f32 part, [from + 4 * STRIP * warp]; }
                         sum += part;
                     }
-                    let to = partial
+                    let to = tensors
+                        .partial
                         .cast::<f32>()
                         .at((slice * arrays + array) as u64 * columns as u64 + (begin + tid.x) as u64);
                     ptx! { st.global.f32 [to], sum; }

@@ -27,6 +27,19 @@ pub(super) mod kernels {
         }
     }
 
+    /// The operands and the result of RMSNorm.
+    struct RmsTensors<T> {
+        x: &[T],
+        weight: &[T],
+        out: &mut [T],
+    }
+
+    /// The distance of two rows of each matrix, in elements.
+    struct Strides {
+        x_stride: u64,
+        out_stride: u64,
+    }
+
     /// out = x · weight / sqrt(mean(x²) + epsilon), row by row. A row is read again, from the first-level cache, to be scaled: that takes few
     /// registers, so that more rows are in flight.
     #[ptx_kernel(
@@ -49,17 +62,14 @@ pub(super) mod kernels {
             rows >= 1,
             columns % C.each == 0,
             columns <= C.most(),
-            x.len() >= (rows - 1) * x_stride + columns,
-            weight.len() >= columns,
-            out.len() >= (rows - 1) * out_stride + columns
+            tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
+            tensors.weight.len() >= columns,
+            tensors.out.len() >= (rows - 1) * strides.out_stride + columns
         ))
     )]
     pub fn rms_norm<T, const C: Config>(
-        x: &[T],
-        weight: &[T],
-        out: &mut [T],
-        x_stride: u64,
-        out_stride: u64,
+        tensors: RmsTensors<T>,
+        strides: Strides,
         epsilon: f32,
         rows: u32,
         columns: u32,
@@ -74,9 +84,9 @@ pub(super) mod kernels {
         const AHEAD: bool = BYTES == 2;
 
         let (row_number, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
-        let source = x.at(row_number * x_stride + first as u64);
-        let target = out.at(row_number * out_stride + first as u64);
-        let scale = weight.at(first);
+        let source = tensors.x.at(row_number * strides.x_stride + first as u64);
+        let target = tensors.out.at(row_number * strides.out_stride + first as u64);
+        let scale = tensors.weight.at(first);
         let inside: [pred; C.vectors];
         let row: [[b32; WORDS]; C.vectors];
         let weights: [[b32; WORDS]; C.vectors];
@@ -121,6 +131,14 @@ pub(super) mod kernels {
         }
     }
 
+    /// The operands and the result of LayerNorm.
+    struct LayerTensors<T> {
+        x: &[T],
+        weight: &[T],
+        bias: &[T],
+        out: &mut [T],
+    }
+
     /// out = (x - mean(x)) / sqrt(variance(x) + epsilon) · weight + bias, row by row. A row stays in registers; the variance is the mean square of
     /// the centered values, so that nothing cancels.
     #[ptx_kernel(
@@ -143,19 +161,15 @@ pub(super) mod kernels {
             rows >= 1,
             columns % C.each == 0,
             columns <= C.most(),
-            x.len() >= (rows - 1) * x_stride + columns,
-            weight.len() >= columns,
-            bias.len() >= columns,
-            out.len() >= (rows - 1) * out_stride + columns
+            tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
+            tensors.weight.len() >= columns,
+            tensors.bias.len() >= columns,
+            tensors.out.len() >= (rows - 1) * strides.out_stride + columns
         ))
     )]
     pub fn layer_norm<T, const C: Config>(
-        x: &[T],
-        weight: &[T],
-        bias: &[T],
-        out: &mut [T],
-        x_stride: u64,
-        out_stride: u64,
+        tensors: LayerTensors<T>,
+        strides: Strides,
         epsilon: f32,
         rows: u32,
         columns: u32,
@@ -167,10 +181,10 @@ pub(super) mod kernels {
         const EARLY: bool = size_of::<T>() == 4 && C.vectors <= 4;
 
         let (row_number, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
-        grid::fetch_ahead::<{ C.blocks }>(x.at(row_number * x_stride), columns * size_of::<T>());
-        let source = x.at(row_number * x_stride + first as u64);
-        let target = out.at(row_number * out_stride + first as u64);
-        let (scale, shift) = (weight.at(first), bias.at(first));
+        grid::fetch_ahead::<{ C.blocks }>(tensors.x.at(row_number * strides.x_stride), columns * size_of::<T>());
+        let source = tensors.x.at(row_number * strides.x_stride + first as u64);
+        let target = tensors.out.at(row_number * strides.out_stride + first as u64);
+        let (scale, shift) = (tensors.weight.at(first), tensors.bias.at(first));
         let inside: [pred; C.vectors];
         let row: [[b32; WORDS]; C.vectors];
         let keep: u64 = cache::evict_last();

@@ -1,8 +1,8 @@
 //! The choice of a kernel for each norm, and its launch.
 
-use super::backward::kernels::{backward_columns, backward_rows, reduce_slices};
-use super::hopper::kernels::{layer_norm, rms_norm};
-use super::portable::kernels::normalize;
+use super::backward::kernels::{self as two_passes, backward_columns, backward_rows, reduce_slices};
+use super::hopper::kernels::{self as hopper, layer_norm, rms_norm};
+use super::portable::kernels::{self as portable, normalize};
 use super::ring::ring::{self, backward_ring};
 use crate::rows::{Rows, is_hopper};
 use crate::workspace::{self, Workspace};
@@ -103,17 +103,23 @@ where
             match (center, find_length(columns), bias) {
                 (false, Some(length), None) => {
                     let instance = tune!(rms_norm, T, length);
-                    return rms_norm::launch(instance, stream, x, weight, out, s, u, epsilon, rows, columns);
+                    let tensors = hopper::RmsTensors { x, weight, out };
+                    let strides = hopper::Strides { x_stride: s, out_stride: u };
+                    return rms_norm::launch(instance, stream, tensors, strides, epsilon, rows, columns);
                 }
                 (true, Some(length), Some(bias)) => {
                     let instance = tune!(layer_norm, T, length);
-                    return layer_norm::launch(instance, stream, x, weight, bias, out, s, u, epsilon, rows, columns);
+                    let tensors = hopper::LayerTensors { x, weight, bias, out };
+                    let strides = hopper::Strides { x_stride: s, out_stride: u };
+                    return layer_norm::launch(instance, stream, tensors, strides, epsilon, rows, columns);
                 }
                 _ => {}
             }
         }
         let instance = pick!(normalize, T, center, wide);
-        normalize::launch(instance, stream, x, residual, weight, bias, out, s, t, u, epsilon, rows, columns)
+        let tensors = portable::Tensors { x, residual, weight, bias, out };
+        let strides = portable::Strides { x_stride: s, residual_stride: t, out_stride: u };
+        normalize::launch(instance, stream, tensors, strides, epsilon, rows, columns)
     }
 
     fn backward(stream: StreamRef<'_>, arguments: Backward<'_, '_, T>, dx: &mut TensorMut<'_, T, 2>) -> Result<()> {
@@ -126,8 +132,9 @@ where
         let Rows { rows, columns, strides: [s, t, u, v], wide } = rows;
         let instance = pick!(backward_rows, T, kind.center, wide);
         let by_rows = |statistics: Option<&mut ViewMut<'_, u8>>, dx: &mut TensorMut<'_, T, 2>| {
-            let e = kind.epsilon;
-            backward_rows::launch(instance, stream, x, dy, sum, weight, dx, statistics, s, t, u, v, e, rows, columns)
+            let tensors = two_passes::RowTensors { x, dy, sum, weight, dx, statistics };
+            let strides = two_passes::RowStrides { x_stride: s, dy_stride: t, sum_stride: u, dx_stride: v };
+            backward_rows::launch(instance, stream, tensors, strides, kind.epsilon, rows, columns)
         };
         if dw.is_none() && db.is_none() {
             return by_rows(None, dx);
@@ -142,8 +149,9 @@ where
                 (true, 4) => backward_columns::Instance::by_4,
                 (true, _) => backward_columns::Instance::by_8,
             };
-            let statistics = statistics.view();
-            backward_columns::launch(instance, stream, x, dy, &statistics, &mut rest, s, t, n, arrays, rows, columns)?;
+            let tensors = two_passes::ColumnTensors { x, dy, statistics: &statistics.view(), partial: &mut rest };
+            let strides = two_passes::ColumnStrides { x_stride: s, dy_stride: t };
+            backward_columns::launch(instance, stream, tensors, strides, n, arrays, rows, columns)?;
             reduce_slices::of_type(stream, &rest.view(), dw, db, n, arrays, columns)
         })
     }
@@ -193,36 +201,20 @@ where
     let resident = (stream.properties()?.multiprocessors * config.blocks()).max(config.cluster());
     let blocks = rows.min(resident / config.cluster() * config.cluster()).next_multiple_of(config.cluster());
     let clusters = blocks / config.cluster();
-    let e = kind.epsilon;
+    let strides = ring::Strides { x_stride: s, dy_stride: t, sum_stride: u, dx_stride: v };
     if dw.is_none() && db.is_none() {
         let partial: Option<&mut TensorMut<'_, u8, 1>> = None;
-        return backward_ring::launch(
-            instance, stream, x, dy, sum, weight, dx, partial, s, t, u, v, e, blocks, 1, rows, columns,
-        );
+        let tensors = ring::Tensors { x, dy, sum, weight, dx, partial };
+        let schedule = ring::Schedule { blocks, arrays: 1 };
+        return backward_ring::launch(instance, stream, tensors, strides, kind.epsilon, schedule, rows, columns);
     }
     let arrays = if db.is_some() { 2 } else { 1 };
     let bytes = clusters as usize * arrays as usize * columns as usize * 4;
     workspace::with(stream, workspace, bytes, |memory| {
         let partial = memory.scratch();
-        backward_ring::launch(
-            instance,
-            stream,
-            x,
-            dy,
-            sum,
-            weight,
-            dx,
-            &mut *partial,
-            s,
-            t,
-            u,
-            v,
-            e,
-            blocks,
-            arrays,
-            rows,
-            columns,
-        )?;
+        let tensors = ring::Tensors { x, dy, sum, weight, dx, partial: &mut *partial };
+        let schedule = ring::Schedule { blocks, arrays };
+        backward_ring::launch(instance, stream, tensors, strides, kind.epsilon, schedule, rows, columns)?;
         reduce_slices::of_type(stream, &*partial, dw, db, clusters, arrays, columns)
     })
 }

@@ -29,6 +29,22 @@ pub(super) mod kernels {
         vector::unpack::<T, EACH>(vector::pack::<T, EACH>(sum))
     }
 
+    /// `out` is the norm of `x`, or of `residual`, to which `x` is added first. Residual, weights and biases may be missing.
+    struct Tensors<T> {
+        x: &[T],
+        residual: &mut [T],
+        weight: &[T],
+        bias: &[T],
+        out: &mut [T],
+    }
+
+    /// The distance of two rows of each matrix, in elements.
+    struct Strides {
+        x_stride: u64,
+        residual_stride: u64,
+        out_stride: u64,
+    }
+
     /// out = (x + residual - mean) / sqrt(mean square + epsilon) · weight + bias, row by row; the sum x + residual takes the place of
     /// `residual`. The address zero stands for no residual, weights of one, and biases of zero.
     #[ptx_kernel(
@@ -52,33 +68,21 @@ pub(super) mod kernels {
         unsafe(requires(
             rows >= 1,
             columns % C.each == 0,
-            x.len() >= (rows - 1) * x_stride + columns,
-            residual.len() == 0 || residual.len() >= (rows - 1) * residual_stride + columns,
-            weight.len() == 0 || weight.len() >= columns,
-            bias.len() == 0 || bias.len() >= columns,
-            out.len() >= (rows - 1) * out_stride + columns
+            tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
+            tensors.residual.len() == 0 || tensors.residual.len() >= (rows - 1) * strides.residual_stride + columns,
+            tensors.weight.len() == 0 || tensors.weight.len() >= columns,
+            tensors.bias.len() == 0 || tensors.bias.len() >= columns,
+            tensors.out.len() >= (rows - 1) * strides.out_stride + columns
         ))
     )]
-    pub fn normalize<T, const C: Config>(
-        x: &[T],
-        residual: &mut [T],
-        weight: &[T],
-        bias: &[T],
-        out: &mut [T],
-        x_stride: u64,
-        residual_stride: u64,
-        out_stride: u64,
-        epsilon: f32,
-        rows: u32,
-        columns: u32,
-    ) {
+    pub fn normalize<T, const C: Config>(tensors: Tensors<T>, strides: Strides, epsilon: f32, rows: u32, columns: u32) {
         const EACH: u32 = C.each;
         const STEP: u32 = EACH * THREADS;
 
         let (row, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
-        let (from, sums) = (x.at(row * x_stride), residual.at(row * residual_stride));
-        let to = out.at(row * out_stride);
-        let (residual_at, weight_at, bias_at): (u64, u64, u64) = (residual, weight, bias);
+        let (from, sums) = (tensors.x.at(row * strides.x_stride), tensors.residual.at(row * strides.residual_stride));
+        let to = tensors.out.at(row * strides.out_stride);
+        let (residual_at, weight_at, bias_at): (u64, u64, u64) = (tensors.residual, tensors.weight, tensors.bias);
         let (adds, scales, shifts): (pred, pred, pred) = (residual_at != 0, weight_at != 0, bias_at != 0);
         grid::overlap();
 
@@ -117,9 +121,12 @@ pub(super) mod kernels {
         column = first;
         while column < columns {
             let mut v: [f32; EACH] = vector::read::<T, EACH>(source.at(column));
-            let w: [f32; EACH] =
-                vector::unpack::<T, EACH>(vector::load::<T, EACH>(weight.at(column), scales, vector::ones::<T>()));
-            let b: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(bias.at(column), shifts, 0));
+            let w: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(
+                tensors.weight.at(column),
+                scales,
+                vector::ones::<T>(),
+            ));
+            let b: [f32; EACH] = vector::unpack::<T, EACH>(vector::load::<T, EACH>(tensors.bias.at(column), shifts, 0));
             for i in 0..EACH {
                 v[i] = ((v[i] - mean) * inverse).fma(w[i], b[i]);
             }

@@ -288,12 +288,36 @@ pub(super) mod ring {
         }
     }
 
+    /// The operands of the gradient, and the results.
+    struct Tensors<T> {
+        x: &[T],
+        dy: &[T],
+        sum: &[T],
+        weight: &[T],
+        dx: &mut [T],
+        partial: &mut [u8],
+    }
+
+    /// The distance of two rows of each matrix, in elements.
+    struct Strides {
+        x_stride: u64,
+        dy_stride: u64,
+        sum_stride: u64,
+        dx_stride: u64,
+    }
+
+    /// The blocks that share the rows, and the sums that each leaves: 1 for dw, 2 for dw and db.
+    struct Schedule {
+        blocks: u32,
+        arrays: u32,
+    }
+
     /// dx, and partial sums of dw and db: `partial` has `arrays` · `columns` elements of `f32` for each cluster, where the second array is db. With
     /// g = w · dy and centered x: dx = scale · (g - mean(g) - x · scale² · mean(g · x)) + sum, where RMSNorm has no mean(g).
     #[ptx_kernel(
         block = C.threads,
         cluster = C.cluster(),
-        grid = blocks,
+        grid = schedule.blocks,
         shared = C.stage_bytes(),
         min_blocks = C.blocks(),
         pdl,
@@ -325,33 +349,24 @@ pub(super) mod ring {
         ],
         unsafe(requires(
             rows >= 1,
-            blocks >= 1,
-            blocks % C.cluster() == 0,
-            arrays == 1 || arrays == 2,
+            schedule.blocks >= 1,
+            schedule.blocks % C.cluster() == 0,
+            schedule.arrays == 1 || schedule.arrays == 2,
             columns % C.each == 0,
             columns <= C.most(),
-            x.len() >= (rows - 1) * x_stride + columns,
-            dy.len() >= (rows - 1) * dy_stride + columns,
-            sum.len() == 0 || sum.len() >= (rows - 1) * sum_stride + columns,
-            weight.len() == 0 || weight.len() >= columns,
-            dx.len() >= (rows - 1) * dx_stride + columns,
-            partial.len() == 0 || partial.len() >= 4 * (blocks / C.cluster()) * arrays * columns
+            tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
+            tensors.dy.len() >= (rows - 1) * strides.dy_stride + columns,
+            tensors.sum.len() == 0 || tensors.sum.len() >= (rows - 1) * strides.sum_stride + columns,
+            tensors.weight.len() == 0 || tensors.weight.len() >= columns,
+            tensors.dx.len() >= (rows - 1) * strides.dx_stride + columns,
+            tensors.partial.len() == 0 || tensors.partial.len() >= 4 * (schedule.blocks / C.cluster()) * schedule.arrays * columns
         ))
     )]
     pub fn backward_ring<T, const C: Config>(
-        x: &[T],
-        dy: &[T],
-        sum: &[T],
-        weight: &[T],
-        dx: &mut [T],
-        partial: &mut [u8],
-        x_stride: u64,
-        dy_stride: u64,
-        sum_stride: u64,
-        dx_stride: u64,
+        tensors: Tensors<T>,
+        strides: Strides,
         epsilon: f32,
-        blocks: u32,
-        arrays: u32,
+        schedule: Schedule,
         rows: u32,
         columns: u32,
     ) {
@@ -363,18 +378,23 @@ pub(super) mod ring {
         let numbers: [f32; 4 * (C.threads / 32)];
 
         let bytes: u32 = columns * size_of::<T>();
-        let (weight_at, sum_at, partial_at): (u64, u64, u64) = (weight, sum, partial);
+        let (weight_at, sum_at, partial_at): (u64, u64, u64) = (tensors.weight, tensors.sum, tensors.partial);
         let (scales, adds): (pred, pred) = (weight_at != 0, sum_at != 0);
         let ring = Ring::<C> { stages, full, numbers };
         ring.init(columns);
-        let step: u64 = blocks as u64;
+        let step: u64 = schedule.blocks as u64;
         let mut row: u64 = ctaid.x as u64;
         grid::wait();
         if tid.x == 0 {
             for stage in 0..STAGES {
                 let ahead: u64 = row + stage as u64 * step;
                 if ahead < rows as u64 {
-                    ring.load(stage, x.at(ahead * x_stride), dy.at(ahead * dy_stride), bytes);
+                    ring.load(
+                        stage,
+                        tensors.x.at(ahead * strides.x_stride),
+                        tensors.dy.at(ahead * strides.dy_stride),
+                        bytes,
+                    );
                 }
             }
         }
@@ -382,7 +402,8 @@ pub(super) mod ring {
         for i in 0..VECTORS {
             let column: u32 = column::<C>(i);
             inside[i] = column < columns;
-            weights[i] = vector::load::<T, { C.each }>(weight.at(column), inside[i] & scales, vector::ones::<T>());
+            weights[i] =
+                vector::load::<T, { C.each }>(tensors.weight.at(column), inside[i] & scales, vector::ones::<T>());
         }
         let share: f32 = 1.0 / columns as f32;
         let zeros: [f32; { C.each } * VECTORS] = [0.0; { C.each } * VECTORS];
@@ -396,7 +417,12 @@ pub(super) mod ring {
             if tid.x == 0 {
                 let ahead: u64 = row + (STAGES - 1) as u64 * step;
                 if (last < STAGES) & (ahead < rows as u64) {
-                    ring.load(last, x.at(ahead * x_stride), dy.at(ahead * dy_stride), bytes);
+                    ring.load(
+                        last,
+                        tensors.x.at(ahead * strides.x_stride),
+                        tensors.dy.at(ahead * strides.dy_stride),
+                        bytes,
+                    );
                 }
             }
             let (mut mean, mut slope): (f32, f32) = (0.0, 0.0);
@@ -411,7 +437,7 @@ pub(super) mod ring {
             ptx! { rsqrt.approx.f32 scale, scale; }
             let spread: f32 = -(product * share * scale * scale * scale);
             let line = Line { own, mean, scale, spread, slope: -(slope * share * scale) };
-            let (to, more) = (dx.at(row * dx_stride), sum.at(row * sum_stride));
+            let (to, more) = (tensors.dx.at(row * strides.dx_stride), tensors.sum.at(row * strides.sum_stride));
             write_row::<T, C>(&mut sums, &line, to, more, adds);
             last = stage;
             stage += 1;
@@ -430,8 +456,9 @@ pub(super) mod ring {
                 store_sums::<C>(ring.stages + C.sums(), sums.db);
             }
             cluster::sync();
-            let to = partial.cast::<f32>().at((ctaid.x / C.cluster() * arrays) as u64 * columns as u64);
-            if (C.center == 0) | (arrays == 1) {
+            let to =
+                tensors.partial.cast::<f32>().at((ctaid.x / C.cluster() * schedule.arrays) as u64 * columns as u64);
+            if (C.center == 0) | (schedule.arrays == 1) {
                 add_cluster::<C, 1>(to, ring.stages, columns);
             } else {
                 add_cluster::<C, 2>(to, ring.stages, columns);

@@ -80,11 +80,38 @@ pub(super) mod rotations {
         (first, second)
     }
 
+    /// The heads, the tables of cosines and sines, the position of each token, and the rotated heads.
+    struct Tensors<T, I> {
+        x: &[T],
+        cos: &[f32],
+        sin: &[f32],
+        positions: &[I],
+        out: &mut [T],
+    }
+
+    /// The distances of tokens, of heads and of the rows of the tables, in elements.
+    struct Strides {
+        x_token: u64,
+        x_head: u64,
+        out_token: u64,
+        out_head: u64,
+        table_stride: u64,
+    }
+
+    /// The rows of the tables, the extents of the tensors, and the pairs of a head.
+    struct Shape {
+        rows: u64,
+        tokens: u32,
+        heads: u32,
+        half: u32,
+        dim: u32,
+    }
+
     /// out = (x1 · cos - x2 · sin, x2 · cos + x1 · sin) for each pair of the first 2 · `half` elements of a head; the others are copied. `turn` is 1,
     /// or -1 for the inverse. A position that the tables do not have gives NaN.
     #[ptx_kernel(
         block = THREADS,
-        grid = (tokens * heads.div_ceil(2) * ((dim - half) / C.each)).div_ceil(THREADS),
+        grid = (shape.tokens * shape.heads.div_ceil(2) * ((shape.dim - shape.half) / C.each)).div_ceil(THREADS),
         pdl,
         instances = [
             halves_4 = (f32, i64, Config { interleaved: 0, each: 4 }),
@@ -113,92 +140,77 @@ pub(super) mod rotations {
             neighbors_1 = (f16, u32, Config { interleaved: 1, each: 1 })
         ],
         unsafe(requires(
-            tokens >= 1,
-            heads >= 1,
-            2 * half <= dim,
-            half % C.each == 0,
-            dim % C.each == 0,
-            tokens * heads * (dim - half) / C.each <= 2147483392,
-            x.len() >= (tokens - 1) * x_token + (heads - 1) * x_head + dim,
-            out.len() >= (tokens - 1) * out_token + (heads - 1) * out_head + dim,
-            positions.len() >= tokens,
-            rows == 0 || cos.len() >= (rows - 1) * table_stride + half,
-            rows == 0 || sin.len() >= (rows - 1) * table_stride + half
+            shape.tokens >= 1,
+            shape.heads >= 1,
+            2 * shape.half <= shape.dim,
+            shape.half % C.each == 0,
+            shape.dim % C.each == 0,
+            shape.tokens * shape.heads * (shape.dim - shape.half) / C.each <= 2147483392,
+            tensors.x.len() >= (shape.tokens - 1) * strides.x_token + (shape.heads - 1) * strides.x_head + shape.dim,
+            tensors.out.len() >= (shape.tokens - 1) * strides.out_token + (shape.heads - 1) * strides.out_head + shape.dim,
+            tensors.positions.len() >= shape.tokens,
+            shape.rows == 0 || tensors.cos.len() >= (shape.rows - 1) * strides.table_stride + shape.half,
+            shape.rows == 0 || tensors.sin.len() >= (shape.rows - 1) * strides.table_stride + shape.half
         ))
     )]
-    pub fn rotate<T, I, const C: Config>(
-        x: &[T],
-        cos: &[f32],
-        sin: &[f32],
-        positions: &[I],
-        out: &mut [T],
-        x_token: u64,
-        x_head: u64,
-        out_token: u64,
-        out_head: u64,
-        table_stride: u64,
-        turn: f32,
-        rows: u64,
-        tokens: u32,
-        heads: u32,
-        half: u32,
-        dim: u32,
-    ) {
+    pub fn rotate<T, I, const C: Config>(tensors: Tensors<T, I>, strides: Strides, turn: f32, shape: Shape) {
         const EACH: u32 = C.each;
-        let (slices, groups): (u32, u32) = ((dim - half) / EACH, (heads + (HEADS - 1)) / HEADS);
+        let (slices, groups): (u32, u32) = ((shape.dim - shape.half) / EACH, (shape.heads + (HEADS - 1)) / HEADS);
         let index: u32 = ctaid.x * THREADS + tid.x;
         let item: u32 = index / slices;
         let slice: u32 = index - item * slices;
         let token: u32 = item / groups;
         let head: u32 = (item - token * groups) * HEADS;
-        if token >= tokens {
+        if token >= shape.tokens {
             return;
         }
-        let from = x.at(token as u64 * x_token + head as u64 * x_head);
-        let to = out.at(token as u64 * out_token + head as u64 * out_head);
+        let from = tensors.x.at(token as u64 * strides.x_token + head as u64 * strides.x_head);
+        let to = tensors.out.at(token as u64 * strides.out_token + head as u64 * strides.out_head);
         let pair: u32 = slice * EACH;
         grid::overlap();
-        if pair >= half {
+        if pair >= shape.half {
             // Behind the pairs: as it is.
             for h in 0..HEADS {
-                let there: pred = head + h < heads;
-                let (same, copy) =
-                    (from.at(h as u64 * x_head).at(half + pair), to.at(h as u64 * out_head).at(half + pair));
+                let there: pred = head + h < shape.heads;
+                let (same, copy) = (
+                    from.at(h as u64 * strides.x_head).at(shape.half + pair),
+                    to.at(h as u64 * strides.out_head).at(shape.half + pair),
+                );
                 vector::store_kept::<T, EACH>(copy, vector::load::<T, EACH>(same, there, 0), there);
             }
             return;
         }
         // The angles wait for it.
         let position: I;
-        let at = positions.at(token);
+        let at = tensors.positions.at(token);
         ptx! { ld.global.{I} position, [at]; }
         let place: i64 = position as i64;
         // A pair of neighbors is inside one access, unless that is one element.
         const SPLIT: pred = C.interleaved == 1 && EACH == 1;
-        let (mut low, mut high): (u32, u32) = (pair, half + pair);
+        let (mut low, mut high): (u32, u32) = (pair, shape.half + pair);
         if SPLIT {
             low = 2 * pair;
             high = low + 1;
         }
         let (a, b): ([[b32; vector::words::<T, EACH>()]; HEADS], [[b32; vector::words::<T, EACH>()]; HEADS]);
         for h in 0..HEADS {
-            let there: pred = head + h < heads;
-            let of_head = from.at(h as u64 * x_head);
+            let there: pred = head + h < shape.heads;
+            let of_head = from.at(h as u64 * strides.x_head);
             a[h] = vector::load::<T, EACH>(of_head.at(low), there, 0);
             b[h] = vector::load::<T, EACH>(of_head.at(high), there, 0);
         }
         let (mut c, mut s): ([f32; EACH], [f32; EACH]) = ([f32::NAN; EACH], [f32::NAN; EACH]);
-        if unsigned(place) < rows {
-            let row: u64 = unsigned(place) * table_stride;
-            c = read_turns::<C>(cos.at(row), pair, half);
-            s = read_turns::<C>(sin.at(row), pair, half);
+        if unsigned(place) < shape.rows {
+            let row: u64 = unsigned(place) * strides.table_stride;
+            c = read_turns::<C>(tensors.cos.at(row), pair, shape.half);
+            s = read_turns::<C>(tensors.sin.at(row), pair, shape.half);
         }
         for i in 0..EACH {
             s[i] *= turn;
         }
         for h in 0..HEADS {
-            let there: pred = head + h < heads;
-            let of_head = to.at(h as u64 * out_head);
+            let there: pred = head + h < shape.heads;
+            let of_head = to.at(h as u64 * strides.out_head);
             let (first, second): ([f32; EACH], [f32; EACH]) =
                 rotate_head::<C>(vector::unpack::<T, EACH>(a[h]), vector::unpack::<T, EACH>(b[h]), c, s);
             vector::store_kept::<T, EACH>(of_head.at(low), vector::pack::<T, EACH>(first), there);

@@ -170,6 +170,12 @@ pub(super) mod tuned {
         merge_pairs::<LANES>(row_base, row_sum, factor)
     }
 
+    /// The distance of two rows of each matrix, in elements.
+    struct Strides {
+        x_stride: u64,
+        out_stride: u64,
+    }
+
     /// out = exp(scale · x) / sum of exp(scale · x), row by row.
     #[ptx_kernel(
         block = C.threads,
@@ -192,15 +198,14 @@ pub(super) mod tuned {
             rows >= 1,
             columns % C.each == 0,
             columns <= C.most(),
-            x.len() >= (rows - 1) * x_stride + columns,
-            out.len() >= (rows - 1) * out_stride + columns
+            x.len() >= (rows - 1) * strides.x_stride + columns,
+            out.len() >= (rows - 1) * strides.out_stride + columns
         ))
     )]
     pub fn softmax_rows<T, const C: Config>(
         x: &[T],
         out: &mut [T],
-        x_stride: u64,
-        out_stride: u64,
+        strides: Strides,
         scale: f32,
         rows: u32,
         columns: u32,
@@ -218,8 +223,8 @@ pub(super) mod tuned {
             number = clusterid.x;
         }
         let first: u32 = (part * (C.threads * C.vectors) + tid.x) * EACH;
-        let source = x.at(number as u64 * x_stride + first as u64);
-        let target = out.at(number as u64 * out_stride + first as u64);
+        let source = x.at(number as u64 * strides.x_stride + first as u64);
+        let target = out.at(number as u64 * strides.out_stride + first as u64);
         let inside: [pred; C.vectors];
         let row: [[b32; vector::words::<T, EACH>()]; C.vectors];
         let keep: u64 = cache::evict_last();
@@ -255,6 +260,20 @@ pub(super) mod tuned {
         }
     }
 
+    /// The operands of the gradient, and the result.
+    struct GradTensors<T> {
+        y: &[T],
+        dy: &[T],
+        dx: &mut [T],
+    }
+
+    /// The distance of two rows of each matrix, in elements.
+    struct GradStrides {
+        y_stride: u64,
+        dy_stride: u64,
+        dx_stride: u64,
+    }
+
     /// dx = scale · y · (dy - sum(y · dy)), row by row.
     #[ptx_kernel(
         block = C.threads,
@@ -276,18 +295,14 @@ pub(super) mod tuned {
             rows >= 1,
             columns % C.each == 0,
             columns <= C.most(),
-            y.len() >= (rows - 1) * y_stride + columns,
-            dy.len() >= (rows - 1) * dy_stride + columns,
-            dx.len() >= (rows - 1) * dx_stride + columns
+            tensors.y.len() >= (rows - 1) * strides.y_stride + columns,
+            tensors.dy.len() >= (rows - 1) * strides.dy_stride + columns,
+            tensors.dx.len() >= (rows - 1) * strides.dx_stride + columns
         ))
     )]
     pub fn softmax_rows_backward<T, const C: Config>(
-        y: &[T],
-        dy: &[T],
-        dx: &mut [T],
-        y_stride: u64,
-        dy_stride: u64,
-        dx_stride: u64,
+        tensors: GradTensors<T>,
+        strides: GradStrides,
         scale: f32,
         rows: u32,
         columns: u32,
@@ -295,9 +310,9 @@ pub(super) mod tuned {
         const EACH: u32 = C.each;
         const STEP: u32 = EACH * C.threads;
         let (number, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
-        let source = y.at(number * y_stride + first as u64);
-        let slopes = dy.at(number * dy_stride + first as u64);
-        let target = dx.at(number * dx_stride + first as u64);
+        let source = tensors.y.at(number * strides.y_stride + first as u64);
+        let slopes = tensors.dy.at(number * strides.dy_stride + first as u64);
+        let target = tensors.dx.at(number * strides.dx_stride + first as u64);
         let inside: [pred; C.vectors];
         let (row, gradient): (
             [[b32; vector::words::<T, EACH>()]; C.vectors],

@@ -12,6 +12,12 @@ pub(super) mod kernels {
     /// The base of exponentials without elements: -∞ minus it is still -∞.
     const LEAST: f32 = f32::MIN;
 
+    /// The distance of two rows of each matrix, in elements.
+    struct Strides {
+        x_stride: u64,
+        out_stride: u64,
+    }
+
     /// out = exp(scale · x) / sum of exp(scale · x), row by row. Each thread keeps the largest element so far as the base of its sum
     /// (Milakov and Gimelshein, 2018).
     #[ptx_kernel(
@@ -22,22 +28,14 @@ pub(super) mod kernels {
         unsafe(requires(
             rows >= 1,
             columns % EACH == 0,
-            x.len() >= (rows - 1) * x_stride + columns,
-            out.len() >= (rows - 1) * out_stride + columns
+            x.len() >= (rows - 1) * strides.x_stride + columns,
+            out.len() >= (rows - 1) * strides.out_stride + columns
         ))
     )]
-    pub fn softmax<T, const EACH: u32>(
-        x: &[T],
-        out: &mut [T],
-        x_stride: u64,
-        out_stride: u64,
-        scale: f32,
-        rows: u32,
-        columns: u32,
-    ) {
+    pub fn softmax<T, const EACH: u32>(x: &[T], out: &mut [T], strides: Strides, scale: f32, rows: u32, columns: u32) {
         const STEP: u32 = EACH * THREADS;
         let (row, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
-        let (from, to) = (x.at(row * x_stride), out.at(row * out_stride));
+        let (from, to) = (x.at(row * strides.x_stride), out.at(row * strides.out_stride));
         grid::overlap();
 
         let (mut base, mut sum): (f32, f32) = (LEAST, 0.0);
@@ -70,6 +68,20 @@ pub(super) mod kernels {
         }
     }
 
+    /// The operands of the gradient, and the result.
+    struct GradTensors<T> {
+        y: &[T],
+        dy: &[T],
+        dx: &mut [T],
+    }
+
+    /// The distance of two rows of each matrix, in elements.
+    struct GradStrides {
+        y_stride: u64,
+        dy_stride: u64,
+        dx_stride: u64,
+    }
+
     /// dx = scale · y · (dy - sum(y · dy)), row by row.
     #[ptx_kernel(
         block = THREADS,
@@ -79,25 +91,25 @@ pub(super) mod kernels {
         unsafe(requires(
             rows >= 1,
             columns % EACH == 0,
-            y.len() >= (rows - 1) * y_stride + columns,
-            dy.len() >= (rows - 1) * dy_stride + columns,
-            dx.len() >= (rows - 1) * dx_stride + columns
+            tensors.y.len() >= (rows - 1) * strides.y_stride + columns,
+            tensors.dy.len() >= (rows - 1) * strides.dy_stride + columns,
+            tensors.dx.len() >= (rows - 1) * strides.dx_stride + columns
         ))
     )]
     pub fn softmax_backward<T, const EACH: u32>(
-        y: &[T],
-        dy: &[T],
-        dx: &mut [T],
-        y_stride: u64,
-        dy_stride: u64,
-        dx_stride: u64,
+        tensors: GradTensors<T>,
+        strides: GradStrides,
         scale: f32,
         rows: u32,
         columns: u32,
     ) {
         const STEP: u32 = EACH * THREADS;
         let (row, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
-        let (from, slopes, to) = (y.at(row * y_stride), dy.at(row * dy_stride), dx.at(row * dx_stride));
+        let (from, slopes, to) = (
+            tensors.y.at(row * strides.y_stride),
+            tensors.dy.at(row * strides.dy_stride),
+            tensors.dx.at(row * strides.dx_stride),
+        );
         grid::overlap();
 
         let mut sum: f32 = 0.0;

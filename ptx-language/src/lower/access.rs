@@ -83,6 +83,9 @@ impl<'a> Lowerer<'a> {
     fn referred(&mut self, path: &Path) -> Value {
         match self.find(path).map(|found| found.binding) {
             Some(Binding::Value(value)) => value,
+            Some(Binding::Arguments(index)) => {
+                self.arguments_value(index, path.segments.last().map_or(Span::default(), |s| s.span))
+            }
             Some(Binding::Param(index)) => {
                 self.param_value(index, path.segments.last().map_or(Span::default(), |s| s.span))
             }

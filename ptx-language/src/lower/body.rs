@@ -2,7 +2,7 @@
 
 use super::code::Code;
 use super::registers::Registers;
-use super::{Pieces, call, flow, params};
+use super::{Pieces, arguments, call, flow, params};
 use crate::names::Names;
 use ptx_core::span::Span;
 
@@ -26,6 +26,7 @@ pub(super) struct Body {
     /// Functions around the current statement: the entry, then the helpers that are being expanded.
     pub(super) frames: Vec<call::Frame>,
     pub(super) params: Vec<params::Param>,
+    pub(super) arguments: Vec<arguments::Arguments>,
     /// `raw`: no prologue loads the parameters.
     pub(super) raw: bool,
     /// `lineinfo`: instructions get `.loc`.

@@ -397,13 +397,19 @@ impl<'a> Lowerer<'a> {
 
     /// A struct parameter of the kernel is passed on as it is.
     fn struct_argument(&mut self, param: &'a Param, arg: &Expr, inner: usize) -> Option<Binding<'a>> {
-        let ExprKind::Path(path) = &arg.kind else { return None };
-        let Binding::Param(index) = self.find(path)?.binding else { return None };
-        let own = self.f.params.get(index)?.structure()?;
+        let binding = match &arg.kind {
+            ExprKind::Path(path) => self.find(path)?.binding,
+            _ => Binding::Param(self.argument_field(arg)?),
+        };
+        let own = match &binding {
+            Binding::Param(index) => self.f.params.get(*index)?.structure()?,
+            Binding::Arguments(index) => self.arguments_type(*index)?,
+            _ => return None,
+        };
         let caller = std::mem::replace(&mut self.scopes.current, inner);
         let wanted = self.ty(&param.ty);
         self.scopes.current = caller;
-        (wanted == Some(Ty::Struct(own))).then_some(Binding::Param(index))
+        (wanted == Some(Ty::Struct(own))).then_some(binding)
     }
 
     fn computed(&mut self, param: &Param, ty: &Ty, arg: &'a Expr) -> Value {

@@ -175,12 +175,15 @@ impl<'a> Lowerer<'a> {
             Binding::Value(Value::Error) => Value::Error,
             _ if found.access.is_reference() && !found.outside => self.not_followed(&text, span),
             Binding::Value(value) if value.is_anywhere() => value,
-            _ if found.outside && matches!(found.binding, Binding::Value(_) | Binding::Param(_)) => {
+            _ if found.outside
+                && matches!(found.binding, Binding::Value(_) | Binding::Param(_) | Binding::Arguments(_)) =>
+            {
                 let message = format!("`{text}` is a register of the function around this one");
                 self.fail(&codes::P0801, span, message, "pass it as an argument")
             }
             Binding::Value(value) => value,
             Binding::Param(index) => self.param_value(index, span),
+            Binding::Arguments(index) => self.arguments_value(index, span),
             Binding::Error | Binding::Const(_) => Value::Error,
             Binding::Function(_) => self.no_value(&format!("the function `{text}`"), "call it", span),
             Binding::Type(_) | Binding::Struct(_) => {
@@ -198,6 +201,9 @@ impl<'a> Lowerer<'a> {
                 self.element(base_value, base.span, index)
             }
             ExprKind::Field(base, field) => {
+                if let Some(index) = self.argument_field(expr) {
+                    return self.param_value(index, expr.span);
+                }
                 if let Some(found) = self.struct_field(expr) {
                     return self.field_value(&found, expr.span);
                 }

@@ -91,6 +91,7 @@ impl Lowerer<'_> {
         match &expr.kind {
             ExprKind::Path(path) => match self.find(path)?.binding {
                 Binding::Value(value) => value.ty(),
+                Binding::Arguments(index) => self.arguments_type(index).map(Ty::Struct),
                 Binding::Param(index) => {
                     let param = self.f.params.get(index)?;
                     param.ty.clone().or_else(|| param.structure().map(Ty::Struct))

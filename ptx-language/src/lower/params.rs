@@ -141,7 +141,7 @@ fn load_field(reg: &Reg, symbol: &str, offset: u64) -> String {
 }
 
 /// An address in global memory.
-fn global(element: Ty, mutable: bool) -> Ty {
+pub(super) fn global(element: Ty, mutable: bool) -> Ty {
     Ty::Address(Rc::new(AddressTy { space: Space::Global, mutable, element }))
 }
 
@@ -153,15 +153,24 @@ fn address() -> Option<Ty> {
 impl<'a> Lowerer<'a> {
     /// Declares the parameters of a kernel, and behind them the dimensions that its tiles name.
     pub(super) fn declare_params(&mut self, kernel: &'a tree::Kernel) {
-        let mut dims = Vec::new();
-        for (at, param) in kernel.params.iter().enumerate() {
-            self.declare_param(at, param, &mut dims);
+        let (mut dims, mut at) = (Vec::new(), 0);
+        for param in &kernel.params {
+            if param.fields.is_empty() {
+                let declared = self.declare_param(at, param, &param.name.name, &mut dims);
+                let access = if param.mutable { Access::Own } else { Access::Launched };
+                let binding = declared.map_or(Binding::Error, Binding::Param);
+                self.scopes.bind_as(&param.name.name, binding, access);
+            } else {
+                self.declare_arguments(at, param, &mut dims);
+            }
+            at += param.flat().len();
         }
         for (name, span) in dims {
             let ty = types::find("u32").map(Ty::Scalar);
-            self.add_param(&name, EntryParam::Dim(name.clone()), Kind::Scalar, ty, (Access::Launched, span));
+            let index = self.add_param([&name, &name], EntryParam::Dim(name.clone()), Kind::Scalar, ty, span);
+            self.scopes.bind_as(&name, Binding::Param(index), Access::Launched);
         }
-        for (at, param) in kernel.params.iter().enumerate() {
+        for (at, param) in kernel.params.iter().flat_map(tree::Param::flat).enumerate() {
             let pitch = self.pitch(&param.ty);
             if let Some(declared) = self.f.params.iter_mut().find(|p| p.origin == EntryParam::Value(at)) {
                 declared.pitch = pitch;
@@ -169,16 +178,22 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    fn declare_param(&mut self, at: usize, param: &'a tree::Param, dims: &mut Vec<(String, Span)>) {
-        let Some((kind, ty)) = self.param_kind(param, dims) else {
-            return self.scopes.bind(&param.name.name, Binding::Error);
-        };
-        let access = if param.mutable { Access::Own } else { Access::Launched };
-        self.add_param(&param.name.name, EntryParam::Value(at), kind, ty, (access, param.name.span));
+    /// Declares parameter `at` of the entry, which the kernel calls `text`. Returns its index, unless it has an error.
+    pub(super) fn declare_param(
+        &mut self,
+        at: usize,
+        param: &'a tree::Param,
+        text: &str,
+        dims: &mut Vec<(String, Span)>,
+    ) -> Option<usize> {
+        let (kind, ty) = self.param_kind(param, dims)?;
+        let name = &param.name;
+        let index = self.add_param([&name.name, text], EntryParam::Value(at), kind, ty, name.span);
         let align = param.align.as_ref().and_then(|align| self.count(align));
         if let Some(declared) = self.f.params.last_mut() {
             declared.align = align;
         }
+        Some(index)
     }
 
     /// The distance of the rows of a tile: its last dimension.
@@ -310,18 +325,19 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// Adds a parameter with a name in the PTX and one in the kernel, and returns its index.
     fn add_param(
         &mut self,
-        name: &str,
+        [name, text]: [&str; 2],
         origin: EntryParam,
         kind: Kind,
         ty: Option<Ty>,
-        (access, span): (Access, Span),
-    ) {
+        span: Span,
+    ) -> usize {
         let symbol = self.f.symbols.unique(name);
         let register = self.f.registers.names.unique(&format!("%{name}"));
         if let Some(ty) = &ty {
-            self.out.spoken.note(&register, name, ty.extents());
+            self.out.spoken.note(&register, text, ty.extents());
         }
         let param = Param {
             symbol,
@@ -336,7 +352,17 @@ impl<'a> Lowerer<'a> {
             span,
         };
         self.f.params.push(param);
-        self.scopes.bind_as(name, Binding::Param(self.f.params.len() - 1), access);
+        self.f.params.len() - 1
+    }
+
+    /// Its name in the PTX.
+    pub(super) fn param_symbol(&self, index: usize) -> String {
+        self.f.params.get(index).map_or_else(String::new, |param| param.symbol.clone())
+    }
+
+    /// Returns true for a struct by value.
+    pub(super) fn is_struct_param(&self, index: usize) -> bool {
+        self.f.params.get(index).is_some_and(|param| param.structure().is_some())
     }
 
     /// The register that holds a parameter.
@@ -384,7 +410,10 @@ impl<'a> Lowerer<'a> {
                 Binding::Param(index) => Some((index, field.name.clone())),
                 _ => None,
             },
-            _ => self.field_path(base).map(|(index, path)| (index, format!("{path}.{}", field.name))),
+            _ => match self.argument_field(base) {
+                Some(index) => Some((index, field.name.clone())),
+                None => self.field_path(base).map(|(index, path)| (index, format!("{path}.{}", field.name))),
+            },
         }
     }
 

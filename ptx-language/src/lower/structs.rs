@@ -97,6 +97,11 @@ impl<'a> Lowerer<'a> {
             TypeKind::Path(path) if matches!(path.segments.as_slice(), [name] if name.name == "bool") => {
                 types::find("pred").map(Ty::Scalar)
             }
+            // In a struct of arguments: its value is an address.
+            TypeKind::Ref(mutable, inner) => match &inner.kind {
+                TypeKind::Slice(element) => self.ty(element).map(|element| super::params::global(element, *mutable)),
+                _ => self.ty(ty),
+            },
             _ => self.ty(ty),
         }
     }

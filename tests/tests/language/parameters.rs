@@ -7,6 +7,8 @@ pub fn trials() -> Vec<Trial> {
         super::passes!(a_struct_is_one_parameter),
         super::passes!(structs_of_other_modules_are_named_once),
         super::passes!(a_struct_in_a_body_is_a_parameter_of_a_kernel_beside_it),
+        super::passes!(the_fields_of_a_struct_of_arguments_are_parameters),
+        super::passes!(conditions_read_the_fields_of_a_struct_of_arguments),
         super::passes!(an_array_is_one_parameter_and_its_elements_are_registers),
         super::passes!(a_raw_kernel_has_no_prologue),
         super::passes!(what_is_unchecked_is_emitted_as_it_is),
@@ -15,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
         super::passes!(the_type_of_dynamic_memory_is_its_size),
         super::assembles("by_value::PTX", by_value::PTX),
         super::assembles("arrays::PTX", arrays::PTX),
+        super::assembles("arguments::PTX", arguments::PTX),
         super::assembles("raw::PTX", raw::PTX),
         super::assembles("lines::PTX", lines::PTX),
     ]
@@ -118,6 +121,113 @@ fn structs_of_other_modules_are_named_once() {
     let affine = Affine { factor: 0, offset: [10, 100] };
     of_paths::evaluate(&device, outer, affine, Factors { a: 2.0, b: 0.0 }, &mut out).unwrap();
     assert_eq!(out.download().unwrap(), [225]);
+}
+
+#[ptx_module(arch = "sm_80", params(Factors))]
+pub mod arguments {
+    use super::Factors;
+
+    /// The inputs of a sum.
+    struct Inputs<E, const LEN: u32> {
+        /// Its terms.
+        x: &[E],
+        y: &[E],
+        /// The factor of the terms.
+        factors: Factors,
+        n: u32,
+        weights: [E; LEN],
+    }
+
+    struct Output<E> {
+        sums: &mut [E],
+    }
+
+    impl<E, const LEN: u32> Inputs<E, LEN> {
+        fn term(&self, i: u32) -> E {
+            let at = self.y.at(i);
+            let mut y: E;
+            ptx! { ld.global.{E} y, [at]; }
+            y * scale(&self.factors)
+        }
+    }
+
+    fn scale(factors: &Factors) -> f32 {
+        factors.a
+    }
+
+    fn add<E>(inputs: &Inputs<E, 2>, i: u32, to: GlobalMut<E>) {
+        let (from, mut sum): (Global<E>, E) = (inputs.x.at(i), inputs.term(i));
+        let x: E;
+        ptx! {
+            ld.global.{E} x, [from];
+            fma.rn.{E} sum, x, inputs.factors.b, sum;
+            add.{E} sum, sum, inputs.weights[1];
+            st.global.{E} [to], sum;
+        }
+    }
+
+    #[ptx_kernel(
+        block = 32,
+        grid = inputs.n.div_ceil(32),
+        instances = [plain = (f32, 1), twice = (f32, 2)],
+        unsafe(requires(inputs.x.len() >= inputs.n, inputs.y.len() >= inputs.n, output.sums.len() >= inputs.n))
+    )]
+    pub fn sum<T, const TIMES: u32>(inputs: Inputs<T, 2>, output: Output<T>) {
+        let i: u32 = ctaid.x * ntid.x + tid.x;
+        if i < inputs.n {
+            for _ in 0..TIMES {
+                add(&inputs, i, output.sums.at(i));
+            }
+        }
+    }
+
+    #[ptx_kernel(block = 1, grid = 1, unsafe(requires(inputs.x.len() > 0, output.sums.len() > 0)))]
+    pub fn first(inputs: Inputs<f32, 1>, output: Output<f32>) {
+        let x: f32;
+        ptx! {
+            ld.global.f32 x, [inputs.x];
+            st.global.f32 [output.sums], x;
+        }
+    }
+}
+
+fn the_fields_of_a_struct_of_arguments_are_parameters() {
+    use arguments::{Inputs, Output, first, sum};
+    let device = Device::cpu();
+    let x = device.upload(&[1.0f32, 2.0, 3.0]).unwrap();
+    let y = device.upload(&[10.0f32, 20.0, 30.0]).unwrap();
+    let mut sums = device.zeros::<f32>(3).unwrap();
+    let factors = Factors { a: 2.0, b: 3.0 };
+    let inputs = Inputs { x: &x, y: &y, factors, n: 3u32, weights: [0.0, 0.5] };
+    sum::twice(&device, inputs, Output { sums: &mut sums }).unwrap();
+    assert_eq!(sums.download().unwrap(), [23.5, 46.5, 69.5]);
+    let rest = x.slice(1..).unwrap();
+    let inputs = Inputs { x: &rest, y: &y, factors, n: 0u32, weights: [0.0] };
+    first(&device, inputs, Output { sums: &mut sums }).unwrap();
+    assert_eq!(sums.download().unwrap(), [2.0, 46.5, 69.5]);
+    sum::launch(
+        sum::Instance::plain,
+        &device,
+        Inputs { x: &x, weights: [0.0; 2], n: 3, y: &y, factors },
+        Output { sums: &mut sums },
+    )
+    .unwrap();
+    // Each field is a parameter of the entry, and one that is not used is not loaded.
+    let (_, entry) = arguments::PTX.split_once(".entry first").unwrap();
+    assert!(entry.contains(".param .u64 .ptr .global .align 4 x,") && entry.contains(".param .u32 n,"), "{entry}");
+    assert_eq!(entry.matches("ld.param").count(), 2, "{entry}");
+    let names: Vec<_> = first::KERNEL.params.iter().map(|p| p.name).collect();
+    assert_eq!(names, ["inputs.x", "inputs.y", "inputs.factors", "inputs.n", "inputs.weights", "output.sums"]);
+}
+
+fn conditions_read_the_fields_of_a_struct_of_arguments() {
+    use arguments::{Inputs, Output, sum};
+    let device = Device::cpu();
+    let (x, mut sums) = (device.zeros::<f32>(3).unwrap(), device.zeros::<f32>(3).unwrap());
+    let inputs = Inputs { x: &x, y: &x, factors: Factors { a: 2.0, b: 3.0 }, n: 4u32, weights: [0.0; 2] };
+    let error = sum::plain(&device, inputs, Output { sums: &mut sums }).unwrap_err().to_string();
+    assert!(error.contains("inputs.x.len() >= inputs.n"), "{error}");
+    assert!(error.contains("inputs.x.len() = 3") && error.contains("inputs.n = 4"), "{error}");
 }
 
 fn a_struct_in_a_body_is_a_parameter_of_a_kernel_beside_it() {

@@ -131,6 +131,20 @@ pub(crate) mod kernels {
         }
     }
 
+    /// What the forward pass saved, the gradient of its output, and the results. `pairs` has two numbers of each query.
+    struct Tensors<T> {
+        q: &[T],
+        k: &[T],
+        v: &[T],
+        out_grad: &[T],
+        bias: &[T],
+        starts_q: &[i32],
+        starts_k: &[i32],
+        pairs: &[u8],
+        k_grad: &mut [T],
+        v_grad: &mut [T],
+    }
+
     /// dK and dV, summed over the heads of Q that share a head of K and V.
     #[ptx_kernel(
         block = 32 * C.warps,
@@ -151,40 +165,28 @@ pub(crate) mod kernels {
             d256_k = (f16, Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1, results: 2 }),
         ],
         unsafe(requires(
-            p.covers_inputs([q.len(), k.len(), v.len(), bias.len()]),
-            g.covers_keys([out_grad.len(), k_grad.len(), v_grad.len(), pairs.len()]),
-            p.separates(starts_q.len(), starts_k.len())
+            p.covers_inputs([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.bias.len()]),
+            g.covers_keys([tensors.out_grad.len(), tensors.k_grad.len(), tensors.v_grad.len(), tensors.pairs.len()]),
+            p.separates(tensors.starts_q.len(), tensors.starts_k.len())
         ))
     )]
-    pub fn grad_keys<T, const C: Config>(
-        q: &[T],
-        k: &[T],
-        v: &[T],
-        out_grad: &[T],
-        bias: &[T],
-        starts_q: &[i32],
-        starts_k: &[i32],
-        pairs: &[u8],
-        k_grad: &mut [T],
-        v_grad: &mut [T],
-        p: Problem,
-        g: Gradients,
-    ) {
+    pub fn grad_keys<T, const C: Config>(tensors: Tensors<T>, p: Problem, g: Gradients) {
         const NT: u32 = C.block / 8;
         const THREADS: u32 = 32 * C.warps;
         #[shared(dynamic)]
         let tiles: Tiles<T, C>;
 
         let first: u32 = ctaid.x * C.owned();
-        let in_q = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
-        let in_k = attention::Sequence::locate(starts_k, p.variable, ctaid.z, p.tokens_k, p.keys);
+        let in_q = attention::Sequence::locate(tensors.starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
+        let in_k = attention::Sequence::locate(tensors.starts_k, p.variable, ctaid.z, p.tokens_k, p.keys);
         if first >= in_k.len {
             return;
         }
         let last: u32 = (first + C.owned()).min(in_k.len) - 1;
         let mask = attention::Mask::new(in_q.len, in_k.len, p.top_left, p.left, p.right).transposed(in_q.len);
         let (begin, end): (u32, u32) = mask.tiles::<{ C.block }>(first, last);
-        let (q_from, k_from, v_from, grad_from, pairs_from): (u64, u64, u64, u64, u64) = (q, k, v, out_grad, pairs);
+        let (q_from, k_from, v_from, grad_from, pairs_from): (u64, u64, u64, u64, u64) =
+            (tensors.q, tensors.k, tensors.v, tensors.out_grad, tensors.pairs);
         let key = attention::Rows::of_head(k_from, p.k, ctaid.z, ctaid.y, &in_k, p.dim);
         let value = attention::Rows::of_head(v_from, p.v, ctaid.z, ctaid.y, &in_k, p.dim_v);
         let queries = Queries {
@@ -208,7 +210,7 @@ pub(crate) mod kernels {
         let row: u32 = first + warp_row + laneid / 4;
         let a: u32 = fragment::rows_a::<{ C.head }>(k_tile + warp_row * fragment::pitch(C.head));
         let a_value: u32 = fragment::rows_a::<{ C.head_v }>(v_tile + warp_row * fragment::pitch(C.head_v));
-        let mut bias_from: u64 = bias;
+        let mut bias_from: u64 = tensors.bias;
         bias_from = (p.biased != 0).select(bias_from, 0);
         let (extents, factors): ([u32; 2], [f32; 2]);
         extents = [in_q.len, in_k.len];
@@ -264,13 +266,13 @@ pub(crate) mod kernels {
         }
         wait_for_copies();
         if C.results & 2 == 2 {
-            let to: u64 = k_grad;
+            let to: u64 = tensors.k_grad;
             let result = attention::Rows::of_head(to, g.k, ctaid.z, ctaid.y, &in_k, p.dim);
             fragment::scale(&mut dk, g.slope);
             result.write::<T, { C.head }, 1>(&dk, k_tile + warp_row * fragment::pitch(C.head), first + warp_row);
         }
         if C.results & 1 == 1 {
-            let to: u64 = v_grad;
+            let to: u64 = tensors.v_grad;
             let result = attention::Rows::of_head(to, g.v, ctaid.z, ctaid.y, &in_k, p.dim_v);
             result.write::<T, { C.head_v }, 1>(&dv, v_tile + warp_row * fragment::pitch(C.head_v), first + warp_row);
         }

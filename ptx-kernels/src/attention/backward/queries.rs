@@ -113,6 +113,21 @@ pub(crate) mod kernels {
         logs
     }
 
+    /// What the forward pass saved, the gradient of its output, and the results. `pairs` has two numbers of each query.
+    struct Tensors<T> {
+        q: &[T],
+        k: &[T],
+        v: &[T],
+        out: &[T],
+        lse: &[f32],
+        out_grad: &[T],
+        bias: &[T],
+        starts_q: &[i32],
+        starts_k: &[i32],
+        q_grad: &mut [T],
+        pairs: &mut [u8],
+    }
+
     /// dQ, and for each query of each head a pair of numbers in scratch memory, which `grad_keys` reads: its logarithm in powers of
     /// 2, and delta.
     #[ptx_kernel(
@@ -132,26 +147,12 @@ pub(crate) mod kernels {
             d256 = (f16, Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1 }),
         ],
         unsafe(requires(
-            p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), bias.len()]),
-            g.covers_queries([out_grad.len(), q_grad.len(), pairs.len()]),
-            p.separates(starts_q.len(), starts_k.len())
+            p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len(), tensors.bias.len()]),
+            g.covers_queries([tensors.out_grad.len(), tensors.q_grad.len(), tensors.pairs.len()]),
+            p.separates(tensors.starts_q.len(), tensors.starts_k.len())
         ))
     )]
-    pub fn grad_queries<T, const C: Config>(
-        q: &[T],
-        k: &[T],
-        v: &[T],
-        out: &[T],
-        lse: &[f32],
-        out_grad: &[T],
-        bias: &[T],
-        starts_q: &[i32],
-        starts_k: &[i32],
-        q_grad: &mut [T],
-        pairs: &mut [u8],
-        p: Problem,
-        g: Gradients,
-    ) {
+    pub fn grad_queries<T, const C: Config>(tensors: Tensors<T>, p: Problem, g: Gradients) {
         const NT: u32 = C.block / 8;
         const THREADS: u32 = 32 * C.warps;
         #[shared(dynamic)]
@@ -159,8 +160,8 @@ pub(crate) mod kernels {
 
         // The last queries see the most keys if causal: they go first.
         let first: u32 = (nctaid.x - 1 - ctaid.x) * C.owned();
-        let in_q = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
-        let in_k = attention::Sequence::locate(starts_k, p.variable, ctaid.z, p.tokens_k, p.keys);
+        let in_q = attention::Sequence::locate(tensors.starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
+        let in_k = attention::Sequence::locate(tensors.starts_k, p.variable, ctaid.z, p.tokens_k, p.keys);
         if first >= in_q.len {
             return;
         }
@@ -169,8 +170,8 @@ pub(crate) mod kernels {
         let (mut block, end): (u32, u32) = mask.tiles::<{ C.block }>(first, last);
 
         let (head, head_k): (u32, u32) = (ctaid.y, ctaid.y / p.kv_group);
-        let (q_from, k_from, v_from): (u64, u64, u64) = (q, k, v);
-        let (out_from, out_grad_from, q_grad_from): (u64, u64, u64) = (out, out_grad, q_grad);
+        let (q_from, k_from, v_from): (u64, u64, u64) = (tensors.q, tensors.k, tensors.v);
+        let (out_from, out_grad_from, q_grad_from): (u64, u64, u64) = (tensors.out, tensors.out_grad, tensors.q_grad);
         let query = attention::Rows::of_head(q_from, p.q, ctaid.z, head, &in_q, p.dim);
         let key = attention::Rows::of_head(k_from, p.k, ctaid.z, head_k, &in_k, p.dim);
         let value = attention::Rows::of_head(v_from, p.v, ctaid.z, head_k, &in_k, p.dim_v);
@@ -188,10 +189,11 @@ pub(crate) mod kernels {
         let a_grad: u32 = fragment::rows_a::<{ C.head_v }>(grad_tile + warp_row * fragment::pitch(C.head_v));
         let output = attention::Rows::of_head(out_from, p.out, ctaid.z, head, &in_q, p.dim_v);
         let deltas: [f32; 2] = row_deltas::<T>(&output, &grad, row);
-        let logs_from: u64 = lse + attention::offset(p.lse, ctaid.z, in_q.start + row, head);
-        let logs: [f32; 2] = exchange(logs_from, p.lse[1], pair_at(&p, pairs, &in_q, row, head), row, in_q.len, deltas);
+        let logs_from: u64 = tensors.lse + attention::offset(p.lse, ctaid.z, in_q.start + row, head);
+        let logs: [f32; 2] =
+            exchange(logs_from, p.lse[1], pair_at(&p, tensors.pairs, &in_q, row, head), row, in_q.len, deltas);
         let changed: pred = (p.soft_cap > 0.0) | (p.biased != 0);
-        let mut bias_from: u64 = bias;
+        let mut bias_from: u64 = tensors.bias;
         bias_from = (p.biased != 0).select(bias_from, 0);
         let (extents, factors): ([u32; 2], [f32; 2]);
         extents = [in_q.len, in_k.len];

@@ -100,6 +100,20 @@ pub(crate) mod kernels {
         pub size: u32,
     }
 
+    /// The new rows, and the cache.
+    struct Tensors<T, K> {
+        k: &[T],
+        v: &[T],
+        /// The keys of each sequence, the new ones included, and the pages that hold them.
+        lengths: &[i32],
+        table: &[i32],
+        /// The factors of the heads of the cache.
+        k_scales: &[f32],
+        v_scales: &[f32],
+        k_cache: &mut [K],
+        v_cache: &mut [K],
+    }
+
     /// Writes the new rows of K (blocks of y = 0) and V. `lengths` are the keys of each sequence, the new ones included; a token that
     /// the cache has no place for is left out.
     #[ptx_kernel(
@@ -113,21 +127,11 @@ pub(crate) mod kernels {
             bytes = (f16, u8, Config { size: 1 }),
         ],
         unsafe(requires(
-            p.covers([k.len(), v.len(), k_cache.len(), v_cache.len()]),
-            p.covers_tables([lengths.len(), table.len(), k_scales.len(), v_scales.len()])
+            p.covers([tensors.k.len(), tensors.v.len(), tensors.k_cache.len(), tensors.v_cache.len()]),
+            p.covers_tables([tensors.lengths.len(), tensors.table.len(), tensors.k_scales.len(), tensors.v_scales.len()])
         ))
     )]
-    pub fn append<T, K, const C: Config>(
-        k: &[T],
-        v: &[T],
-        lengths: &[i32],
-        table: &[i32],
-        k_scales: &[f32],
-        v_scales: &[f32],
-        k_cache: &mut [K],
-        v_cache: &mut [K],
-        p: AppendProblem,
-    ) {
+    pub fn append<T, K, const C: Config>(tensors: Tensors<T, K>, p: AppendProblem) {
         grid::overlap();
         let of_k: pred = ctaid.y == 0;
         let (dim, unit): (u32, u32) = (of_k.select(p.dims[0], p.dims[1]), ctaid.x * 128 + tid.x);
@@ -140,18 +144,18 @@ pub(crate) mod kernels {
         }
         let token: u32 = token_row - sequence * p.tokens;
         let (len_at, len): (Global<i32>, i32);
-        len_at = lengths.at(sequence);
+        len_at = tensors.lengths.at(sequence);
         ptx! { ld.global.nc.s32 len, [len_at]; }
         let place: u32 = unsigned(len) - p.tokens + token;
         if place >= p.capacity {
             return;
         }
-        let tables: u64 = table;
+        let tables: u64 = tensors.table;
         let pages = kv_cache::Pages::of_sequence(tables, p.table_pages, sequence, p.page_size, p.pages);
         let (page, slot): (u32, u32) = pages.locate(place);
-        let (k_from, v_from): (u64, u64) = (k, v);
-        let (k_to, v_to): (u64, u64) = (k_cache, v_cache);
-        let (k_factors, v_factors): (u64, u64) = (k_scales, v_scales);
+        let (k_from, v_from): (u64, u64) = (tensors.k, tensors.v);
+        let (k_to, v_to): (u64, u64) = (tensors.k_cache, tensors.v_cache);
+        let (k_factors, v_factors): (u64, u64) = (tensors.k_scales, tensors.v_scales);
         let rows: [u64; 3] = [
             of_k.select(p.rows[0][0], p.rows[1][0]),
             of_k.select(p.rows[0][1], p.rows[1][1]),

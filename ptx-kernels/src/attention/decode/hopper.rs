@@ -143,6 +143,20 @@ pub(crate) mod kernels {
         }
     }
 
+    /// The operands and the results.
+    struct Tensors<T> {
+        q: &[T],
+        cache: &[T],
+        /// The keys of each sequence, the new ones included, and the pages that hold them.
+        lengths: &[i32],
+        table: &[i32],
+        out: &mut [T],
+        lse: &mut [f32],
+        /// The parts of blocks that share a head, and flags that are zeros before and after.
+        scratch: &mut [u8],
+        flags: &mut [u32],
+    }
+
     /// The output of a few queries against a cache whose rows are K, and in their first part V. Parameters are those of `decode`.
     #[ptx_kernel(
         block = 384,
@@ -155,22 +169,12 @@ pub(crate) mod kernels {
             d576 = (f16, Config { head: 576, head_v: 512 }),
         ],
         unsafe(requires(
-            p.covers([q.len(), cache.len(), cache.len(), out.len(), lse.len()]),
-            p.covers_tables([lengths.len(), table.len(), 0.into(), 0.into(), scratch.len(), flags.len()]),
-            flags.len() >= 2 * p.blocks()
+            p.covers([tensors.q.len(), tensors.cache.len(), tensors.cache.len(), tensors.out.len(), tensors.lse.len()]),
+            p.covers_tables([tensors.lengths.len(), tensors.table.len(), 0.into(), 0.into(), tensors.scratch.len(), tensors.flags.len()]),
+            tensors.flags.len() >= 2 * p.blocks()
         ))
     )]
-    pub fn latent<T, const C: Config>(
-        q: &[T],
-        cache: &[T],
-        lengths: &[i32],
-        table: &[i32],
-        out: &mut [T],
-        lse: &mut [f32],
-        scratch: &mut [u8],
-        flags: &mut [u32],
-        p: DecodeProblem,
-    ) {
+    pub fn latent<T, const C: Config>(tensors: Tensors<T>, p: DecodeProblem) {
         #[shared(dynamic, align = 1024)]
         let tiles: [u8];
         #[shared]
@@ -184,8 +188,10 @@ pub(crate) mod kernels {
         }
         block::sync();
         grid::overlap();
-        let (lengths_at, tables, q_from, cache_from): (u64, u64, u64, u64) = (lengths, table, q, cache);
-        let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) = (out, lse, scratch, flags);
+        let (lengths_at, tables, q_from, cache_from): (u64, u64, u64, u64) =
+            (tensors.lengths, tensors.table, tensors.q, tensors.cache);
+        let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) =
+            (tensors.out, tensors.lse, tensors.scratch, tensors.flags);
         let mut walk = Walk::<ROWS, KEYS>::new(&p, lengths_at);
         if tid.x < 128 {
             wgmma::fewer_registers::<56>();

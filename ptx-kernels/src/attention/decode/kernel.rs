@@ -85,6 +85,24 @@ pub(crate) mod kernels {
         }
     }
 
+    /// The operands and the results.
+    struct Tensors<T, K> {
+        q: &[T],
+        k: &[K],
+        v: &[K],
+        /// The keys of each sequence, the new ones included, and the pages that hold them.
+        lengths: &[i32],
+        table: &[i32],
+        /// The factors of the heads of the cache.
+        k_scales: &[f32],
+        v_scales: &[f32],
+        out: &mut [T],
+        lse: &mut [f32],
+        /// The parts of blocks that share a head, and flags that are zeros before and after.
+        scratch: &mut [u8],
+        flags: &mut [u32],
+    }
+
     /// The output of a few queries against a cache. `lengths` are the keys of each sequence, the new ones included, `table` the pages
     /// of each sequence, `k_scales` and `v_scales` factors of the heads of the cache; `flags` are zeros before and after.
     #[ptx_kernel(
@@ -109,24 +127,11 @@ pub(crate) mod kernels {
             d256_bytes = (f16, u8, Config { head: 256, size: 1, warps: 2, keys: 32, stages: 3 }),
         ],
         unsafe(requires(
-            p.covers([q.len(), k.len(), v.len(), out.len(), lse.len()]),
-            p.covers_tables([lengths.len(), table.len(), k_scales.len(), v_scales.len(), scratch.len(), flags.len()])
+            p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len()]),
+            p.covers_tables([tensors.lengths.len(), tensors.table.len(), tensors.k_scales.len(), tensors.v_scales.len(), tensors.scratch.len(), tensors.flags.len()])
         ))
     )]
-    pub fn decode<T, K, const C: Config>(
-        q: &[T],
-        k: &[K],
-        v: &[K],
-        lengths: &[i32],
-        table: &[i32],
-        k_scales: &[f32],
-        v_scales: &[f32],
-        out: &mut [T],
-        lse: &mut [f32],
-        scratch: &mut [u8],
-        flags: &mut [u32],
-        p: DecodeProblem,
-    ) {
+    pub fn decode<T, K, const C: Config>(tensors: Tensors<T, K>, p: DecodeProblem) {
         #[shared(dynamic, align = 16)]
         let shared: [u8];
         grid::overlap();
@@ -135,9 +140,9 @@ pub(crate) mod kernels {
         let marks: u32 = tiles + C.rings();
         let memory = Memory { q_tile, tiles, marks, slot: marks + 8 * ROWS * C.warps };
         let mut ring = Ring::<C>::new(tiles);
-        let (k_from, v_from): (u64, u64) = (k, v);
-        let (q_from, lengths_at, tables): (u64, u64, u64) = (q, lengths, table);
-        let (k_factors, v_factors): (u64, u64) = (k_scales, v_scales);
+        let (k_from, v_from): (u64, u64) = (tensors.k, tensors.v);
+        let (q_from, lengths_at, tables): (u64, u64, u64) = (tensors.q, tensors.lengths, tensors.table);
+        let (k_factors, v_factors): (u64, u64) = (tensors.k_scales, tensors.v_scales);
         let inputs = Inputs {
             cache: Source { k: k_from, v: v_from },
             q: q_from,
@@ -145,7 +150,8 @@ pub(crate) mod kernels {
             tables,
             factors: [k_factors, v_factors],
         };
-        let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) = (out, lse, scratch, flags);
+        let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) =
+            (tensors.out, tensors.lse, tensors.scratch, tensors.flags);
         let results = Results { out: out_to, lse: lse_to, scratch: scratch_to, flags: flags_to };
         attend::<T, C>(&p, &inputs, &mut ring, &memory, &results);
     }

@@ -250,6 +250,20 @@ pub(crate) mod kernels {
         attention::log2(sum) + most
     }
 
+    /// The operands and the results.
+    struct Tensors<T> {
+        q: &[T],
+        cache: &[T],
+        /// The keys of each sequence, the new ones included, and the pages that hold them.
+        lengths: &[i32],
+        table: &[i32],
+        out: &mut [T],
+        lse: &mut [f32],
+        /// The parts of blocks that share a head, and flags that are zeros before and after.
+        scratch: &mut [u8],
+        flags: &mut [u32],
+    }
+
     /// The output of a few queries against a cache whose rows are K, and in their first part V. Parameters are those of `decode`.
     #[ptx_kernel(
         block = C.threads(),
@@ -261,21 +275,11 @@ pub(crate) mod kernels {
             d576 = (f16, Config { head: 576, head_v: 512, rows: 64, keys: 32, stages: 2 }),
         ],
         unsafe(requires(
-            p.covers([q.len(), cache.len(), cache.len(), out.len(), lse.len()]),
-            p.covers_tables([lengths.len(), table.len(), 0.into(), 0.into(), scratch.len(), flags.len()])
+            p.covers([tensors.q.len(), tensors.cache.len(), tensors.cache.len(), tensors.out.len(), tensors.lse.len()]),
+            p.covers_tables([tensors.lengths.len(), tensors.table.len(), 0.into(), 0.into(), tensors.scratch.len(), tensors.flags.len()])
         ))
     )]
-    pub fn latent<T, const C: Config>(
-        q: &[T],
-        cache: &[T],
-        lengths: &[i32],
-        table: &[i32],
-        out: &mut [T],
-        lse: &mut [f32],
-        scratch: &mut [u8],
-        flags: &mut [u32],
-        p: DecodeProblem,
-    ) {
+    pub fn latent<T, const C: Config>(tensors: Tensors<T>, p: DecodeProblem) {
         const TILE: u32 = C.tile();
         #[shared(dynamic, align = 16)]
         let dynamic: [u8];
@@ -283,8 +287,10 @@ pub(crate) mod kernels {
         let base: u32 = dynamic;
         let memory = Memory::<C>::new(base);
         let (tiles, marks): (u32, u32) = (base + C.rows * C.pitch(), base + C.tiles() + C.rows * (2 * C.keys + 16));
-        let (lengths_at, tables, q_from, cache_from): (u64, u64, u64, u64) = (lengths, table, q, cache);
-        let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) = (out, lse, scratch, flags);
+        let (lengths_at, tables, q_from, cache_from): (u64, u64, u64, u64) =
+            (tensors.lengths, tensors.table, tensors.q, tensors.cache);
+        let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) =
+            (tensors.out, tensors.lse, tensors.scratch, tensors.flags);
         let output = kv_cache::Output {
             out: out_to,
             lse: lse_to,

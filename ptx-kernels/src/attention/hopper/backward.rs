@@ -13,17 +13,17 @@ use super::{MAX_WORK_TILES, takes_operands, tensor_map};
 use crate::attention::options::Attention;
 use crate::attention::problem::{Gradients, Problem};
 use crate::attention::{Grads, Saved};
-use grads::kernels::backward;
+use grads::kernels::{self as narrow, backward};
 use passes::kernels::{finish, prepare};
 use ptx_launch::{Buffer, Result, StreamRef, TensorElement};
-use wide::kernels::wide_backward;
+use wide::kernels::{self as wide_rows, wide_backward};
 
 /// Most bytes of sums of dQ that work tiles at about the same time add to in a fixed order.
 const MOST_SUMS: u64 = 16 << 20;
 
 /// The instances for a call, and the extents of their tiles.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub(in crate::attention) struct Plan {
     prepare: prepare::Instance,
     kernel: Kernel,
     finish: finish::Instance,
@@ -163,29 +163,24 @@ impl Plan {
         let Shares { cleared, rounded } = self.shares(options.deterministic, [blocks, head_block], &p);
         // Both kernels have these parameters.
         macro_rules! keys {
-            ($kernel:ident, $instance:expr, $blocks:expr $(, $own:expr)*) => {
+            ($module:ident::$kernel:ident, $instance:expr, $blocks:expr $(, $own:expr)*) => {
                 $kernel::launch(
                     $instance,
                     stream,
-                    &q_map,
-                    &k_map,
-                    &v_map,
-                    &grad_map,
-                    q,
-                    k,
-                    v,
-                    options.bias.as_ref(),
-                    out_grad,
-                    &mut *scratch,
-                    &mut grads.k,
-                    &mut grads.v,
+                    $module::Maps { q_map: &q_map, k_map: &k_map, v_map: &v_map, grad_map: &grad_map },
+                    $module::Tensors {
+                        q,
+                        k,
+                        v,
+                        bias: options.bias.as_ref(),
+                        out_grad,
+                        scratch: &mut *scratch,
+                        k_grad: &mut grads.k,
+                        v_grad: &mut grads.v,
+                    },
                     p,
                     g,
-                    head_block,
-                    ordered,
-                    $blocks,
-                    starts_q,
-                    starts_k,
+                    $module::Schedule { head_block, ordered, blocks: $blocks, starts_q, starts_k },
                     $($own),*
                 )?
             };
@@ -193,11 +188,15 @@ impl Plan {
         // SAFETY: the maps are those of tensors that are bound to the stream by the same launch; what the kernels write lies in
         // tensors and scratch memory that `Problem` and `Gradients` cover.
         unsafe {
-            prepare::launch(self.prepare, stream, out, lse, out_grad, &mut *scratch, p, g, starts_q, cleared)?;
+            let saved = passes::kernels::Tensors { out, lse, out_grad, scratch: &mut *scratch };
+            prepare::launch(self.prepare, stream, saved, p, g, starts_q, cleared)?;
             match self.kernel {
                 _ if work_tiles == 0 => {}
-                Kernel::Narrow(instance) => keys!(backward, instance, blocks, &mut grads.q, cleared, rounded),
-                Kernel::Wide(instance) => keys!(wide_backward, instance, work_tiles),
+                Kernel::Narrow(instance) => {
+                    let idle_work = narrow::IdleWork { q_grad: &mut grads.q, cleared, rounded };
+                    keys!(narrow::backward, instance, blocks, idle_work);
+                }
+                Kernel::Wide(instance) => keys!(wide_rows::wide_backward, instance, work_tiles),
             }
             finish::launch(self.finish, stream, &mut grads.q, &*scratch, p, g, starts_q, rounded)
         }

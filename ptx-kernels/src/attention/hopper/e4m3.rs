@@ -4,11 +4,12 @@ mod flash8;
 pub(in crate::attention) mod kernel;
 
 use super::{
-    Attention, MAX_WORK_TILES, Problem, Result, StreamRef, TensorElement, TensorMut, TensorRef, dense, has_kernels,
+    Attention, MAX_WORK_TILES, Problem, Result, Results, StreamRef, TensorElement, TensorRef, dense, has_kernels,
     head_block, tensor_map,
 };
 use crate::attention::factors::Factors;
 use crate::workspace;
+use kernel::kernels;
 use kernel::kernels::forward::{Exists, INSTANCES, Instance, Types, launch};
 
 /// The instance for a call, if the kernel takes it: rows of 64, 128 or 256 elements, and all keys or those before the query's own.
@@ -39,8 +40,7 @@ pub(in crate::attention) fn run<T: TensorElement + 'static>(
     instance: Instance,
     options: &Attention<'_, T>,
     [q, k, v]: [TensorRef<'_, u8, 4>; 3],
-    mut out: TensorMut<'_, T, 4>,
-    mut lse: Option<TensorMut<'_, f32, 3>>,
+    Results { mut out, mut lse }: Results<'_, T>,
     (problem, factors): (Problem, Factors),
 ) -> Result<()>
 where
@@ -65,22 +65,21 @@ where
             launch(
                 instance,
                 stream,
-                &q_map,
-                &k_map,
-                &v_map,
-                &q,
-                &k,
-                &v,
-                q_factors.as_ref(),
-                k_factors.as_ref(),
-                v_factors.as_ref(),
-                &mut out,
-                lse.as_mut(),
+                kernels::Maps { q_map: &q_map, k_map: &k_map, v_map: &v_map },
+                kernels::Tensors {
+                    q: &q,
+                    k: &k,
+                    v: &v,
+                    q_factors: q_factors.as_ref(),
+                    k_factors: k_factors.as_ref(),
+                    v_factors: v_factors.as_ref(),
+                    out: &mut out,
+                    lse: lse.as_mut(),
+                },
                 tile_counter,
                 problem,
                 factors,
-                head_block,
-                blocks,
+                kernels::Schedule { head_block, blocks },
             )
         }
     })

@@ -142,12 +142,37 @@ pub(crate) mod kernels {
         }
     }
 
+    /// The tensor maps of Q, K and V.
+    struct Maps {
+        q_map: TensorMap,
+        k_map: TensorMap,
+        v_map: TensorMap,
+    }
+
+    /// The operands and the results. `q`, `k` and `v` are read through their maps.
+    struct Tensors<T> {
+        q: &[T],
+        k: &[T],
+        v: &[T],
+        bias: &[T],
+        out: &mut [T],
+        lse: &mut [f32],
+    }
+
+    /// The order of the work tiles: heads of Q whose tiles take turns, blocks, and the cumulative lengths of packed sequences.
+    struct Schedule {
+        head_block: u32,
+        blocks: u32,
+        starts_q: &[i32],
+        starts_k: &[i32],
+    }
+
     /// O = softmax(Q · Kᵀ · scale) · V, and the logarithm of each row's sum of exponentials, by `blocks` blocks, not more than there are
     /// work tiles. The maps are those of `q`, `k` and `v`: (batch, tokens, heads, elements) in boxes of 64 or `keys` tokens and 64
     /// elements; with cumulative lengths the batch is 1, and there is no bias. The first words of `tile_counter` are 0, and are 0 again at the end.
     #[ptx_kernel(
         block = 128 * (C.groups + 1),
-        grid = blocks,
+        grid = schedule.blocks,
         shared = C.shared(),
         max_regs = 65536 / (128 * (C.groups + 1)) / 8 * 8,
         instances = [
@@ -173,27 +198,17 @@ pub(crate) mod kernels {
             d256_masked = (f16, Config { head: 256, head_v: 256, groups: 2, keys: 80, causal: 0, masked: 1, stages: 2 }),
         ],
         requires(
-            p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), bias.len()]),
-            p.separates(starts_q.len(), starts_k.len()),
-            head_block > 0 && p.heads * p.batch % head_block == 0 && blocks > 0 && tile_counter.len() > 1
+            p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len(), tensors.bias.len()]),
+            p.separates(schedule.starts_q.len(), schedule.starts_k.len()),
+            schedule.head_block > 0 && p.heads * p.batch % schedule.head_block == 0 && schedule.blocks > 0 && tile_counter.len() > 1
         )
     )]
     pub fn forward<T, const C: Config>(
-        q_map: TensorMap,
-        k_map: TensorMap,
-        v_map: TensorMap,
-        q: &[T],
-        k: &[T],
-        v: &[T],
-        bias: &[T],
-        out: &mut [T],
-        lse: &mut [f32],
+        maps: Maps,
+        tensors: Tensors<T>,
         tile_counter: &mut [u32],
         p: Problem,
-        head_block: u32,
-        blocks: u32,
-        starts_q: &[i32],
-        starts_k: &[i32],
+        schedule: Schedule,
     ) {
         #[shared(dynamic, align = 1024)]
         let tiles: [u8];
@@ -210,18 +225,26 @@ pub(crate) mod kernels {
         if tid.x < 128 {
             wgmma::fewer_registers::<{ C.setmaxnreg_dec() }>();
             if tid.x == 0 {
-                let (maps, counter): (flash::Maps, u64) = (flash::Maps { q: q_map, k: k_map, v: v_map }, tile_counter);
+                let (maps, counter): (flash::Maps, u64) =
+                    (flash::Maps { q: maps.q_map, k: maps.k_map, v: maps.v_map }, tile_counter);
                 if C.masked == 1 {
-                    load_masked::<C>(&memory, &maps, &p, [starts_q, starts_k], head_block, counter);
+                    load_masked::<C>(
+                        &memory,
+                        &maps,
+                        &p,
+                        [schedule.starts_q, schedule.starts_k],
+                        schedule.head_block,
+                        counter,
+                    );
                 } else {
-                    load::<C>(&memory, &maps, &p, head_block, counter);
+                    load::<C>(&memory, &maps, &p, schedule.head_block, counter);
                 }
             }
         } else {
             wgmma::more_registers::<{ C.setmaxnreg_inc() }>();
-            let bias_from: u64 = bias;
+            let bias_from: u64 = tensors.bias;
             let mut consumer = Consumer::<T, C>::new(&memory, &p, bias_from);
-            let (to, lse_to): (u64, u64) = (out, lse);
+            let (to, lse_to): (u64, u64) = (tensors.out, tensors.lse);
             consumer.run(&memory, &p, to, lse_to);
         }
     }

@@ -101,7 +101,8 @@ where
             let Scratch { partials, flags, gpcs, claims, .. } = scratch;
             // SAFETY: as above; the scratch memory has a tile and the flags of each block.
             unsafe {
-                stream_k::launch::<T, O>(instance, stream, grid, &a, &b, &c, partials, flags, &*gpcs, claims, raster)
+                let scratch = kernels::StreamKScratch { partials, flags, gpcs: &*gpcs, claims };
+                stream_k::launch::<T, O>(instance, stream, grid, &a, &b, &c, scratch, raster)
             }
         })
     })

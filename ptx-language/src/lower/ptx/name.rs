@@ -32,7 +32,7 @@ impl<'a> Lowerer<'a> {
                 self.outside(name, copy.span());
                 self.verbatim(copy);
             }
-            Some((Binding::Param(_), true)) => {
+            Some((Binding::Param(_) | Binding::Arguments(_), true)) => {
                 self.outside(name, copy.span());
                 self.verbatim(copy);
             }
@@ -46,6 +46,7 @@ impl<'a> Lowerer<'a> {
                 self.resolve_param(copy, index);
                 self.note_fixed(&name, access, copy.since(at));
             }
+            Some((Binding::Arguments(index), _)) => self.resolve_argument(copy, index),
             Some((Binding::Const(_), _)) => {
                 let path = Path::name(Ident { name: name.to_owned(), span: copy.span() });
                 let value = self.require_constant(&Expr { kind: ExprKind::Path(path), span: copy.span() });
@@ -130,6 +131,32 @@ impl<'a> Lowerer<'a> {
         } else {
             self.write(copy, &symbol, 1);
         }
+    }
+
+    /// `inputs.x`, or `inputs.shape.rows` where a field is a struct.
+    fn resolve_argument(&mut self, copy: &mut Copy<'_>, arguments: usize) {
+        let (span, first) = (copy.span(), copy.text(copy.at + 1).trim_start_matches('.').to_owned());
+        let ident = |name: &str| Ident { name: name.to_owned(), span };
+        let path = Path::name(ident(copy.text(copy.at).trim_start_matches('%')));
+        let mut expr = Expr { kind: ExprKind::Path(path), span };
+        let mut count: TokenId = 1;
+        while copy.at + count < copy.end && copy.source.kind(copy.at + count) == Kind::Dot {
+            for part in copy.text(copy.at + count).split('.').skip(1) {
+                expr = Expr { kind: ExprKind::Field(Box::new(expr), ident(part)), span };
+            }
+            count += 1;
+            let is_symbol = self.f.raw || copy.statement.param;
+            let value = match (self.argument_field(&expr), self.struct_field(&expr)) {
+                (Some(index), _) if is_symbol => return self.write(copy, &self.param_symbol(index), count),
+                (Some(index), _) if self.is_struct_param(index) => continue,
+                (Some(index), _) => self.param_value(index, span),
+                (None, Some(field)) => self.field_value(&field, span),
+                (None, None) => break,
+            };
+            return self.write_value(copy, value, count);
+        }
+        self.unknown_argument(arguments, &first, span);
+        self.verbatim(copy);
     }
 
     /// `params.scale`, `params.shape.rows`

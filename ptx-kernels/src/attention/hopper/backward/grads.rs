@@ -36,7 +36,7 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch = "sm_90a",
     params(Problem, Gradients),
-    parts(shared::scratch, shared::scheduler, work::work, idle_warps::idle_warps, mainloop::consumer, products::products),
+    parts(shared::arguments, shared::scratch, shared::scheduler, work::work, idle_warps::idle_warps, mainloop::consumer, products::products),
     modules(
         crate::attention::device::{attention, flash, scores},
         super::flash_grad::flash_grad,
@@ -126,12 +126,20 @@ pub(crate) mod kernels {
         partial: mbarrier::Barrier,
     }
 
+    /// The work of idle warps: the sums of dQ of the first `cleared` heads are cleared before the launch, and those behind the first
+    /// `rounded` heads are rounded to `q_grad` by this one.
+    struct IdleWork<T> {
+        q_grad: &mut [T],
+        cleared: u32,
+        rounded: u32,
+    }
+
     /// dK and dV of 128 keys of a head, summed over the heads of Q that share it, and their part of the sums of dQ. The maps are
     /// those of `q`, `k`, `v` and `out_grad`: (batch, tokens, heads, elements) in boxes of 128 tokens, or the queries of a tile, and 64
     /// elements.
     #[ptx_kernel(
         block = 384,
-        grid = blocks,
+        grid = schedule.blocks,
         max_regs = 168,
         pdl,
         instances = [
@@ -145,41 +153,25 @@ pub(crate) mod kernels {
             d128_masked = (f16, Config { head: 128, queries: 64, masked: 1 }),
         ],
         requires(
-            p.covers_inputs([q.len(), k.len(), v.len(), bias.len()]),
-            g.covers_keys([out_grad.len(), k_grad.len(), v_grad.len(), scratch.len()]),
-            p.separates(starts_q.len(), starts_k.len()),
-            head_block > 0 && g.heads_k % head_block == 0 && blocks > 0,
-            g.covers_q(q_grad.len(), scratch.len()),
-            cleared <= p.heads * p.batch && rounded <= p.heads * p.batch
+            p.covers_inputs([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.bias.len()]),
+            g.covers_keys([tensors.out_grad.len(), tensors.k_grad.len(), tensors.v_grad.len(), tensors.scratch.len()]),
+            p.separates(schedule.starts_q.len(), schedule.starts_k.len()),
+            schedule.head_block > 0 && g.heads_k % schedule.head_block == 0 && schedule.blocks > 0,
+            g.covers_q(idle_work.q_grad.len(), tensors.scratch.len()),
+            idle_work.cleared <= p.heads * p.batch && idle_work.rounded <= p.heads * p.batch
         )
     )]
     pub fn backward<T, const C: Config>(
-        q_map: TensorMap,
-        k_map: TensorMap,
-        v_map: TensorMap,
-        grad_map: TensorMap,
-        q: &[T],
-        k: &[T],
-        v: &[T],
-        bias: &[T],
-        out_grad: &[T],
-        scratch: &mut [u8],
-        k_grad: &mut [T],
-        v_grad: &mut [T],
+        maps: Maps,
+        tensors: Tensors<T>,
         p: Problem,
         g: Gradients,
-        head_block: u32,
-        ordered: u32,
-        blocks: u32,
-        starts_q: &[i32],
-        starts_k: &[i32],
-        q_grad: &mut [T],
-        cleared: u32,
-        rounded: u32,
+        schedule: Schedule,
+        idle_work: IdleWork<T>,
     ) {
         #[shared(dynamic)]
         let memory: Memory<C>;
-        let memory_at: u64 = scratch;
+        let memory_at: u64 = tensors.scratch;
         let parts: flash_grad::Scratch = scratch_of::<{ C.masked }>(memory_at, &p);
         // The launch behind does not begin before this one ends: blocks that wait cost 2 % with rows of 128 elements.
         grid::wait();
@@ -191,7 +183,11 @@ pub(crate) mod kernels {
             memory.v_bars.init::<1, 4>();
             for slot in 0..2 {
                 memory.work_bars.full.at(slot).init(1);
-                memory.work_bars.empty.at(slot).init((ordered != 0).select(10, if C.masked == 1 { 8 } else { 9 }));
+                memory
+                    .work_bars
+                    .empty
+                    .at(slot)
+                    .init((schedule.ordered != 0).select(10, if C.masked == 1 { 8 } else { 9 }));
             }
             memory.partial.init(1);
             mbarrier::fence_init();
@@ -202,21 +198,26 @@ pub(crate) mod kernels {
             wgmma::fewer_registers::<24>();
             let warp: u32 = tid.x / 32;
             if tid.x < (if C.masked == 1 { 32 } else { 1 }) {
-                let maps = flash_grad_loads::Maps { q: q_map, k: k_map, v: v_map, grad: grad_map };
-                let starts: [Global<i32>; 2] = [starts_q, starts_k];
-                let scheduler = Scheduler::<{ C.masked }> { starts, heads_k: g.heads_k, head_block, ordered };
-                scheduler.load_all::<C>(memory, &maps, &p, &parts, cleared);
+                let maps = flash_grad_loads::Maps { q: maps.q_map, k: maps.k_map, v: maps.v_map, grad: maps.grad_map };
+                let starts: [Global<i32>; 2] = [schedule.starts_q, schedule.starts_k];
+                let scheduler = Scheduler::<{ C.masked }> {
+                    starts,
+                    heads_k: g.heads_k,
+                    head_block: schedule.head_block,
+                    ordered: schedule.ordered,
+                };
+                scheduler.load_all::<C>(memory, &maps, &p, &parts, idle_work.cleared);
             }
             if C.masked == 0 {
-                let idle = IdleWarps::<C>::new(&parts, cleared, rounded);
-                if (ordered == 0) & (warp == 1) {
+                let idle = IdleWarps::<C>::new(&parts, idle_work.cleared, idle_work.rounded);
+                if (schedule.ordered == 0) & (warp == 1) {
                     idle.count_ended(&mut received, &p, g.heads_k);
-                } else if (ordered == 0) & (warp > 1) {
+                } else if (schedule.ordered == 0) & (warp > 1) {
                     idle.clear();
-                    idle.round::<T>(&p, &g, q_grad);
+                    idle.round::<T>(&p, &g, idle_work.q_grad);
                 }
             }
-            if (ordered != 0) & (warp != 0) & (warp < 3) {
+            if (schedule.ordered != 0) & (warp != 0) & (warp < 3) {
                 loop {
                     let (keys, some): (flash_grad::Keys, u32) = received.next(&p);
                     if some == 0 {
@@ -233,8 +234,8 @@ pub(crate) mod kernels {
             }
         } else {
             wgmma::more_registers::<240>();
-            let (to, bias_from): ([u64; 2], u64) = ([k_grad, v_grad], bias);
-            let mut consumer = Consumer::<T, C>::new(memory, &p, &parts, ordered, bias_from);
+            let (to, bias_from): ([u64; 2], u64) = ([tensors.k_grad, tensors.v_grad], tensors.bias);
+            let mut consumer = Consumer::<T, C>::new(memory, &p, &parts, schedule.ordered, bias_from);
             consumer.run(&p, &g, to);
         }
     }

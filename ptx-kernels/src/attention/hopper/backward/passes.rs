@@ -45,6 +45,14 @@ pub(crate) mod kernels {
         vector::unpack::<T, 8>(vector::load::<T, 8>(at, inside, 0))
     }
 
+    /// The results of the forward pass, the gradient of its output, and the scratch memory of the backward kernel.
+    struct Tensors<T> {
+        out: &[T],
+        lse: &[f32],
+        out_grad: &[T],
+        scratch: &mut [u8],
+    }
+
     /// For the queries of a tile: -delta; -log Σ exp S / scale, minus infinity for a query that sees no key or is behind the last one, so
     /// that its exponentials are zero; and for the first `cleared` heads of all sequences, sums of dQ that are zero. With a soft cap, that is in the
     /// place of the scale.
@@ -61,24 +69,16 @@ pub(crate) mod kernels {
             d256 = (f16, Config { head: 256, queries: 64 }),
         ],
         requires(
-            p.covers_results(out.len(), lse.len()),
-            g.covers_out(out_grad.len(), scratch.len()),
+            p.covers_results(tensors.out.len(), tensors.lse.len()),
+            g.covers_out(tensors.out_grad.len(), tensors.scratch.len()),
             p.separates(starts_q.len(), starts_q.len())
         )
     )]
-    pub fn prepare<T, const C: Config>(
-        out: &[T],
-        lse: &[f32],
-        out_grad: &[T],
-        scratch: &mut [u8],
-        p: Problem,
-        g: Gradients,
-        starts_q: &[i32],
-        cleared: u32,
-    ) {
+    pub fn prepare<T, const C: Config>(tensors: Tensors<T>, p: Problem, g: Gradients, starts_q: &[i32], cleared: u32) {
         const ROWS: u32 = 128 / C.lanes();
         grid::overlap();
-        let (out_from, grad_from, lse_from, memory): (u64, u64, u64, u64) = (out, out_grad, lse, scratch);
+        let (out_from, grad_from, lse_from, memory): (u64, u64, u64, u64) =
+            (tensors.out, tensors.out_grad, tensors.lse, tensors.scratch);
         let sequence = attention::Sequence::locate(starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
         let first: u32 = ctaid.x * C.queries;
         let parts: flash_grad::Scratch = scratch_of::<1>(memory, &p);

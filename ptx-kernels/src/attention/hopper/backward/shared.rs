@@ -19,6 +19,38 @@ pub(crate) mod scratch {
 }
 
 #[ptx_part]
+pub(crate) mod arguments {
+    /// The tensor maps of Q, K, V and dO.
+    struct Maps {
+        q_map: TensorMap,
+        k_map: TensorMap,
+        v_map: TensorMap,
+        grad_map: TensorMap,
+    }
+
+    /// The operands, the scratch memory, and the gradients of K and V. `q`, `k`, `v` and `out_grad` are read through their maps.
+    struct Tensors<T> {
+        q: &[T],
+        k: &[T],
+        v: &[T],
+        bias: &[T],
+        out_grad: &[T],
+        scratch: &mut [u8],
+        k_grad: &mut [T],
+        v_grad: &mut [T],
+    }
+
+    /// The order of the work tiles: heads of K and V that take turns, 1 for a fixed order of additions, blocks, and the cumulative lengths of packed sequences.
+    struct Schedule {
+        head_block: u32,
+        ordered: u32,
+        blocks: u32,
+        starts_q: &[i32],
+        starts_k: &[i32],
+    }
+}
+
+#[ptx_part]
 pub(crate) mod scheduler {
     /// All work tiles, tiles of keys: of `head_block` heads of K and V at a time one tile after the other. If `ordered`, a work tile waits for those with later
     /// keys, and these come first. With `MASKED` = 0 sequences are not packed.

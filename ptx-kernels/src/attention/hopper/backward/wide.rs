@@ -14,7 +14,7 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch = "sm_90a",
     params(Problem, Gradients),
-    parts(shared::scratch, shared::scheduler),
+    parts(shared::arguments, shared::scratch, shared::scheduler),
     modules(
         crate::attention::device::{attention, flash, scores},
         super::flash_grad::flash_grad,
@@ -85,7 +85,7 @@ pub(crate) mod kernels {
     /// lengths the batch is 1.
     #[ptx_kernel(
         block = 512,
-        grid = blocks,
+        grid = schedule.blocks,
         max_regs = 128,
         instances = [
             d192 = (bf16, Config { head: 192, head_v: 128 }),
@@ -94,45 +94,32 @@ pub(crate) mod kernels {
             d256 = (f16, Config { head: 256, head_v: 256 }),
         ],
         requires(
-            p.covers_inputs([q.len(), k.len(), v.len(), bias.len()]),
-            g.covers_keys([out_grad.len(), k_grad.len(), v_grad.len(), scratch.len()]),
-            p.separates(starts_q.len(), starts_k.len()),
-            head_block > 0 && g.heads_k % head_block == 0 && blocks > 0
+            p.covers_inputs([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.bias.len()]),
+            g.covers_keys([tensors.out_grad.len(), tensors.k_grad.len(), tensors.v_grad.len(), tensors.scratch.len()]),
+            p.separates(schedule.starts_q.len(), schedule.starts_k.len()),
+            schedule.head_block > 0 && g.heads_k % schedule.head_block == 0 && schedule.blocks > 0
         )
     )]
     pub fn wide_backward<T, const C: Config>(
-        q_map: TensorMap,
-        k_map: TensorMap,
-        v_map: TensorMap,
-        grad_map: TensorMap,
-        q: &[T],
-        k: &[T],
-        v: &[T],
-        bias: &[T],
-        out_grad: &[T],
-        scratch: &mut [u8],
-        k_grad: &mut [T],
-        v_grad: &mut [T],
+        maps: Maps,
+        tensors: Tensors<T>,
         p: Problem,
         g: Gradients,
-        head_block: u32,
-        ordered: u32,
-        blocks: u32,
-        starts_q: &[i32],
-        starts_k: &[i32],
+        schedule: Schedule,
     ) {
         #[shared(dynamic)]
         let memory: Memory<C>;
-        let starts: [Global<i32>; 2] = [starts_q, starts_k];
-        let scheduler = Scheduler::<1> { starts, heads_k: g.heads_k, head_block, ordered };
+        let starts: [Global<i32>; 2] = [schedule.starts_q, schedule.starts_k];
+        let scheduler =
+            Scheduler::<1> { starts, heads_k: g.heads_k, head_block: schedule.head_block, ordered: schedule.ordered };
         let keys: flash_grad::Keys = scheduler.keys(&p, ctaid.x);
         if keys.first >= keys.k.len {
             return;
         }
         let mut walk = flash_grad::Walk::new::<KEYS, QUERIES>(&keys, p.kv_group);
-        let memory_at: u64 = scratch;
+        let memory_at: u64 = tensors.scratch;
         let parts: flash_grad::Scratch = scratch_of::<1>(memory_at, &p);
-        let mut sums = flash_grad::QuerySums::<KEYS, QUERIES, SUMS, 1>::new(&parts, &keys, &walk, ordered);
+        let mut sums = flash_grad::QuerySums::<KEYS, QUERIES, SUMS, 1>::new(&parts, &keys, &walk, schedule.ordered);
         if tid.x == 0 {
             memory.q_bars.init::<1, 8>();
             memory.grad_bars.init::<1, 8>();
@@ -144,11 +131,11 @@ pub(crate) mod kernels {
         }
         block::sync();
         let group: u32 = warp::broadcast(tid.x / 128, 0);
-        let (k_to, v_to): (u64, u64) = (k_grad, v_grad);
+        let (k_to, v_to): (u64, u64) = (tensors.k_grad, tensors.v_grad);
         if group == 0 {
             wgmma::fewer_registers::<24>();
             if tid.x < 32 {
-                let maps = flash_grad_loads::Maps { q: q_map, k: k_map, v: v_map, grad: grad_map };
+                let maps = flash_grad_loads::Maps { q: maps.q_map, k: maps.k_map, v: maps.v_map, grad: maps.grad_map };
                 let mut producer = flash_grad_loads::Producer::<Q_STAGES, STAGES, 1>::new(tiles_of::<C>(memory), maps);
                 producer.load_keys::<KEYS, { C.parts() }>(&keys, keys.first, memory.k, memory.kv_full);
                 producer.load_values::<KEYS, { C.parts_v() }>(&keys, keys.first, memory.v, memory.kv_full);
@@ -156,12 +143,12 @@ pub(crate) mod kernels {
                     producer.load_tile::<QUERIES, { C.parts() }, { C.parts_v() }, SUMS>(&keys, &parts, &mut walk);
                 }
             }
-            if (ordered != 0) & (tid.x / 32 == 1) {
+            if (schedule.ordered != 0) & (tid.x / 32 == 1) {
                 sums.keep_order(0, MAY_ADD, ADDED);
             }
         } else if group == 1 {
             wgmma::more_registers::<208>();
-            let bias_from: u64 = bias;
+            let bias_from: u64 = tensors.bias;
             let mut values = Values::<T, C>::new(memory, &p, &keys, bias_from);
             values.run(&mut walk, &p);
             values.finish(&attention::Rows::of_head(v_to, g.v, keys.number, keys.head, &keys.k, p.dim_v), keys.first);

@@ -122,12 +122,37 @@ pub(crate) mod kernels {
         }
     }
 
+    /// The tensor maps of Q, K and V.
+    struct Maps {
+        q_map: TensorMap,
+        k_map: TensorMap,
+        v_map: TensorMap,
+    }
+
+    /// The operands with the factors of their heads, and the results. `q`, `k` and `v` are read through their maps.
+    struct Tensors<T> {
+        q: &[u8],
+        k: &[u8],
+        v: &[u8],
+        q_factors: &[f32],
+        k_factors: &[f32],
+        v_factors: &[f32],
+        out: &mut [T],
+        lse: &mut [f32],
+    }
+
+    /// The order of the work tiles: heads of Q whose tiles take turns, and blocks.
+    struct Schedule {
+        head_block: u32,
+        blocks: u32,
+    }
+
     /// O = softmax(Q · Kᵀ · scale) · V times the factors of the heads, and the logarithm of each row's sum of exponentials, by `blocks`
     /// blocks, not more than there are work tiles. The maps are those of `q`, `k` and `v`: (batch, tokens, heads, elements) in boxes of
     /// 64 or `keys` tokens and `width` elements. The first word of `tile_counter` is 0, and is 0 again at the end.
     #[ptx_kernel(
         block = 128 * (C.groups + 1),
-        grid = blocks,
+        grid = schedule.blocks,
         shared = C.shared(),
         max_regs = C.average(),
         instances = [
@@ -145,28 +170,18 @@ pub(crate) mod kernels {
             d256_causal = (f16, Config { head: 256, groups: 2, keys: 128, causal: 1 }),
         ],
         requires(
-            p.covers([q.len(), k.len(), v.len(), out.len(), lse.len(), 0]),
-            f.covers([q_factors.len(), k_factors.len(), v_factors.len()]),
-            head_block > 0 && p.heads * p.batch % head_block == 0 && blocks > 0 && tile_counter.len() > 0
+            p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len(), 0]),
+            f.covers([tensors.q_factors.len(), tensors.k_factors.len(), tensors.v_factors.len()]),
+            schedule.head_block > 0 && p.heads * p.batch % schedule.head_block == 0 && schedule.blocks > 0 && tile_counter.len() > 0
         )
     )]
     pub fn forward<T, const C: Config>(
-        q_map: TensorMap,
-        k_map: TensorMap,
-        v_map: TensorMap,
-        q: &[u8],
-        k: &[u8],
-        v: &[u8],
-        q_factors: &[f32],
-        k_factors: &[f32],
-        v_factors: &[f32],
-        out: &mut [T],
-        lse: &mut [f32],
+        maps: Maps,
+        tensors: Tensors<T>,
         tile_counter: &mut [u32],
         p: Problem,
         f: Factors,
-        head_block: u32,
-        blocks: u32,
+        schedule: Schedule,
     ) {
         #[shared(dynamic, align = 1024)]
         let tiles: [u8];
@@ -185,16 +200,17 @@ pub(crate) mod kernels {
             if tid.x >= 32 {
                 turn_values::<C>(&memory);
             } else if tid.x == 0 {
-                let (maps, counter): (flash::Maps, u64) = (flash::Maps { q: q_map, k: k_map, v: v_map }, tile_counter);
-                load::<C>(&memory, &maps, &p, head_block, counter);
+                let (maps, counter): (flash::Maps, u64) =
+                    (flash::Maps { q: maps.q_map, k: maps.k_map, v: maps.v_map }, tile_counter);
+                load::<C>(&memory, &maps, &p, schedule.head_block, counter);
             }
         } else {
             wgmma::more_registers::<{ C.setmaxnreg_inc() }>();
             let factors: [u64; 3];
-            factors = [q_factors, k_factors, v_factors];
+            factors = [tensors.q_factors, tensors.k_factors, tensors.v_factors];
             let descale = attention::Descale { factors, strides: [f.q, f.k, f.v], given: f.reach };
             let mut consumer = Consumer::<T, C>::new(&memory);
-            let (to, lse_to): (u64, u64) = (out, lse);
+            let (to, lse_to): (u64, u64) = (tensors.out, tensors.lse);
             consumer.run(&memory, &p, &descale, to, lse_to);
         }
     }
