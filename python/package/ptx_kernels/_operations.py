@@ -10,7 +10,7 @@ from typing import Any
 from ._function import call, product
 from ._native_library import Library
 
-_spec = importlib.util.find_spec("ptx_kernels._native")
+_spec = importlib.util.find_spec("._native", __package__)
 if _spec is None or _spec.origin is None:
     raise ImportError("ptx_kernels was installed without its library: pip install ./python")
 _library = Library(_spec.origin, "ptx_kernels")
