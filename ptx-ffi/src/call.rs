@@ -12,7 +12,7 @@ use ptx_launch::{Error, ErrorKind, Result, Stream, TensorMut, TensorRef, View, V
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The most parameters of a function.
-pub(crate) const PARAMS: usize = 32;
+pub const PARAMS: usize = 32;
 
 /// Arguments that were checked, and the stream to work on.
 pub struct Call<'a> {
@@ -333,7 +333,10 @@ fn check_overlaps(function: &Function, values: &[Value<'_>]) -> std::result::Res
 }
 
 /// The instance for the types of the tensors.
-fn choose(function: &'static Function, values: &[Value<'_>]) -> std::result::Result<&'static Instance, Raised> {
+pub(crate) fn choose(
+    function: &'static Function,
+    values: &[Value<'_>],
+) -> std::result::Result<&'static Instance, Raised> {
     let fits = |instance: &Instance| mismatch(function, values, instance).is_none();
     if let Some(instance) = function.instances.iter().find(|instance| fits(instance)) {
         return Ok(instance);

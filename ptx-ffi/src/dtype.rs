@@ -88,6 +88,11 @@ impl DType {
         bits.is_power_of_two().then_some(dtype)
     }
 
+    /// Its code and bits in DLPack.
+    pub(crate) fn to_dlpack(self) -> (u8, u8) {
+        self.row().3
+    }
+
     /// The type with this code in XLA.
     pub(crate) fn from_xla(code: i32) -> Option<DType> {
         TABLE.iter().find(|row| row.4 == code).map(|row| row.0)

@@ -50,6 +50,12 @@ pub unsafe extern "C" fn __ptx_ffi_free(text: *mut c_char) {
     }
 }
 
+/// The function with this number, or null.
+#[unsafe(no_mangle)]
+pub extern "C" fn __ptx_ffi_jit_find(key: i64) -> *const Function {
+    catch_unwind(|| find(key).ok()).ok().flatten().map_or(std::ptr::null(), std::ptr::from_ref)
+}
+
 /// The function with this number, as an object of TVM-FFI.
 ///
 /// # Safety

@@ -97,6 +97,8 @@
 mod call;
 #[allow(unreachable_pub, reason = "a symbol of the library")]
 mod describe;
+#[allow(unreachable_pub, reason = "symbols of the library")]
+mod door;
 mod dtype;
 mod error;
 #[allow(unreachable_pub, reason = "a symbol of the library")]

@@ -22,19 +22,64 @@ pub struct Any {
     payload: [u8; 8],
 }
 
+impl Any {
+    /// `None`.
+    pub const NONE: Any = Any::new(0, [0; 8]);
+
+    const fn new(index: i32, payload: [u8; 8]) -> Any {
+        Any { index, small: 0, payload }
+    }
+
+    /// An integer.
+    pub fn int(value: i64) -> Any {
+        Any::new(1, value.to_ne_bytes())
+    }
+
+    /// A truth value.
+    pub fn bool(value: bool) -> Any {
+        Any::new(2, u64::from(value).to_ne_bytes())
+    }
+
+    /// A number.
+    pub fn float(value: f64) -> Any {
+        Any::new(3, value.to_ne_bytes())
+    }
+
+    /// A tensor, which lives as long as this value is used.
+    pub fn tensor(tensor: *const DlTensor) -> Any {
+        Any::new(7, (tensor as u64).to_ne_bytes())
+    }
+
+    /// A text that ends in a zero, and lives as long as this value is used.
+    pub fn text(text: *const c_char) -> Any {
+        Any::new(8, (text as u64).to_ne_bytes())
+    }
+}
+
 /// `DLTensor`.
 #[repr(C)]
-struct DlTensor {
-    data: *mut c_void,
-    device_type: i32,
-    device_id: i32,
-    ndim: i32,
-    code: u8,
-    bits: u8,
-    lanes: u16,
-    shape: *const i64,
-    strides: *const i64,
-    byte_offset: u64,
+#[derive(Clone, Copy, Debug)]
+pub struct DlTensor {
+    /// The address.
+    pub data: *mut c_void,
+    /// The kind of the device: 1 is the host, 2 CUDA.
+    pub device_type: i32,
+    /// The number of the device.
+    pub device_id: i32,
+    /// The number of dimensions.
+    pub ndim: i32,
+    /// The code of the type.
+    pub code: u8,
+    /// The bits of an element.
+    pub bits: u8,
+    /// The elements of a vector.
+    pub lanes: u16,
+    /// The extents.
+    pub shape: *const i64,
+    /// The strides in elements; null for elements in row-major order.
+    pub strides: *const i64,
+    /// Bytes between the address and the first element.
+    pub byte_offset: u64,
 }
 
 /// `TVMFFIByteArray`.
@@ -134,7 +179,11 @@ pub(crate) unsafe fn only_int(args: *const Any, count: i32) -> Option<i64> {
 
 /// # Safety
 /// As [`call`].
-unsafe fn read_all<'a>(function: &Function, args: &'a [Any], values: &mut [Value<'a>; PARAMS]) -> Result<(), Raised> {
+pub(crate) unsafe fn read_all<'a>(
+    function: &Function,
+    args: &'a [Any],
+    values: &mut [Value<'a>; PARAMS],
+) -> Result<(), Raised> {
     for (at, (value, arg)) in values.iter_mut().zip(args).enumerate() {
         // SAFETY: passed on.
         *value = unsafe { read(arg) }.map_err(|wrong| {

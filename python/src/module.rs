@@ -1,5 +1,6 @@
-//! The empty extension module `ptx_kernels._native`.
+//! The extension module `ptx_kernels._native`, with the functions of `ptx-kernels-door`.
 
+use ptx_kernels_door::METHODS;
 use pyo3_ffi::{PyModuleDef, PyModuleDef_HEAD_INIT, PyModuleDef_Init, PyObject};
 use std::ptr::null_mut;
 
@@ -14,7 +15,7 @@ static DEFINITION: Definition = Definition(std::cell::UnsafeCell::new(PyModuleDe
     m_name: c"_native".as_ptr(),
     m_doc: c"The native library of ptx_kernels.".as_ptr(),
     m_size: 0,
-    m_methods: null_mut(),
+    m_methods: METHODS.0.as_ptr().cast_mut(),
     m_slots: null_mut(),
     m_traverse: None,
     m_clear: None,

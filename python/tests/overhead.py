@@ -1,4 +1,5 @@
-"""Host time of a call in microseconds, medians, beside torch.add(out=), a Triton kernel and pyptx in the same process. Needs a GPU and PyTorch."""
+"""Host time of a call in microseconds, medians, and its ratio to torch.add(out=), beside a Triton kernel and pyptx in the same process. Needs a GPU and
+PyTorch."""
 
 from __future__ import annotations
 
@@ -10,6 +11,9 @@ from typing import Any, Callable
 import torch
 
 import ptx_kernels
+
+
+ADD = "torch.add(out=)"
 
 
 def microseconds(call: Callable[[], Any], rounds: int = 60, calls: int = 50) -> float:
@@ -57,6 +61,25 @@ def pyptx_rms_norm(x: Any, w: Any) -> Callable[[], Any] | None:
     return lambda: kernel(x, w)
 
 
+def own_kernel(x: Any, out: Any) -> dict[str, Callable[[], Any]]:
+    """The calls of a kernel from text."""
+    from test_kernels import SCALE, SQUARE
+
+    x, out = x.view(-1), out.view(-1)
+    scale, both = ptx_kernels.kernel(SCALE), ptx_kernels.kernels(SQUARE)
+    square = ptx_kernels.differentiable(both.square, both.square_grad)
+    name, grad = scale.function(x, 2.0).operator, x.clone().requires_grad_()
+    operator, into = (getattr(torch.ops.ptx_jit, name + suffix).default for suffix in ("", "_out"))
+    return {
+        "own kernel: direct call": lambda: scale.direct(x, 2.0, out),
+        "own kernel, out=": lambda: scale(x, 2.0, out=out),
+        "own kernel": lambda: scale(x, 2.0),
+        "own kernel with gradients, forward": lambda: square(grad),
+        "own kernel: operator, out=": lambda: into(x, 2.0, out),
+        "own kernel: operator that allocates": lambda: operator(x, 2.0),
+    }
+
+
 def main() -> None:
     from ptx_kernels import _torch
 
@@ -79,8 +102,10 @@ def main() -> None:
         "ptx_kernels.rms_norm(x, w, out=out)": lambda: ptx_kernels.rms_norm(x, w, out=out),
         "ptx_kernels.rms_norm(x, w)": lambda: ptx_kernels.rms_norm(x, w),
         "ptx_kernels.rms_norm with gradients, forward": lambda: ptx_kernels.rms_norm(grad, w),
-        "torch.add(out=)": lambda: torch.add(x, y, out=out),
+        **own_kernel(x, out),
+        ADD: lambda: torch.add(x, y, out=out),
         "torch.nn.functional.rms_norm": lambda: torch.nn.functional.rms_norm(x, (64,), w, 1e-6),
+        "torch.nn.functional.rms_norm with gradients": lambda: torch.nn.functional.rms_norm(grad, (64,), w, 1e-6),
         "torch.empty_like": lambda: torch.empty_like(x),
         "Triton kernel": triton_add(),
         "pyptx kernel": pyptx_rms_norm(x, w),
@@ -88,8 +113,9 @@ def main() -> None:
     present = {name: call for name, call in rows.items() if call is not None}
     # In turns: the clock of the host changes within a run.
     times = [[microseconds(call, rounds=20) for call in present.values()] for _ in range(3)]
-    for name, measured in zip(present, zip(*times)):
-        print(f"{name:48} {statistics.median(measured):7.2f}", flush=True)
+    medians = {name: statistics.median(measured) for name, measured in zip(present, zip(*times))}
+    for name, median in medians.items():
+        print(f"{name:48} {median:7.2f} {median / medians[ADD]:7.2f}", flush=True)
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(10):

@@ -219,6 +219,37 @@ def test_strides(device: str) -> None:
 
 
 @each_device
+def test_plain_calls_are_native(device: str) -> None:
+    function = ptx_kernels.library().rms_norm
+    if function.quick is None:
+        pytest.skip("this PyTorch has no exchange interface of DLPack 1")
+    x, w = make([(8, 64), (64,)], device)
+    out, leaf = torch.empty_like(x), x.clone().requires_grad_()
+
+    def is_native(*values: Any) -> bool:
+        return function.quick([*values, *[None, None, None, 1e-6][len(values) :]]) is not NotImplemented
+
+    assert is_native(x, w) and is_native(x) and is_native(x, w, out) and is_native(leaf, w) and is_native(x.bfloat16())
+    assert function.quick_apply(x, eps=1e-6, weight=w) is not NotImplemented
+    # Python's code takes the others, and has the messages.
+    for values in [(None, w), (x.cpu().numpy(), w), (x[:, ::2], w[::2]), (x, w.bfloat16()), (x.to("meta"), w.to("meta")), (x.to_sparse(), w), (leaf, w, out), (x, 3)]:
+        assert not is_native(*values)
+    assert function.quick([x, w]) is NotImplemented and function.quick_apply(x, w, 1e-6, out, 3) is NotImplemented
+    assert function.quick_apply(x, y=3) is NotImplemented and function.quick_apply(x, x=x) is NotImplemented
+    with torch.autograd.forward_ad.dual_level():
+        assert not is_native(x, w)
+    with torch._subclasses.FakeTensorMode():
+        assert not is_native(x, w)
+    with torch.autograd.profiler.profile():
+        assert not is_native(x, w)
+    found: list[bool] = []
+    torch.func.vmap(lambda row: found.append(is_native(row, w)) or row)(x)
+    torch.func.grad(lambda value: found.append(is_native(value, w)) or value.sum())(x)
+    torch.func.functionalize(lambda value: found.append(is_native(value, w)) or value)(x)
+    assert found == [False] * 3
+
+
+@each_device
 def test_wrong_arguments(device: str) -> None:
     x, w = make([(4, 16), (16,)], device)
     with pytest.raises(TypeError, match="weight: expected a tensor of float32, found float16"):

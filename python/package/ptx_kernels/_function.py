@@ -35,6 +35,11 @@ class Param:
     def has_leading(self) -> bool:
         return LEADING in self.dims or FLAT in self.dims
 
+    @property
+    def is_made(self) -> bool:
+        """True for an output that a call without it makes."""
+        return self.written and FLAT not in self.dims
+
 
 class Function:
     """A function of a library. Calling it runs it in the framework of its tensors; ``direct`` is the quickest way."""
@@ -64,13 +69,13 @@ class Function:
         self.outputs = [at for at, param in enumerate(self.params) if param.written]
         self.tensors = [at for at in self.inputs if self.params[at].is_tensor]
         self.main_outputs = [at for at in self.outputs if not self.params[at].optional]
-        every = [*self.tensors, *self.outputs]
-        self.first = every[0] if every else 0
-        self.places = tuple(every)
-        self.writes = frozenset(self.outputs)
+        # Positional arguments, and True if these may also be all parameters.
+        self.passed = self.inputs
+        self.takes_all = False
         self._direct: Any = None
-        # Shapes and types of outputs, by those of the inputs.
-        self.inferred: dict[Any, Any] = {}
+        # The native ways of PyTorch's tensors into the function: from the values of all parameters, and from arguments.
+        self.quick: Callable[[list[Any]], Any] | None = None
+        self.quick_apply: Callable[..., Any] | None = None
         # What the frameworks keep about it.
         self.torch_state: Any = None
 
@@ -137,8 +142,11 @@ class Function:
         return values
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        values = self.bind(args, kwargs)
-        return call(self, values)
+        if not is_compiling() and self.quick_apply is not None:
+            made = self.quick_apply(*args, **kwargs)
+            if made is not NotImplemented:
+                return made
+        return call_slowly(self, self.bind(args, kwargs))
 
     # Shapes
 
@@ -286,15 +294,22 @@ def results(function: Function, values: Sequence[Any]) -> Any:
     return made[0] if len(made) == 1 else tuple(made)
 
 
-# The quickest way of each type of tensors; those of PyTorch's own types are here once PyTorch is.
-QUICK: dict[type, Callable[[Function, list[Any]], Any]] = {}
+def is_compiling() -> bool:
+    """True while PyTorch's compiler reads Python's code, which cannot see native calls. PyTorch's own function is here once PyTorch is."""
+    return False
 
 
 def call(function: Function, values: list[Any]) -> Any:
-    """Calls a function in the framework of its tensors."""
-    quick = QUICK.get(type(values[function.first]))
-    if quick is not None:
-        return quick(function, values)
+    """Calls a function in the framework of its tensors. Plain calls of PyTorch are native; Python's code takes all others."""
+    if not is_compiling() and function.quick is not None:
+        made = function.quick(values)
+        if made is not NotImplemented:
+            return made
+    return call_slowly(function, values)
+
+
+def call_slowly(function: Function, values: list[Any]) -> Any:
+    """The same in Python."""
     for at in function.tensors:
         # An attribute of PyTorch's tensors alone, which torch.compile sees, too.
         if hasattr(values[at], "is_cuda"):

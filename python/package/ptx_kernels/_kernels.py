@@ -16,7 +16,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any, Iterator, Mapping, Sequence
 
-from . import _native_library
+from . import _function, _native_library
 from ._function import FLAT, Function, Param
 
 # Names of types in kernels, by those of NumPy, PyTorch and JAX.
@@ -138,6 +138,12 @@ class _Compiled:
 
         return library()._address(symbol)
 
+    def addresses(self, function: "KernelFunction") -> tuple[int, int, int] | None:
+        """As those of a library."""
+        from ._operations import library
+
+        return _native_library.addresses(library()._symbols, "__ptx_ffi_jit_find", ctypes.c_int64(function.key))
+
 
 class KernelFunction(Function):
     """An instance of a kernel from text, as a function of a library."""
@@ -156,8 +162,8 @@ class KernelFunction(Function):
         self.attributes = {"__function": self.key}
         self.updates = True
         # Positional arguments: all parameters, or all but those that can be made.
-        self.made = [at for at, param in enumerate(self.params) if param.written and FLAT not in param.dims]
-        self.passed = [at for at in range(len(self.params)) if at not in self.made]
+        self.passed = [at for at, param in enumerate(self.params) if not param.is_made]
+        self.takes_all = True
 
     @property
     def direct(self) -> Any:
@@ -269,6 +275,7 @@ class Kernel:
         self._outline = outline
         self._generics: list[list[Any]] = [] if outline is None else outline["generics"]
         self._function: Any = None
+        self._by_types: dict[Any, Any] = {}
         # The times that ``tune`` has measured.
         self.tuning: dict[str, float] = {}
         missing = [generic for generic, _ in self._generics if generic not in self.choices]
@@ -332,8 +339,20 @@ class Kernel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         function = self._function
         if function is None:
-            function = self._of_arguments(args, kwargs)
+            function = self._of_arguments(args, kwargs) if _function.is_compiling() else self._known_function(args, kwargs)
         return function(*args, **kwargs)
+
+    def _known_function(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """The instance for the types of arguments, from a table of the calls before."""
+        types = [getattr(value, "dtype", None) for value in args]
+        for name, value in kwargs.items():
+            types += name, getattr(value, "dtype", None)
+        key = (len(args), *types)
+        try:
+            return self._by_types[key]
+        except KeyError:
+            function = self._by_types[key] = self._of_arguments(args, kwargs)
+            return function
 
     def function(self, *args: Any, **kwargs: Any) -> Any:
         """The function that a call with these arguments runs: ``direct`` calls it the quickest way, with outputs that are there."""
@@ -467,6 +486,9 @@ class Differentiable:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         forward = self.forward.function(*args, **kwargs)
+        pair = self.__dict__.get(_INSTANCE + forward.arguments)
+        if pair is not None and not _function.is_compiling():
+            return pair(*args, **kwargs)
         self._prepare(forward.arguments)
         return getattr(self, _INSTANCE + forward.arguments)(*args, **kwargs)
 

@@ -118,6 +118,10 @@ class Library:
         self._module: Any = None
         described = json.loads(describe().decode())
         self._functions = {entry["name"]: Function(self, entry) for entry in described}
+        for key, function in self._functions.items():
+            # Found at once; one with the name of something else here is found by `__getattr__`.
+            if not hasattr(type(self), key):
+                self.__dict__.setdefault(key, function)
         _libraries.append(self)
         for listener in _listeners:
             listener(self)
@@ -147,6 +151,21 @@ class Library:
 
     def _address(self, symbol: str) -> Any:
         return getattr(self._symbols, symbol)
+
+    def addresses(self, function: Function) -> tuple[int, int, int] | None:
+        """The addresses of a function's description, and of the functions that compute its shapes and call it; none in a library of an older ptx-ffi."""
+        return addresses(self._symbols, "__ptx_ffi_function", ctypes.c_char_p(function.name.encode()))
+
+
+def addresses(symbols: Any, find: str, key: Any) -> tuple[int, int, int] | None:
+    """The address that the symbol ``find`` has for a key, and those of the functions of a native call."""
+    if not hasattr(symbols, "__ptx_ffi_invoke") or not hasattr(symbols, find):
+        return None
+    # Another object than that of the library, which others may call otherwise.
+    lookup = ctypes.CFUNCTYPE(ctypes.c_void_p, type(key))((find, symbols))
+    infer, invoke = (ctypes.cast(getattr(symbols, name), ctypes.c_void_p).value for name in ("__ptx_ffi_infer", "__ptx_ffi_invoke"))
+    found = lookup(key)
+    return (found, infer, invoke) if found and infer and invoke else None
 
 
 def _name_of(path: str) -> str:

@@ -1,8 +1,8 @@
 """Calls with PyTorch's tensors: eager, under torch.compile and torch.library, with gradients.
 
-In eager mode a call allocates its outputs and goes straight to the library. Everything that looks into a call (torch.compile, functorch,
-dispatch modes, tensor subclasses) sees operators of torch.library instead: ``NAME``, which returns its outputs, ``NAME_saved``, which also returns
-what the gradients need, and ``NAME_out``, which writes into tensors.
+In eager mode a plain call is native (`python/door`): it allocates its outputs and goes straight to the library. This file takes the others. Everything that looks
+into a call (torch.compile, functorch, dispatch modes, tensor subclasses) sees operators of torch.library instead: ``NAME``, which returns its outputs,
+``NAME_saved``, which also returns what the gradients need, and ``NAME_out``, which writes into tensors.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, Iterable, Sequence
 import torch
 from torch.autograd import forward_ad, profiler
 
-from . import _native_library
+from . import _function, _native, _native_library
 from ._formulas import ELEMENTWISE, ROWS
-from ._function import QUICK, Function, Param, results
+from ._function import Function, Param, results
 from ._torch_derivatives import by_formula, differentiate, is_transformed
 
 _DTYPES = {
@@ -42,14 +42,22 @@ class Operators:
         self.saved = [*function.main_outputs, *(at for at in function.saved_outputs() if at not in function.main_outputs)]
         self.gradients = function.gradient_inputs()
         self.all_outputs = function.outputs
+        self.saved_here = self.saved_outputs()
         # Below, what each call would derive from the functions: names, what the backward function reads, and where that and numbers are.
         self.names = [param.name for param in function.params]
         self.read = frozenset() if self.backward is None else frozenset(self.backward.params[at].name for at in self.backward.tensors)
         self.kept = [at for at, param in enumerate(function.params) if param.is_tensor and param.name in self.read]
         self.scalars = [at for at, param in enumerate(function.params) if not param.is_tensor]
-        self.differentiable = frozenset(at for at, _ in self.gradients)
+        self.differentiable_inputs = [at for at, _ in self.gradients]
         # The outputs whose gradient the backward function does not read.
         self.silent = [at for at in function.main_outputs if f"grad_{self.names[at]}" not in self.read]
+        # The native ways in, and what takes the calls that those do not.
+        self.forward_slowly = _Differentiable.forward
+        self.op_slowly = self._recording("op", function.main_outputs)
+        self.op_saved_slowly = self._recording("op_saved", self.saved_here)
+        self.op_out_slowly = self._recording_into
+        self.ways = self._ways()
+        function.quick, function.quick_apply = self.ways.get("call"), self.ways.get("apply")
         if self.namespace not in _LIBRARIES:
             _LIBRARIES[self.namespace] = torch.library.Library(self.namespace, "DEF")
         self._define()
@@ -57,6 +65,12 @@ class Operators:
         self.op = getattr(namespace, function.operator).default
         self.op_saved = getattr(namespace, f"{function.operator}_saved").default
         self.op_out = getattr(namespace, f"{function.operator}_out").default
+
+    def _ways(self) -> dict[str, Any]:
+        """The native ways into the function, where PyTorch has what they need."""
+        found = self.function.library.addresses(self.function) if _HAS_DOORS else None
+        made = NotImplemented if found is None else _native.door((self, *found))
+        return {} if made is NotImplemented else dict(zip(("call", "op", "op_saved", "op_out", "apply"), made))
 
     def _define(self) -> None:
         function, library = self.function, _LIBRARIES[self.namespace]
@@ -69,7 +83,8 @@ class Operators:
                 library.impl(name, self._functional(outputs, run=True), key)
             qualified = f"{self.namespace}::{name}"
             torch.library.register_fake(qualified, self._functional(outputs, run=False), lib=library)
-            library.impl(name, self._recording("op" + suffix, outputs), "Autograd", with_keyset=True)
+            slowly = self.op_saved_slowly if suffix else self.op_slowly
+            library.impl(name, self.ways.get("op" + suffix, slowly), "Autograd", with_keyset=True)
         # All parameters in the order of Rust, as the library's function takes them.
         every = ", ".join(_schema(param, f"a{at}" if param.written else None) for at, param in enumerate(function.params))
         name = f"{function.operator}_out"
@@ -77,7 +92,7 @@ class Operators:
         for key in ("CUDA", "CPU"):
             library.impl(name, self._run_into, key)
         torch.library.register_fake(f"{self.namespace}::{name}", self._check_into, lib=library)
-        library.impl(name, self._recording_into, "Autograd", with_keyset=True)
+        library.impl(name, self.ways.get("op_out", self.op_out_slowly), "Autograd", with_keyset=True)
 
     def saved_outputs(self) -> list[int]:
         """A function without gradients is perhaps one: then all its outputs are asked for."""
@@ -88,8 +103,7 @@ class Operators:
 
         def functional(*inputs: Any) -> Any:
             values = self.spread(inputs)
-            # Shapes of tensors in memory are numbers, which a table can have as keys; fake ones are not.
-            make_outputs(function, values, outputs, known=run)
+            make_outputs(function, values, outputs)
             if run:
                 run_directly(function, values)
             made = [values[at] for at in outputs]
@@ -194,9 +208,7 @@ class Operators:
         else:
             made_here = [grad for _, grad in wanted]
             made_here += [at for at in function.main_outputs if at not in made_here]
-            make_outputs(function, values, made_here, known=True)
-            run_directly(function, values)
-            gradients = {at: values[at] for at in made_here}
+            gradients = _make_and_run(function, values, made_here)
         return {at: gradients[grad] for at, grad in wanted}
 
     def _recomputes(self, name: str) -> bool:
@@ -253,25 +265,29 @@ def described(function: Function, values: Sequence[Any]) -> tuple[list[Any], lis
     return shapes, dtypes
 
 
-def make_outputs(function: Function, values: list[Any], outputs: Sequence[int], known: bool = False) -> None:
-    """Allocates the outputs that are missing. With ``known``, shapes and types that were seen before are not checked again."""
+def make_outputs(function: Function, values: list[Any], outputs: Sequence[int]) -> None:
+    """Allocates the outputs that are missing."""
     missing = [at for at in outputs if values[at] is None]
     if not missing:
         return
-    made = _infer_known(function, values) if known else function.infer(*described(function, values))
-    first = values[function.first]
-    if first is None:
-        first = next(values[at] for at in function.tensors if values[at] is not None)
+    made = function.infer(*described(function, values))
+    first = next(values[at] for at in function.tensors if values[at] is not None)
     for at in missing:
         if at not in made:
             raise function.missing_shape(at)
         shape, name = made[at]
-        dtype = _TORCH_TYPES[name]
-        # PyTorch takes a third of the time for an output like an input.
-        if known and first.dtype is dtype and first.shape == shape and first.is_contiguous():
-            values[at] = torch.empty_like(first)
-        else:
-            values[at] = _empty(function, values, shape, dtype, first.device)
+        values[at] = _empty(function, values, shape, _TORCH_TYPES[name], first.device)
+
+
+def _make_and_run(function: Function, values: list[Any], outputs: Sequence[int]) -> dict[int, Any]:
+    """Calls a function that makes these outputs: natively, where that is possible."""
+    if function.quick is not None:
+        made = function.quick([... if at in outputs else value for at, value in enumerate(values)])
+        if made is not NotImplemented:
+            return dict(zip(sorted(outputs), made if isinstance(made, tuple) else (made,)))
+    make_outputs(function, values, outputs)
+    run_directly(function, values)
+    return {at: values[at] for at in outputs}
 
 
 def _empty(function: Function, values: Sequence[Any], shape: Any, dtype: Any, device: Any) -> Any:
@@ -281,79 +297,6 @@ def _empty(function: Function, values: Sequence[Any], shape: Any, dtype: Any, de
         if not first.is_contiguous() and _permutation(first) is not None:
             return torch.empty_like(first, dtype=dtype)
     return torch.empty(shape, dtype=dtype, device=device)
-
-
-def _infer_known(function: Function, values: Sequence[Any]) -> Any:
-    """The result of ``infer``, from a table of the calls before."""
-    key: list[Any] = []
-    for at in function.tensors:
-        value = values[at]
-        if value is None:
-            key.append(None)
-        else:
-            key.append(value.shape)
-            key.append(value.dtype)
-    known = tuple(key)
-    made = function.inferred.get(known)
-    if made is None:
-        made = function.infer(*described(function, values))
-        if len(function.inferred) >= 1024:
-            function.inferred.clear()
-        function.inferred[known] = made
-    return made
-
-
-def quick(function: Function, values: list[Any]) -> Any:
-    """Calls a function straight where nothing looks into the call: plain, contiguous tensors, and no gradients. Everything else goes to ``call``."""
-    if (
-        _is_compiling() or _is_autocast() or _count_dispatch_modes() > 0 or _transform() is not None
-        or forward_ad._current_level >= 0 or profiler._is_profiler_enabled
-    ):  # fmt: skip
-        return call(function, values)
-    recorded = _records()
-    given, wanting = 0, False
-    for at in function.places:
-        value = values[at]
-        if value is None:
-            continue
-        if type(value) not in _PLAIN or not value.is_contiguous():
-            return call(function, values)
-        if recorded and value.requires_grad:
-            if function.backward_name is None or at not in operators(function).differentiable:
-                return call(function, values)
-            wanting = True
-        if at in function.writes:
-            given += 1
-    if wanting:
-        if given > 0 or values[function.first] is None or values[function.first].numel() >= MOST:
-            return call(function, values)
-        made = _record(function, *[values[at] for at in function.inputs])
-        return made[0] if len(made) == 1 else made
-    passed = values
-    if given < len(function.main_outputs):
-        passed = list(values)
-        make_outputs(function, passed, function.main_outputs, known=given == 0)
-    first = passed[function.first]
-    if first is None or first.numel() >= MOST:
-        return call(function, values)
-    try:
-        function.direct(*passed)
-    except Exception:
-        if first.is_meta:
-            return call(function, values)
-        # Sparse and nested tensors, and those on other devices, have messages of their own.
-        _check_tensors(function, values)
-        raise
-    if given > 0:
-        _increment_version([value for at in function.outputs if (value := values[at]) is not None])
-    if len(function.outputs) == 1:
-        return passed[function.outputs[0]]
-    return results(function, passed)
-
-
-_is_compiling, _records = torch.compiler.is_compiling, torch.is_grad_enabled
-_is_autocast, _count_dispatch_modes = torch._C._is_any_autocast_enabled, torch._C._len_torch_dispatch_stack
-_transform, _increment_version = torch._C._functorch.peek_interpreter_stack, torch._C._increment_version
 
 
 def call(function: Function, values: list[Any]) -> Any:
@@ -428,7 +371,7 @@ def _refuse_transforms(function: Function, values: Sequence[Any]) -> None:
 
 def _check_outputs(function: Function, values: Sequence[Any]) -> None:
     """Outputs that are passed take no part in gradients."""
-    for at in function.places:
+    for at in (*function.tensors, *function.outputs):
         if (value := values[at]) is not None and value.requires_grad:
             break
     else:
@@ -458,7 +401,7 @@ def _call_directly(function: Function, values: list[Any]) -> Any:
             raise RuntimeError(f"{function.label} has no gradient; use torch.no_grad(), or detach() its inputs")
         made = _Differentiable.apply(function, *[values[at] for at in function.inputs])
         return made[0] if len(made) == 1 else made
-    make_outputs(function, values, function.main_outputs, known=not given)
+    make_outputs(function, values, function.main_outputs)
     run_directly(function, values)
     if given:
         torch.autograd.graph.increment_version([values[at] for at in function.outputs if values[at] is not None])
@@ -531,7 +474,7 @@ class _Differentiable(torch.autograd.Function):
     def forward(ctx: Any, function: Function, *inputs: Any) -> Any:
         state = operators(function)
         values = state.spread(inputs)
-        make_outputs(function, values, state.saved, known=True)
+        make_outputs(function, values, state.saved)
         run_directly(function, values)
         state.save(ctx, values)
         ctx.set_materialize_grads(False)
@@ -553,30 +496,10 @@ class _Differentiable(torch.autograd.Function):
         return (None, *[found.get(at) for at in function.inputs])
 
 
-class _Quick(_Differentiable):
-    """The same for plain, contiguous inputs."""
+class _Native(_Differentiable):
+    """The same for plain, contiguous inputs: the door of the function makes the outputs, and keeps what its gradient reads."""
 
-    @staticmethod
-    def forward(ctx: Any, function: Function, *inputs: Any) -> Any:
-        state: Operators = function.torch_state
-        values = state.spread(inputs)
-        make_outputs(function, values, state.saved, known=True)
-        try:
-            function.direct(*values)
-        except Exception:
-            _check_tensors(function, values)
-            raise
-        state.save(ctx, values)
-        ctx.set_materialize_grads(False)
-        ctx.state = state
-        made = tuple([values[at] for at in function.main_outputs])
-        if state.silent or not made[0].is_floating_point():
-            ctx.mark_non_differentiable(*state.without_gradient(dict(zip(function.main_outputs, made))))
-        return made
-
-
-# Without what `apply` of the class adds for transforms of torch.func, which are refused before.
-_record = super(torch.autograd.Function, _Quick).apply
+    forward = staticmethod(_native.forward)
 
 
 class _Recorded(torch.autograd.Function):
@@ -669,5 +592,28 @@ def _autocast(function: Function, values: list[Any]) -> None:
             values[at] = value.to(dtype)
 
 
+def _use_doors() -> bool:
+    """Gives the native library what calls need of PyTorch. False where PyTorch is older than DLPack's exchange interface."""
+    codes = {"int": 0, "uint": 1, "float": 2, "bfloat": 4}
+    types = []
+    for dtype, name in _DTYPES.items():
+        kind = name.rstrip("0123456789")
+        types.append((codes[kind], int(name[len(kind) :]), {"dtype": dtype}))
+    return _native.use_torch({
+        "Tensor": torch.Tensor,
+        "Parameter": torch.nn.Parameter,
+        "modes": torch._C._len_torch_dispatch_stack,
+        "forward_ad": vars(forward_ad),
+        "profiler": vars(profiler),
+        "grad_enabled": torch.is_grad_enabled,
+        "increment_version": torch._C._increment_version,
+        "empty_like": torch.empty_like,
+        # Without what `apply` of the class adds for transforms of torch.func, which are refused before.
+        "record": super(torch.autograd.Function, _Native).apply,
+        "types": types,
+    })  # fmt: skip
+
+
+_HAS_DOORS = _use_doors()
+_function.is_compiling = torch.compiler.is_dynamo_compiling
 _native_library.when_loaded(define)
-QUICK.update({kind: quick for kind in _PLAIN})

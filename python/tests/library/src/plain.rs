@@ -77,3 +77,34 @@ fn both(
     scale_kernel(stream, &x, &mut low, n as u32, from as u32, steps[0] as u32, 0.5)?;
     scale_kernel(stream, &x, &mut high, n as u32, from as u32, steps[1] as u32, 2.0)
 }
+
+/// Launches nothing: the cost of a call alone.
+#[ptx_ffi::export(
+    types = [f32, bf16], shapes(x = [.., n], weight = [n], out = [.., n]), defaults(eps = 1e-6), backward = nothing_backward
+)]
+fn nothing<T: KernelParam>(
+    stream: &Stream,
+    x: TensorRef<'_, T, 2>,
+    weight: Option<TensorRef<'_, T, 1>>,
+    out: TensorMut<'_, T, 2>,
+    eps: f32,
+) -> Result<()> {
+    let _ = (stream, x, weight, out, eps);
+    Ok(())
+}
+
+/// Its gradient.
+#[ptx_ffi::export(
+    types = [f32, bf16], shapes(x = [.., n], weight = [n], grad_out = [.., n], grad_x = [.., n]), defaults(eps = 1e-6)
+)]
+fn nothing_backward<T: KernelParam>(
+    stream: &Stream,
+    x: TensorRef<'_, T, 2>,
+    weight: Option<TensorRef<'_, T, 1>>,
+    grad_out: TensorRef<'_, T, 2>,
+    grad_x: TensorMut<'_, T, 2>,
+    eps: f32,
+) -> Result<()> {
+    let _ = (stream, x, weight, grad_out, grad_x, eps);
+    Ok(())
+}
