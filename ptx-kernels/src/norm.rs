@@ -132,11 +132,19 @@ pub fn rms_norm_backward<'m, 'o, T: Float>(
     x: impl IntoTensor<'m, T, 2>,
     weight: impl IntoTensor<'m, T, 1>,
     dy: impl IntoTensor<'m, T, 2>,
-    dx: impl IntoTensorMut<'o, T, 2>,
-    dw: impl IntoTensorMut<'m, T, 1>,
+    grads: RmsNormGrads<impl IntoTensorMut<'o, T, 2>, impl IntoTensorMut<'m, T, 1>>,
     epsilon: f32,
 ) -> Result<()> {
-    NormBackward::rms(epsilon).weight(weight).dw(dw).backward(stream, x, dy, dx)
+    NormBackward::rms(epsilon).weight(weight).dw(grads.dw).backward(stream, x, dy, grads.dx)
+}
+
+/// The results of [`rms_norm_backward`].
+#[derive(Clone, Copy, Debug)]
+pub struct RmsNormGrads<X, W> {
+    /// The gradient of `x`.
+    pub dx: X,
+    /// The gradient of the weights.
+    pub dw: W,
 }
 
 /// A norm and its options. [The module](self) has types, error bound, kernels, sources and rates.

@@ -76,12 +76,21 @@ pub fn tables(base: f64, pairs: usize, positions: usize) -> (Vec<f32>, Vec<f32>)
     (angles().map(|angle| angle.cos() as f32).collect(), angles().map(|angle| angle.sin() as f32).collect())
 }
 
+/// Queries and keys, `[tokens, heads, dim]` each, with any number of heads.
+#[derive(Clone, Copy, Debug)]
+pub struct Heads<Q, K> {
+    /// The queries.
+    pub q: Q,
+    /// The keys.
+    pub k: K,
+}
+
 /// Rotates queries and keys, `[tokens, heads, dim]` each, with any number of heads: two launches. [The module](self) has types, error bound, source and
 /// rates.
 ///
 /// ```
 /// # use ptx_launch::prelude::*;
-/// use ptx_kernels::rotary::{Angles, Pairs, rotary, tables};
+/// use ptx_kernels::rotary::{Angles, Heads, Pairs, rotary, tables};
 /// # fn main() -> ptx_launch::Result<()> {
 /// let device = Device::cpu();
 /// let (cos, sin) = tables(10_000.0, 4, 16);
@@ -94,8 +103,9 @@ pub fn tables(base: f64, pairs: usize, positions: usize) -> (Vec<f32>, Vec<f32>)
 /// };
 /// let (q, k) = (device.upload(&[1.0f32; 2 * 3 * 8])?, device.upload(&[1.0f32; 2 * 8])?);
 /// let (mut q_out, mut k_out) = (device.zeros::<f32>(2 * 3 * 8)?, device.zeros::<f32>(2 * 8)?);
-/// let (q_to, k_to) = (q_out.tile_mut([2, 3, 8])?, k_out.tile_mut([2, 1, 8])?);
-/// rotary(&device, Pairs::Halves, &angles, q.tile([2, 3, 8])?, k.tile([2, 1, 8])?, q_to, k_to)?;
+/// let heads = Heads { q: q.tile([2, 3, 8])?, k: k.tile([2, 1, 8])? };
+/// let out = Heads { q: q_out.tile_mut([2, 3, 8])?, k: k_out.tile_mut([2, 1, 8])? };
+/// rotary(&device, Pairs::Halves, &angles, heads, out)?;
 /// assert_eq!(q_out.download()?[..8], [1.0; 8]);
 /// # Ok(())
 /// # }
@@ -107,14 +117,12 @@ pub fn rotary<'m, 'q, 'k, T: Float<I>, I: Element>(
     stream: impl AsStream,
     pairs: Pairs,
     angles: &Angles<'_, I>,
-    q: impl IntoTensor<'m, T, 3>,
-    k: impl IntoTensor<'m, T, 3>,
-    q_out: impl IntoTensorMut<'q, T, 3>,
-    k_out: impl IntoTensorMut<'k, T, 3>,
+    heads: Heads<impl IntoTensor<'m, T, 3>, impl IntoTensor<'m, T, 3>>,
+    out: Heads<impl IntoTensorMut<'q, T, 3>, impl IntoTensorMut<'k, T, 3>>,
 ) -> Result<()> {
     let (rotary, stream) = (Rotary::new(pairs), stream.as_stream());
-    rotary.apply(stream, angles, q, q_out)?;
-    rotary.apply(stream, angles, k, k_out)
+    rotary.apply(stream, angles, heads.q, out.q)?;
+    rotary.apply(stream, angles, heads.k, out.k)
 }
 
 /// The gradients of [`rotary`]: rotates the gradients of queries and keys, of the same shapes, back. [The module](self) has types, error bound, source
@@ -126,14 +134,12 @@ pub fn rotary_backward<'m, 'q, 'k, T: Float<I>, I: Element>(
     stream: impl AsStream,
     pairs: Pairs,
     angles: &Angles<'_, I>,
-    dq_out: impl IntoTensor<'m, T, 3>,
-    dk_out: impl IntoTensor<'m, T, 3>,
-    dq: impl IntoTensorMut<'q, T, 3>,
-    dk: impl IntoTensorMut<'k, T, 3>,
+    out_grads: Heads<impl IntoTensor<'m, T, 3>, impl IntoTensor<'m, T, 3>>,
+    grads: Heads<impl IntoTensorMut<'q, T, 3>, impl IntoTensorMut<'k, T, 3>>,
 ) -> Result<()> {
     let (rotary, stream) = (Rotary::new(pairs).inverse(), stream.as_stream());
-    rotary.apply(stream, angles, dq_out, dq)?;
-    rotary.apply(stream, angles, dk_out, dk)
+    rotary.apply(stream, angles, out_grads.q, grads.q)?;
+    rotary.apply(stream, angles, out_grads.k, grads.k)
 }
 
 /// The rotation of one tensor, and its options. [The module](self) has types, error bound, source and rates.
@@ -141,18 +147,18 @@ pub fn rotary_backward<'m, 'q, 'k, T: Float<I>, I: Element>(
 #[must_use]
 pub struct Rotary {
     pairs: Pairs,
-    turn: f32,
+    sine_sign: f32,
 }
 
 impl Rotary {
     /// The rotation by the angles of the tables.
     pub fn new(pairs: Pairs) -> Rotary {
-        Rotary { pairs, turn: 1.0 }
+        Rotary { pairs, sine_sign: 1.0 }
     }
 
     /// The rotation by the opposite angles: the gradient.
     pub fn inverse(self) -> Rotary {
-        Rotary { turn: -self.turn, ..self }
+        Rotary { sine_sign: -self.sine_sign, ..self }
     }
 
     /// Rotates the heads of `x`, `[tokens, heads, dim]`: one launch, or none without elements.
@@ -279,7 +285,7 @@ where
 {
     fn rotate(
         stream: StreamRef<'_>,
-        Rotary { pairs, turn }: Rotary,
+        Rotary { pairs, sine_sign }: Rotary,
         shape: Shape,
         Angles { cos, sin, positions }: &Angles<'_, I>,
         x: &TensorRef<'_, T, 3>,
@@ -296,6 +302,13 @@ where
         let Shape { tokens, heads, dim, half, rows, x: [xt, xh], out: [ot, oh], table, .. } = shape;
         let tensors = rotations::Tensors { x, cos, sin, positions, out };
         let strides = rotations::Strides { x_token: xt, x_head: xh, out_token: ot, out_head: oh, table_stride: table };
-        rotate::launch(instance, stream, tensors, strides, turn, rotations::Shape { rows, tokens, heads, half, dim })
+        rotate::launch(
+            instance,
+            stream,
+            tensors,
+            strides,
+            sine_sign,
+            rotations::Shape { rows, tokens, heads, half, dim },
+        )
     }
 }

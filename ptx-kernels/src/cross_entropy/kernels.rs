@@ -11,7 +11,7 @@ pub(super) mod losses {
     /// Accesses that are on their way at once.
     const VECTORS: u32 = 4;
 
-    /// The base of exponentials without elements: -∞ minus it is still -∞.
+    /// The running maximum without elements: -∞ minus it is still -∞.
     const LEAST: f32 = f32::MIN;
 
     /// The target of a row.
@@ -22,40 +22,40 @@ pub(super) mod losses {
         found as i64
     }
 
-    /// Largest element so far, sum of exponentials with it as the base, and sum of elements.
+    /// The running maximum, the sum of exponentials relative to it, and the sum of the logits.
     struct Sums {
-        base: f32,
-        powers: f32,
-        plain: f32,
+        row_max: f32,
+        row_sum: f32,
+        logit_sum: f32,
     }
 
     impl Sums {
         /// Adds elements: two instructions and one exponential each, and one more exponential.
         fn add<const N: u32>(&mut self, v: [f32; N], smooth: pred) {
-            let mut most: [f32; 2] = [self.base, self.base];
+            let mut most: [f32; 2] = [self.row_max, self.row_max];
             for i in 0..N {
                 most[i % 2] = most[i % 2].max(v[i]);
             }
-            let base: f32 = most[0].max(most[1]);
-            let mut sums: [f32; 4] = [self.powers * math::exp_approx(self.base - base), 0.0, 0.0, 0.0];
+            let row_max: f32 = most[0].max(most[1]);
+            let mut sums: [f32; 4] = [self.row_sum * math::exp_approx(self.row_max - row_max), 0.0, 0.0, 0.0];
             for i in 0..N {
-                sums[i % 4] += math::exp_approx(v[i] - base);
+                sums[i % 4] += math::exp_approx(v[i] - row_max);
             }
-            self.base = base;
-            self.powers = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+            self.row_max = row_max;
+            self.row_sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
             if smooth {
                 for i in 0..N {
-                    self.plain += v[i];
+                    self.logit_sum += v[i];
                 }
             }
         }
 
         /// The sums of the whole block.
         fn of_block(&mut self) {
-            let top: f32 = block::reduce_max::<WARPS, f32>(self.base);
-            self.powers = block::reduce_sum::<WARPS, f32>(self.powers * math::exp_approx(self.base - top));
-            self.plain = block::reduce_sum::<WARPS, f32>(self.plain);
-            self.base = top;
+            let top: f32 = block::reduce_max::<WARPS, f32>(self.row_max);
+            self.row_sum = block::reduce_sum::<WARPS, f32>(self.row_sum * math::exp_approx(self.row_max - top));
+            self.logit_sum = block::reduce_sum::<WARPS, f32>(self.logit_sum);
+            self.row_max = top;
         }
     }
 
@@ -108,7 +108,7 @@ pub(super) mod losses {
         let smooth: pred = options.smoothing != 0.0;
         grid::overlap();
 
-        let mut sums = Sums { base: LEAST, powers: 0.0, plain: 0.0 };
+        let mut sums = Sums { row_max: LEAST, row_sum: 0.0, logit_sum: 0.0 };
         let mut column: u32 = tid.x * EACH;
         let mut at = from.at(column);
         while column + (VECTORS - 1) * STEP < columns {
@@ -130,17 +130,18 @@ pub(super) mod losses {
         sums.of_block();
 
         if tid.x == 0 {
-            let (own, to, log) = (target(tensors.targets, ctaid.x), tensors.loss.at(ctaid.x), tensors.lse.at(ctaid.x));
-            let total: f32 = sums.base + math::log(sums.powers);
+            let (label, to, log) =
+                (target(tensors.targets, ctaid.x), tensors.loss.at(ctaid.x), tensors.lse.at(ctaid.x));
+            let total: f32 = sums.row_max + math::log(sums.row_sum);
             let mut y: f32 = f32::NAN;
-            if unsigned(own) < columns as u64 {
-                let hit: [f32; 1] = vector::read::<T, 1>(from.at(unsigned(own)));
-                y = total - hit[0];
+            if unsigned(label) < columns as u64 {
+                let logit: [f32; 1] = vector::read::<T, 1>(from.at(unsigned(label)));
+                y = total - logit[0];
                 if smooth {
-                    y = (1.0 - options.smoothing) * y + options.smoothing * (total - sums.plain / columns as f32);
+                    y = (1.0 - options.smoothing) * y + options.smoothing * (total - sums.logit_sum / columns as f32);
                 }
             }
-            if own == options.ignored {
+            if label == options.ignored {
                 y = 0.0;
             }
             ptx! {
@@ -218,9 +219,9 @@ pub(super) mod losses {
             ld.global.f32 log, [lse_at];
             ld.global.f32 slope, [slope_at];
         }
-        let hit: i64 = target(tensors.targets, row);
-        let ignore: pred = hit == options.ignored;
-        if unsigned(hit) >= columns as u64 {
+        let label: i64 = target(tensors.targets, row);
+        let ignore: pred = label == options.ignored;
+        if unsigned(label) >= columns as u64 {
             slope = f32::NAN;
         }
         let spread: f32 = options.smoothing / columns as f32;
@@ -231,10 +232,10 @@ pub(super) mod losses {
             for j in 0..EACH {
                 v[j] = (math::exp_approx(v[j] - log) - spread) * slope;
             }
-            let place: u64 = unsigned(hit) - first;
-            if place < EACH as u64 {
+            let label_offset: u64 = unsigned(label) - first;
+            if label_offset < EACH as u64 {
                 for j in 0..EACH {
-                    let subtracted: f32 = (place == j as u64).select(share, 0.0);
+                    let subtracted: f32 = (label_offset == j as u64).select(share, 0.0);
                     v[j] -= subtracted;
                 }
             }

@@ -38,7 +38,7 @@ pub(super) mod rotations {
 
     /// The cosines or sines of a thread's pairs, from a row of a table. Its two accesses begin at `pair` and `half + pair` of the head: they hold
     /// both elements of the same pairs, or, with neighbors, each its own pairs.
-    fn read_turns<const C: Config>(row: Global<f32>, pair: u32, half: u32) -> [f32; C.each] {
+    fn read_angles<const C: Config>(row: Global<f32>, pair: u32, half: u32) -> [f32; C.each] {
         if C.interleaved == 0 || C.each == 1 {
             read_table::<{ C.each }>(row.at(pair))
         } else {
@@ -107,7 +107,7 @@ pub(super) mod rotations {
         dim: u32,
     }
 
-    /// out = (x1 · cos - x2 · sin, x2 · cos + x1 · sin) for each pair of the first 2 · `half` elements of a head; the others are copied. `turn` is 1,
+    /// out = (x1 · cos - x2 · sin, x2 · cos + x1 · sin) for each pair of the first 2 · `half` elements of a head; the others are copied. `sine_sign` is 1,
     /// or -1 for the inverse. A position that the tables do not have gives NaN.
     #[ptx_kernel(
         block = THREADS,
@@ -153,7 +153,7 @@ pub(super) mod rotations {
             shape.rows == 0 || tensors.sin.len() >= (shape.rows - 1) * strides.table_stride + shape.half
         ))
     )]
-    pub fn rotate<T, I, const C: Config>(tensors: Tensors<T, I>, strides: Strides, turn: f32, shape: Shape) {
+    pub fn rotate<T, I, const C: Config>(tensors: Tensors<T, I>, strides: Strides, sine_sign: f32, shape: Shape) {
         const EACH: u32 = C.each;
         let (slices, groups): (u32, u32) = ((shape.dim - shape.half) / EACH, (shape.heads + (HEADS - 1)) / HEADS);
         let index: u32 = ctaid.x * THREADS + tid.x;
@@ -171,12 +171,12 @@ pub(super) mod rotations {
         if pair >= shape.half {
             // Behind the pairs: as it is.
             for h in 0..HEADS {
-                let there: pred = head + h < shape.heads;
+                let inside: pred = head + h < shape.heads;
                 let (same, copy) = (
                     from.at(h as u64 * strides.x_head).at(shape.half + pair),
                     to.at(h as u64 * strides.out_head).at(shape.half + pair),
                 );
-                vector::store_kept::<T, EACH>(copy, vector::load::<T, EACH>(same, there, 0), there);
+                vector::store_kept::<T, EACH>(copy, vector::load::<T, EACH>(same, inside, 0), inside);
             }
             return;
         }
@@ -184,7 +184,7 @@ pub(super) mod rotations {
         let position: I;
         let at = tensors.positions.at(token);
         ptx! { ld.global.{I} position, [at]; }
-        let place: i64 = position as i64;
+        let table_row: i64 = position as i64;
         // A pair of neighbors is inside one access, unless that is one element.
         const SPLIT: pred = C.interleaved == 1 && EACH == 1;
         let (mut low, mut high): (u32, u32) = (pair, shape.half + pair);
@@ -194,27 +194,27 @@ pub(super) mod rotations {
         }
         let (a, b): ([[b32; vector::words::<T, EACH>()]; HEADS], [[b32; vector::words::<T, EACH>()]; HEADS]);
         for h in 0..HEADS {
-            let there: pred = head + h < shape.heads;
+            let inside: pred = head + h < shape.heads;
             let of_head = from.at(h as u64 * strides.x_head);
-            a[h] = vector::load::<T, EACH>(of_head.at(low), there, 0);
-            b[h] = vector::load::<T, EACH>(of_head.at(high), there, 0);
+            a[h] = vector::load::<T, EACH>(of_head.at(low), inside, 0);
+            b[h] = vector::load::<T, EACH>(of_head.at(high), inside, 0);
         }
         let (mut c, mut s): ([f32; EACH], [f32; EACH]) = ([f32::NAN; EACH], [f32::NAN; EACH]);
-        if unsigned(place) < shape.rows {
-            let row: u64 = unsigned(place) * strides.table_stride;
-            c = read_turns::<C>(tensors.cos.at(row), pair, shape.half);
-            s = read_turns::<C>(tensors.sin.at(row), pair, shape.half);
+        if unsigned(table_row) < shape.rows {
+            let row: u64 = unsigned(table_row) * strides.table_stride;
+            c = read_angles::<C>(tensors.cos.at(row), pair, shape.half);
+            s = read_angles::<C>(tensors.sin.at(row), pair, shape.half);
         }
         for i in 0..EACH {
-            s[i] *= turn;
+            s[i] *= sine_sign;
         }
         for h in 0..HEADS {
-            let there: pred = head + h < shape.heads;
+            let inside: pred = head + h < shape.heads;
             let of_head = to.at(h as u64 * strides.out_head);
             let (first, second): ([f32; EACH], [f32; EACH]) =
                 rotate_head::<C>(vector::unpack::<T, EACH>(a[h]), vector::unpack::<T, EACH>(b[h]), c, s);
-            vector::store_kept::<T, EACH>(of_head.at(low), vector::pack::<T, EACH>(first), there);
-            vector::store_kept::<T, EACH>(of_head.at(high), vector::pack::<T, EACH>(second), there);
+            vector::store_kept::<T, EACH>(of_head.at(low), vector::pack::<T, EACH>(first), inside);
+            vector::store_kept::<T, EACH>(of_head.at(high), vector::pack::<T, EACH>(second), inside);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Rotary position embedding, forward and backward.
 
 use crate::support::{Number, Random, compare, device, each_problem, rounded};
-use ptx_kernels::rotary::{Angles, Float, Pairs, Rotary, rotary, rotary_backward, tables};
+use ptx_kernels::rotary::{Angles, Float, Heads as QueriesAndKeys, Pairs, Rotary, rotary, rotary_backward, tables};
 use ptx_launch::prelude::*;
 use ptx_launch::{ErrorKind, Result, TensorMut, TensorRef};
 
@@ -135,9 +135,12 @@ fn a_rotation_and_its_gradient_are_inverse() -> Result<()> {
         (device.zeros::<f32>(48)?, device.zeros::<f32>(16)?, device.zeros::<f32>(48)?, device.zeros::<f32>(16)?);
     let (queries, keys) = ([2, 3, 8], [2, 1, 8]);
     let style = Pairs::Neighbors;
-    rotary(&device, style, &angles, q.tile(queries)?, k.tile(keys)?, q1.tile_mut(queries)?, k1.tile_mut(keys)?)?;
-    let (dq, dk) = (q2.tile_mut(queries)?, k2.tile_mut(keys)?);
-    rotary_backward(&device, style, &angles, q1.tile(queries)?, k1.tile(keys)?, dq, dk)?;
+    let heads = QueriesAndKeys { q: q.tile(queries)?, k: k.tile(keys)? };
+    let out = QueriesAndKeys { q: q1.tile_mut(queries)?, k: k1.tile_mut(keys)? };
+    rotary(&device, style, &angles, heads, out)?;
+    let out_grads = QueriesAndKeys { q: q1.tile(queries)?, k: k1.tile(keys)? };
+    let grads = QueriesAndKeys { q: q2.tile_mut(queries)?, k: k2.tile_mut(keys)? };
+    rotary_backward(&device, style, &angles, out_grads, grads)?;
     let same = |found: Vec<f32>| found.iter().zip(&values).all(|(a, b)| (a - b).abs() < 1e-4);
     assert!(same(q2.download()?) && same(k2.download()?));
     assert!(q1.download()?.iter().zip(&values).any(|(a, b)| (a - b).abs() > 0.1));

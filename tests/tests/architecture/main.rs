@@ -229,7 +229,9 @@ fn device_functions_are_short() {
         if function.lines > limits::LINES {
             wrong.push(format!("{path}:{at}: `{name}` has {} lines, of at most {}", function.lines, limits::LINES));
         }
-        if !function.is_kernel && function.parameters > limits::PARAMETERS {
+        // Collective operations still list theirs.
+        let is_limited = path.starts_with("ptx-kernels/src/") && !path.starts_with("ptx-kernels/src/comm/");
+        if (!function.is_kernel || is_limited) && function.parameters > limits::PARAMETERS {
             let (has, most) = (function.parameters, limits::PARAMETERS);
             wrong.push(format!("{path}:{at}: `{name}` has {has} parameters, of at most {most}"));
         }

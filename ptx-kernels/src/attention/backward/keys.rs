@@ -245,7 +245,7 @@ pub(crate) mod kernels {
                 mask.apply(&mut s, row, column);
             }
             let numbers: u32 = rows_v + C.block * fragment::pitch(C.head_v) + laneid % 4 * 16;
-            let deltas: [[f32; 2]; NT] = weigh::<NT>(&mut s, numbers, p.exponent);
+            let deltas: [[f32; 2]; NT] = exponentiate::<NT>(&mut s, numbers, p.exponent);
             if C.results & 1 == 1 {
                 add_products::<T, NT, { C.head_v }>(&mut dv, &s, rows_v);
             }
@@ -280,7 +280,7 @@ pub(crate) mod kernels {
 
     /// Scores become weights: exp2(s · exponent - logarithm) of each column's query. `numbers` are this lane's first pair in
     /// shared memory: `ld.shared.v4` for each two columns. Returns the second number of each query.
-    fn weigh<const NT: u32>(s: &mut [[[f32; 4]; NT]; 1], numbers: u32, exponent: f32) -> [[f32; 2]; NT] {
+    fn exponentiate<const NT: u32>(s: &mut [[[f32; 4]; NT]; 1], numbers: u32, exponent: f32) -> [[f32; 2]; NT] {
         let deltas: [[f32; 2]; NT];
         for j in 0..NT {
             let pairs: [f32; 4];

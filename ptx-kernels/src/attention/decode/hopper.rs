@@ -83,8 +83,8 @@ pub(crate) mod kernels {
         empty: u32,
         weights_full: u32,
         weights_empty: u32,
-        shrink: u32,
-        marks: u32,
+        rescale_factors: u32,
+        row_stats: u32,
         slot: u32,
     }
 
@@ -101,8 +101,8 @@ pub(crate) mod kernels {
                 empty: barriers + (8 + RING),
                 weights_full: barriers + (8 + 2 * RING),
                 weights_empty: barriers + (16 + 2 * RING),
-                marks: numbers,
-                shrink: numbers + 8 * ROWS,
+                row_stats: numbers,
+                rescale_factors: numbers + 8 * ROWS,
                 slot: numbers + 12 * ROWS,
             }
         }

@@ -137,8 +137,8 @@ pub(crate) mod kernels {
         grid::overlap();
         let q_tile: u32 = shared;
         let tiles: u32 = q_tile + 2 * ROWS * (C.head + 8);
-        let marks: u32 = tiles + C.rings();
-        let memory = Memory { q_tile, tiles, marks, slot: marks + 8 * ROWS * C.warps };
+        let row_stats: u32 = tiles + C.rings();
+        let memory = Memory { q_tile, tiles, row_stats, slot: row_stats + 8 * ROWS * C.warps };
         let mut ring = Ring::<C>::new(tiles);
         let (k_from, v_from): (u64, u64) = (tensors.k, tensors.v);
         let (q_from, lengths_at, tables): (u64, u64, u64) = (tensors.q, tensors.lengths, tensors.table);

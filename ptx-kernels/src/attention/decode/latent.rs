@@ -99,7 +99,7 @@ pub(crate) mod kernels {
     struct Memory<const C: Config> {
         q: u32,
         weights: u32,
-        marks: u32,
+        row_stats: u32,
         part: u32,
         barrier: u32,
     }
@@ -109,13 +109,13 @@ pub(crate) mod kernels {
         fn new(memory: u32) -> Memory<C> {
             let (rows, part): (u32, u32) = (tid.x / 64, tid.x / 32 % 2);
             let weights: u32 = memory + C.tiles() + rows * (16 * (2 * C.keys + 16));
-            let marks: u32 = memory + C.tiles() + C.rows * (2 * C.keys + 16) + rows * 256;
-            Memory { q: memory + rows * (16 * C.pitch()), weights, marks, part, barrier: rows + 1 }
+            let row_stats: u32 = memory + C.tiles() + C.rows * (2 * C.keys + 16) + rows * 256;
+            Memory { q: memory + rows * (16 * C.pitch()), weights, row_stats, part, barrier: rows + 1 }
         }
 
         /// The address of this lane's number `half`, as this warp (`other` = 0) or the other one leaves it.
-        fn mark(&self, half: u32, other: u32) -> u32 {
-            self.marks + ((laneid / 4 + 8 * half) << 4) + ((self.part ^ other) << 3)
+        fn stats_at(&self, half: u32, other: u32) -> u32 {
+            self.row_stats + ((laneid / 4 + 8 * half) << 4) + ((self.part ^ other) << 3)
         }
     }
 
@@ -152,13 +152,13 @@ pub(crate) mod kernels {
                     x = x.max(s[0][j][2 * half]).max(s[0][j][2 * half + 1]);
                 }
                 x = fragment::quad_max(x);
-                let (to, first): (u32, pred) = (memory.mark(half, 0), laneid % 4 == 0);
+                let (to, first): (u32, pred) = (memory.stats_at(half, 0), laneid % 4 == 0);
                 ptx! { @first st.shared.f32 [to], x; }
             }
             barrier::sync::<64>(memory.barrier);
             for half in 0..2 {
                 let (mine, theirs): (f32, f32);
-                let (own_at, other_at): (u32, u32) = (memory.mark(half, 0), memory.mark(half, 1));
+                let (own_at, other_at): (u32, u32) = (memory.stats_at(half, 0), memory.stats_at(half, 1));
                 ptx! {
                     ld.shared.f32 mine, [own_at];
                     ld.shared.f32 theirs, [other_at];
@@ -166,7 +166,7 @@ pub(crate) mod kernels {
                 let most: f32 = mine.max(theirs);
                 let mut base: f32 = most * scores.exponent;
                 base = (base < -3.0e38).select(0.0, base);
-                let shrink: f32 = attention::power(self.most[half], scores.exponent, base);
+                let rescale: f32 = attention::power(self.most[half], scores.exponent, base);
                 let mut sum: f32 = 0.0;
                 for j in 0..NT {
                     for e in 0..2 {
@@ -175,10 +175,10 @@ pub(crate) mod kernels {
                     }
                 }
                 self.most[half] = most;
-                self.sum[half] = self.sum[half].fma(shrink, sum);
+                self.sum[half] = self.sum[half].fma(rescale, sum);
                 for j in 0..C.head_v / 16 {
-                    self.o[0][j][2 * half] *= shrink;
-                    self.o[0][j][2 * half + 1] *= shrink;
+                    self.o[0][j][2 * half] *= rescale;
+                    self.o[0][j][2 * half + 1] *= rescale;
                 }
             }
             fragment::store::<T, { C.keys }, 1, NT>(&s, memory.weights + 2 * own);
@@ -195,11 +195,11 @@ pub(crate) mod kernels {
             }
         }
 
-        /// Leaves the sums at `sums`, as `f32` of `head_v` a row, and largest scores in powers of 2 and sums of exponentials as marks.
-        fn leave(&self, memory: &Memory<C>, sums: u32, exponent: f32) {
+        /// Leaves the sums at `sums`, as `f32` of `head_v` a row, and largest scores in powers of 2 and sums of exponentials as row_stats.
+        fn store_partial(&self, memory: &Memory<C>, sums: u32, exponent: f32) {
             for half in 0..2 {
                 let (total, most): (f32, f32) = (fragment::quad_sum(self.sum[half]), self.most[half] * exponent);
-                let (to, first): (u32, pred) = (memory.mark(half, 0), laneid % 4 == 0);
+                let (to, first): (u32, pred) = (memory.stats_at(half, 0), laneid % 4 == 0);
                 ptx! { @first st.shared.v2.f32 [to], {most, total}; }
                 let row: u32 = tid.x / 64 * 16 + laneid / 4 + 8 * half;
                 let at: u32 = sums + (row * C.head_v + memory.part * (C.head_v / 2) + laneid % 4 * 2) * 4;
@@ -236,11 +236,11 @@ pub(crate) mod kernels {
         }
     }
 
-    /// Reads a row that `State::leave` left, by a warp, divided by its sum of exponentials; returns the logarithm of that sum.
-    fn read_row<const C: Config>(sums: u32, marks: u32, row: u32, columns: &mut [f32; C.head_v / 32]) -> f32 {
+    /// Reads a row of `State::store_partial`, by a warp, divided by its sum of exponentials; returns the logarithm of that sum.
+    fn read_row<const C: Config>(sums: u32, row_stats: u32, row: u32, columns: &mut [f32; C.head_v / 32]) -> f32 {
         let (most, first, _most, second): (f32, f32, f32, f32);
-        let (mark, at): (u32, u32) = (marks + (row << 4), sums + (row * C.head_v + laneid) * 4);
-        ptx! { ld.shared.v4.f32 {most, first, _most, second}, [mark]; }
+        let (stats_at, at): (u32, u32) = (row_stats + (row << 4), sums + (row * C.head_v + laneid) * 4);
+        ptx! { ld.shared.v4.f32 {most, first, _most, second}, [stats_at]; }
         let sum: f32 = first + second;
         let by: f32 = attention::inverse(sum);
         for j in 0..C.head_v / 32 {
@@ -286,7 +286,7 @@ pub(crate) mod kernels {
         grid::overlap();
         let base: u32 = dynamic;
         let memory = Memory::<C>::new(base);
-        let (tiles, marks): (u32, u32) = (base + C.rows * C.pitch(), base + C.tiles() + C.rows * (2 * C.keys + 16));
+        let (tiles, row_stats): (u32, u32) = (base + C.rows * C.pitch(), base + C.tiles() + C.rows * (2 * C.keys + 16));
         let (lengths_at, tables, q_from, cache_from): (u64, u64, u64, u64) =
             (tensors.lengths, tensors.table, tensors.q, tensors.cache);
         let (out_to, lse_to, scratch_to, flags_to): (u64, u64, u64, u64) =
@@ -338,7 +338,7 @@ pub(crate) mod kernels {
                 state.add::<T>(&memory, this, &scores, first);
                 block::sync();
             }
-            state.leave(&memory, base, p.exponent);
+            state.store_partial(&memory, base, p.exponent);
             block::sync();
 
             let (owner, count): (u32, u32) = walk.owners(&work);
@@ -348,7 +348,7 @@ pub(crate) mod kernels {
             while row < C.rows {
                 if packed.has(row) {
                     let columns: [f32; C.head_v / 32];
-                    let log: f32 = read_row::<C>(base, marks, row, &mut columns);
+                    let log: f32 = read_row::<C>(base, row_stats, row, &mut columns);
                     if count == 1 {
                         output.write::<T, { C.head_v }>(&packed, row, &columns, log);
                     } else {
@@ -357,7 +357,7 @@ pub(crate) mod kernels {
                 }
                 row += C.threads() / 32;
             }
-            let slot: u32 = marks + 16 * C.rows;
+            let slot: u32 = row_stats + 16 * C.rows;
             parts.reduce::<T, { C.threads() / 32 }>(&output, &packed, flags_to + wide(first) * 4, slot);
             walk.advance(&work);
         }

@@ -161,9 +161,9 @@ pub(crate) mod kernels {
         let shared: [u8];
         let tiles: u32 = shared;
         let q_tile: u32 = tiles + C.rings();
-        let marks: u32 = q_tile + 2 * ROWS * (C.head + 8);
-        let slot: u32 = marks + 8 * ROWS * C.warps;
-        let memory = Memory { q_tile, tiles, marks, slot };
+        let row_stats: u32 = q_tile + 2 * ROWS * (C.head + 8);
+        let slot: u32 = row_stats + 8 * ROWS * C.warps;
+        let memory = Memory { q_tile, tiles, row_stats, slot };
         let mut ring = Ring::<C>::new(tiles, slot + 16, p.box_tokens);
         grid::overlap();
         let (q_from, lengths_at, tables): (u64, u64, u64) = (tensors.q, tensors.lengths, tensors.table);

@@ -6,11 +6,11 @@ use crate::float8::E5m2;
 use crate::gemm::instance::{Axes, Family, Instance};
 use crate::gemm::launch::Call;
 use crate::gemm::maps::BOX;
-use crate::gemm::params::{self, BF16, E4M3, E5M2, F16, I8, TF32, TileGrid};
+use crate::gemm::params::{self, BF16, E4M3, E5M2, F16, I8, Raster, TF32, TileGrid};
 use crate::gemm::problem::size;
 use half::{bf16, f16};
 use ptx_launch::prelude::e4m3;
-use ptx_launch::{Error, KernelParam, Result, TensorMap};
+use ptx_launch::{Error, KernelParam, Result, StreamRef, TensorMap};
 use std::fmt::Debug;
 
 /// The rows of all kernels.
@@ -64,6 +64,24 @@ fn configs<I: Copy + PartialEq, K>(all: &[(I, Config)], existing: &[(I, K)]) -> 
     all.iter().filter(|(instance, _)| existing.iter().any(|(known, _)| known == instance)).copied().collect()
 }
 
+/// A launch of a kernel whose clusters claim tiles or share them.
+struct Scheduled<'c> {
+    stream: StreamRef<'c>,
+    maps: [TensorMap; 3],
+    raster: Raster,
+    grid: ptx_launch::Config,
+    scratch: &'c mut Scratch,
+}
+
+impl<'c> Scheduled<'c> {
+    fn new(row: &Instance, call: Call<'c>, config: &Config) -> Result<Scheduled<'c>> {
+        let (maps, raster) = (maps(row, &call, config)?, call.raster());
+        let scratch = call.scratch.ok_or_else(no_scratch)?;
+        let grid = ptx_launch::Config::grid(scratch.num_blocks_of(row));
+        Ok(Scheduled { stream: call.stream, maps, raster, grid, scratch })
+    }
+}
+
 fn rows_of_claimed<T, O>(kind: u32, output: u32) -> impl Iterator<Item = Instance>
 where
     T: KernelParam,
@@ -73,10 +91,7 @@ where
     let all = configs(claimed::INSTANCES, <claimed::Types<T, O> as claimed::Exists>::kernels());
     all.into_iter().map(move |(instance, config)| {
         row(&instance, (kind, Some(output)), config, move |row, call| {
-            let [a, b, c] = maps(row, &call, &config)?;
-            let (stream, raster) = (call.stream, call.raster());
-            let scratch = call.scratch.ok_or_else(no_scratch)?;
-            let grid = ptx_launch::Config::grid(scratch.num_blocks_of(row));
+            let Scheduled { stream, maps: [a, b, c], raster, grid, scratch } = Scheduled::new(row, call, &config)?;
             let Scratch { gpcs, claims, .. } = scratch;
             // SAFETY: the maps describe memory that is bound to the stream, in the layouts of the instance; the scratch memory has the words of the GPCs
             // and of the claims.
@@ -94,10 +109,7 @@ where
     let all = configs(stream_k::INSTANCES, <stream_k::Types<T, O> as stream_k::Exists>::kernels());
     all.into_iter().map(move |(instance, config)| {
         row(&instance, (kind, Some(output)), config, move |row, call| {
-            let [a, b, c] = maps(row, &call, &config)?;
-            let (stream, raster) = (call.stream, call.raster());
-            let scratch = call.scratch.ok_or_else(no_scratch)?;
-            let grid = ptx_launch::Config::grid(scratch.num_blocks_of(row));
+            let Scheduled { stream, maps: [a, b, c], raster, grid, scratch } = Scheduled::new(row, call, &config)?;
             let Scratch { partials, flags, gpcs, claims, .. } = scratch;
             // SAFETY: as above; the scratch memory has a tile and the flags of each block.
             unsafe {
@@ -117,10 +129,7 @@ where
     let all = configs(split_k::INSTANCES, <split_k::Types<T, O> as split_k::Exists>::kernels());
     all.into_iter().map(move |(instance, config)| {
         row(&instance, (kind, Some(output)), config, move |row, call| {
-            let [a, b, c] = maps(row, &call, &config)?;
-            let (stream, raster) = (call.stream, call.raster());
-            let scratch = call.scratch.ok_or_else(no_scratch)?;
-            let grid = ptx_launch::Config::grid(scratch.num_blocks_of(row));
+            let Scheduled { stream, maps: [a, b, c], raster, grid, scratch } = Scheduled::new(row, call, &config)?;
             let Scratch { partials, flags, .. } = scratch;
             // SAFETY: as above.
             unsafe { split_k::launch::<T, O>(instance, stream, grid, &a, &b, &c, partials, flags, raster) }

@@ -5,7 +5,7 @@ use ptx_launch::prelude::*;
 #[ptx_part]
 pub(crate) mod weights {
     /// State of a warp group: sums of its half of the columns of V. The first group has the scores and the weights of a tile, too.
-    struct Half<T, const C: Config> {
+    struct Consumer<T, const C: Config> {
         q_rows: u64,
         k_rows: u64,
         v_rows: u64,
@@ -20,15 +20,15 @@ pub(crate) mod weights {
         softmax: scores::Softmax<0, 0, 0>,
     }
 
-    /// The keys that this thread's two rows see.
-    struct Seen {
+    /// The mask of this thread's two rows.
+    struct RowMask {
         mask: attention::Mask,
         queries: [u32; 2],
     }
 
-    impl<T, const C: Config> Half<T, C> {
-        /// That of group 0 or 1.
-        fn new(memory: &Memory<C>, p: &DecodeProblem, warp_group: u32) -> Half<T, C> {
+    impl<T, const C: Config> Consumer<T, C> {
+        /// The state of warp group 0 or 1.
+        fn new(memory: &Memory<C>, p: &DecodeProblem, warp_group: u32) -> Consumer<T, C> {
             let (s, packed, o): ([f32; 32], [b32; 16], [f32; C.head_v / 4]);
             for i in 0..32 {
                 s[i] = 0.0;
@@ -41,7 +41,7 @@ pub(crate) mod weights {
             }
             // The cap is a part of the exponent.
             let exponent: f32 = (p.soft_cap > 0.0).select(p.exponent * p.soft_cap, p.exponent);
-            Half {
+            Consumer {
                 q_rows: wgmma::descriptor_k128(memory.q),
                 k_rows: wgmma::descriptor_k128(memory.tiles),
                 v_rows: wgmma::descriptor::<ATOM, 1024, 128>(memory.tiles + warp_group * (C.head_v / 128 * ATOM)),
@@ -56,8 +56,8 @@ pub(crate) mod weights {
             }
         }
 
-        /// No keys again.
-        fn clear(&mut self) {
+        /// The state at the begin of a work tile: empty sums.
+        fn reset(&mut self) {
             for half in 0..2 {
                 self.softmax.clear::<half>();
             }
@@ -81,10 +81,10 @@ pub(crate) mod weights {
 
         /// S = Q · Kᵀ of a tile, whose parts come one after the other.
         fn multiply_keys(&mut self, memory: &Memory<C>) {
-            const BEHIND: u32 = C.head_v / 64;
-            self.multiply_part::<0, BEHIND, { C.head / 64 }>(memory);
-            self.multiply_part::<1, { BEHIND / 2 }, BEHIND>(memory);
-            self.multiply_part::<2, 0, { BEHIND / 2 }>(memory);
+            const VALUE_ATOMS: u32 = C.head_v / 64;
+            self.multiply_part::<0, VALUE_ATOMS, { C.head / 64 }>(memory);
+            self.multiply_part::<1, { VALUE_ATOMS / 2 }, VALUE_ATOMS>(memory);
+            self.multiply_part::<2, 0, { VALUE_ATOMS / 2 }>(memory);
             wgmma::commit();
         }
 
@@ -114,22 +114,22 @@ pub(crate) mod weights {
         }
 
         /// The soft cap, and minus infinity for the keys of a tile that a row does not see.
-        fn change(&mut self, seen: &Seen, tile: u32, p: &DecodeProblem) {
+        fn mask_scores(&mut self, row_mask: &RowMask, tile: u32, p: &DecodeProblem) {
             if p.soft_cap > 0.0 {
                 scores::bound(&mut self.s, p.scale);
             }
             let (first, none): (u32, u32) = (tile * 64, 0);
-            if seen.mask.hides(none, p.tokens - 1, first, first + 64) {
+            if row_mask.mask.hides(none, p.tokens - 1, first, first + 64) {
                 for half in 0..2 {
-                    let query: i32 = signed(seen.queries[half]);
-                    let to: i32 = (query + seen.mask.high).min(signed(seen.mask.columns));
-                    scores::hide_outside::<half, 32>(&mut self.s, first, query + seen.mask.low, to);
+                    let query: i32 = signed(row_mask.queries[half]);
+                    let to: i32 = (query + row_mask.mask.high).min(signed(row_mask.mask.columns));
+                    scores::hide_outside::<half, 32>(&mut self.s, first, query + row_mask.mask.low, to);
                 }
             }
         }
 
-        /// Leaves the weights of a tile, and the factors by which earlier sums shrink, for the other group, when it has read those before.
-        fn leave_weights(&mut self, memory: &Memory<C>) {
+        /// Stores the weights of a tile and the rescale factors of earlier sums for the other group, when it has read those before.
+        fn store_weights(&mut self, memory: &Memory<C>) {
             mbarrier::wait(memory.weights_empty, self.turn & 1 ^ 1);
             let warp: u32 = tid.x / 32 % 4;
             let own: u32 = memory.weights + warp * 2048 + (laneid & 15) * 128;
@@ -143,7 +143,7 @@ pub(crate) mod weights {
             }
             let first: pred = laneid % 4 == 0;
             for half in 0..2 {
-                let to: u32 = memory.shrink + (warp * 16 + laneid / 4 + 8 * half) * 4;
+                let to: u32 = memory.rescale_factors + (warp * 16 + laneid / 4 + 8 * half) * 4;
                 ptx! { @first st.shared.f32 [to], self.softmax.scores_scale[half]; }
             }
             tma::fence();
@@ -156,13 +156,13 @@ pub(crate) mod weights {
         fn exponentiate<const FIRST: u32>(
             &mut self,
             memory: &Memory<C>,
-            seen: &Seen,
+            row_mask: &RowMask,
             tile: u32,
             end: u32,
             p: &DecodeProblem,
         ) {
             memory.release(self.at.stage, 0);
-            self.change(seen, tile, p);
+            self.mask_scores(row_mask, tile, p);
             let grown: pred = self.softmax.update(&mut self.s, self.exponent);
             // True for all warps, as `wgmma` requires; the branch keeps ptxas from waiting before the exponentials.
             if tile < end {
@@ -177,19 +177,19 @@ pub(crate) mod weights {
                 memory.release(self.at.stage ^ 1, 2);
             }
             scores::pack::<T, 32>(&mut self.p, &self.s);
-            self.leave_weights(memory);
+            self.store_weights(memory);
         }
 
-        /// The first group's walk over the tiles of a work.
-        fn lead(&mut self, memory: &Memory<C>, work: &Work, mask: attention::Mask, p: &DecodeProblem) {
+        /// The main loop of the first group: scores, weights, and its half of O.
+        fn mainloop_scores(&mut self, memory: &Memory<C>, work: &Work, mask: attention::Mask, p: &DecodeProblem) {
             let row: u32 = tid.x / 32 % 4 * 16 + laneid / 4;
             let (upper, _upper_head): (u32, u32) = work.packed.locate(row);
             let (lower, _lower_head): (u32, u32) = work.packed.locate(row + 8);
-            let seen = Seen { mask, queries: [upper, lower] };
+            let row_mask = RowMask { mask, queries: [upper, lower] };
             self.multiply_keys(memory);
             wgmma::wait::<0>();
             let mut tile: u32 = work.at;
-            self.exponentiate::<1>(memory, &seen, tile, work.end, p);
+            self.exponentiate::<1>(memory, &row_mask, tile, work.end, p);
             tile += 1;
             while tile < work.end {
                 let stage: u32 = self.at.stage;
@@ -197,7 +197,7 @@ pub(crate) mod weights {
                 self.multiply_keys(memory);
                 self.multiply_values(stage);
                 wgmma::wait::<1>();
-                self.exponentiate::<0>(memory, &seen, tile, work.end, p);
+                self.exponentiate::<0>(memory, &row_mask, tile, work.end, p);
                 tile += 1;
             }
             let stage: u32 = self.at.stage;
@@ -208,10 +208,10 @@ pub(crate) mod weights {
             self.at.advance();
         }
 
-        /// The second group's walk.
-        fn follow(&mut self, memory: &Memory<C>, work: &Work) {
+        /// The main loop of the second group: its half of O, with the weights of the first one.
+        fn mainloop_values(&mut self, memory: &Memory<C>, work: &Work) {
             let mut tile: u32 = work.at;
-            let own: u32 = memory.shrink + (tid.x / 32 % 4 * 16 + laneid / 4) * 4;
+            let own: u32 = memory.rescale_factors + (tid.x / 32 % 4 * 16 + laneid / 4) * 4;
             while tile < work.end {
                 mbarrier::wait(memory.weights_full, self.turn & 1);
                 memory.wait(&self.at, 1);
@@ -233,16 +233,16 @@ pub(crate) mod weights {
             }
         }
 
-        /// Leaves the sums in the place of the tiles, and the results of rows: the inverse of a row's sum of exponentials, and its logarithm in powers of 2.
-        fn leave(&self, memory: &Memory<C>, warp_group: u32) {
+        /// Stores the sums over the tiles, and of each row the inverse of its sum of exponentials and its logarithm in powers of 2.
+        fn store_partial(&self, memory: &Memory<C>, warp_group: u32) {
             let row: u32 = tid.x / 32 % 4 * 16 + laneid / 4;
             let to: u32 = memory.tiles + row * PITCH + warp_group * (2 * C.head_v) + laneid % 4 * 8;
             for half in 0..2 {
                 if warp_group == 0 {
                     let (inverse, log): (f32, f32) = self.softmax.finish::<half>();
                     let total: f32 = self.softmax.row_max[half].fma(self.exponent, log);
-                    let (mark, first): (u32, pred) = (memory.marks + ((row + 8 * half) << 3), laneid % 4 == 0);
-                    ptx! { @first st.shared.v2.f32 [mark], {inverse, total}; }
+                    let (stats_at, first): (u32, pred) = (memory.row_stats + ((row + 8 * half) << 3), laneid % 4 == 0);
+                    ptx! { @first st.shared.v2.f32 [stats_at], {inverse, total}; }
                 }
                 for j in 0..C.head_v / 16 {
                     ptx! {
@@ -253,11 +253,11 @@ pub(crate) mod weights {
         }
     }
 
-    /// Reads a row that `Half::leave` left, by a warp, divided by its sum of exponentials; returns the logarithm of that sum.
+    /// Reads a row of `Consumer::store_partial`, by a warp, divided by its sum of exponentials; returns the logarithm of that sum.
     fn read_row<const C: Config>(memory: &Memory<C>, row: u32, columns: &mut [f32; C.head_v / 32]) -> f32 {
         let (by, log): (f32, f32);
-        let (mark, at): (u32, u32) = (memory.marks + (row << 3), memory.tiles + row * PITCH + laneid * 4);
-        ptx! { ld.shared.v2.f32 {by, log}, [mark]; }
+        let (stats_at, at): (u32, u32) = (memory.row_stats + (row << 3), memory.tiles + row * PITCH + laneid * 4);
+        ptx! { ld.shared.v2.f32 {by, log}, [stats_at]; }
         for j in 0..C.head_v / 32 {
             ptx! { ld.shared.f32 columns[j], [at + 128 * j]; }
             columns[j] *= by;
@@ -265,7 +265,7 @@ pub(crate) mod weights {
         log
     }
 
-    /// All works: their sums, and the results, by two warp groups.
+    /// Computes and writes all work tiles, by two warp groups.
     fn attend<T, const C: Config>(
         memory: &Memory<C>,
         walk: &mut Walk<ROWS, KEYS>,
@@ -275,21 +275,21 @@ pub(crate) mod weights {
         flags: u64,
     ) {
         let warp_group: u32 = warp::broadcast(tid.x / 128 - 1, 0);
-        let mut own = Half::<T, C>::new(memory, p, warp_group);
+        let mut own = Consumer::<T, C>::new(memory, p, warp_group);
         let mut number: u32 = 0;
         while walk.round < walk.last {
             let work: Work = walk.work(p);
-            own.clear();
+            own.reset();
             if warp_group == 0 {
                 mbarrier::wait(memory.q_full, number & 1);
                 tma::fence();
-                own.lead(memory, &work, walk.sequences.mask(work.len), p);
+                own.mainloop_scores(memory, &work, walk.sequences.mask(work.len), p);
             } else {
-                own.follow(memory, &work);
+                own.mainloop_values(memory, &work);
             }
             number += 1;
             barrier::sync::<256>(1);
-            own.leave(memory, warp_group);
+            own.store_partial(memory, warp_group);
             barrier::sync::<256>(1);
             let (owner, count): (u32, u32) = walk.owners(&work);
             let first: u32 = walk.number * walk.splits + owner;

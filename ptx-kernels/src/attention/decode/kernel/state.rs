@@ -35,16 +35,16 @@ pub(crate) mod state {
         }
 
         /// Leaves the warp's part: sums at `sums`, as `f32` of `head` a row, of all warps one behind the other; largest scores in
-        /// powers of 2 and sums of exponentials at `marks`.
-        fn leave(&self, sums: u32, marks: u32, exponent: f32, packed: &kv_cache::Packed) {
+        /// powers of 2 and sums of exponentials at `row_stats`.
+        fn store_partial(&self, sums: u32, row_stats: u32, exponent: f32, packed: &kv_cache::Packed) {
             let (warp, row): (u32, u32) = (tid.x / 32, laneid / 4);
             for half in 0..2 {
                 let total: f32 = fragment::quad_sum(self.online.sum[0][half]);
                 if packed.has(row + 8 * half) {
                     let own: u32 = warp * ROWS + row + 8 * half;
-                    let (mark, most): (u32, f32) = (marks + (own << 3), self.online.most[0][half] * exponent);
+                    let (stats_at, most): (u32, f32) = (row_stats + (own << 3), self.online.most[0][half] * exponent);
                     let first: pred = laneid % 4 == 0;
-                    ptx! { @first st.shared.v2.f32 [mark], {most, total}; }
+                    ptx! { @first st.shared.v2.f32 [stats_at], {most, total}; }
                     let to: u32 = sums + ((row + 8 * half) * C.head + laneid % 4 * (4 / C.size)) * 4;
                     for j in 0..C.head / 16 {
                         let (a, b): ([f32; 4], [f32; 4]) = (self.o[0][2 * j], self.o[0][2 * j + 1]);
@@ -62,20 +62,20 @@ pub(crate) mod state {
         }
     }
 
-    /// The parts of a block's warps: their sums, and the marks of each row.
+    /// The parts of a block's warps: their sums, and the row_stats of each row.
     struct Warps<const C: Config> {
         sums: u32,
-        marks: u32,
+        row_stats: u32,
     }
 
     impl<const C: Config> Warps<C> {
         /// Adds up a row by a warp, times `factor`; returns the logarithm of the sum of exponentials in powers of 2.
         fn combine(&self, row: u32, factor: f32, columns: &mut [f32; C.head / 32]) -> f32 {
-            let (mark, at): (u32, u32) = (self.marks + (row << 3), self.sums + (row * C.head + laneid) * 4);
+            let (stats_at, at): (u32, u32) = (self.row_stats + (row << 3), self.sums + (row * C.head + laneid) * 4);
             let own: [[f32; 2]; C.warps];
             let (mut most, mut sum): (f32, f32) = (-3.4e38, 0.0);
             for warp in 0..C.warps {
-                ptx! { ld.shared.v2.f32 {own[warp][0], own[warp][1]}, [mark + 8 * ROWS * warp]; }
+                ptx! { ld.shared.v2.f32 {own[warp][0], own[warp][1]}, [stats_at + 8 * ROWS * warp]; }
                 most = most.max(own[warp][0]);
             }
             for j in 0..C.head / 32 {

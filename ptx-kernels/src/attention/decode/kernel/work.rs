@@ -102,11 +102,11 @@ pub(crate) mod work {
         }
     }
 
-    /// Shared memory: rows of Q, the rings of all warps, the marks of their sums, and a number.
+    /// Shared memory: rows of Q, the rings of all warps, the row_stats of their sums, and a number.
     struct Memory {
         q_tile: u32,
         tiles: u32,
-        marks: u32,
+        row_stats: u32,
         slot: u32,
     }
 
@@ -169,7 +169,7 @@ pub(crate) mod work {
                     done.scores(p, sequences.mask(done.extent.len), factor(inputs.factors[0], p.scaled, done.head_k));
                 let state: State<C> = done.attend::<T, C>(ring, &cache, &scores, memory.q_tile);
                 block::sync();
-                // The next work's copies begin before this one's results leave.
+                // The next work's copies begin before the results of this one are stored.
                 round = place.first + done.until;
                 if round < last {
                     if done.until == done.extent.rounds {
@@ -179,8 +179,8 @@ pub(crate) mod work {
                     cache = work.cache::<C>(p, inputs);
                     work.begin::<C>(p, ring, &cache, memory.q_tile, inputs.q);
                 }
-                let warps = Warps::<C> { sums: memory.tiles + ring.to * (2 * C.tile()), marks: memory.marks };
-                state.leave(ring.free(), memory.marks, scores.exponent, &done.packed);
+                let warps = Warps::<C> { sums: memory.tiles + ring.to * (2 * C.tile()), row_stats: memory.row_stats };
+                state.store_partial(ring.free(), memory.row_stats, scores.exponent, &done.packed);
                 block::sync();
 
                 let owner: u32 = shares.owner(first_round);
