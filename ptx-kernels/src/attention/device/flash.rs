@@ -31,9 +31,12 @@ pub(crate) mod flash {
     }
 
     impl<const STAGES: u32, const PARTS: u32, const PART: u32> Ring<STAGES, PARTS, PART> {
-        /// The ring of the tiles from `tiles` on, with `2 * STAGES` barriers of 8 bytes from `barriers` on.
-        fn new(tiles: u32, barriers: u32) -> Ring<STAGES, PARTS, PART> {
-            Ring { tiles, full: barriers, empty: barriers + 8 * STAGES }
+        /// The ring of these tiles.
+        fn new(
+            tiles: Shared<[[[u8; PART]; PARTS]; STAGES]>,
+            barriers: Shared<pipeline::Barriers<STAGES>>,
+        ) -> Ring<STAGES, PARTS, PART> {
+            Ring { tiles, full: barriers.full, empty: barriers.empty }
         }
 
         /// Initializes the barriers, in one thread: each of `READERS` warps releases a stage. `mbarrier.init`.
@@ -111,9 +114,12 @@ pub(crate) mod flash {
     }
 
     impl<const GROUPS: u32, const PARTS: u32, const WIDTH: u32> Queries<GROUPS, PARTS, WIDTH> {
-        /// The queries at `tile`, with `2 * GROUPS` barriers of 8 bytes from `barriers` on.
-        fn new(tile: u32, barriers: u32) -> Queries<GROUPS, PARTS, WIDTH> {
-            Queries { tile, full: barriers, empty: barriers + 8 * GROUPS }
+        /// The queries in this memory.
+        fn new(
+            tile: Shared<[[[u8; 64 * WIDTH]; GROUPS]; PARTS]>,
+            barriers: Shared<pipeline::Barriers<GROUPS>>,
+        ) -> Queries<GROUPS, PARTS, WIDTH> {
+            Queries { tile, full: barriers.full, empty: barriers.empty }
         }
 
         /// Initializes the barriers, in one thread: `mbarrier.init`.
@@ -192,9 +198,9 @@ pub(crate) mod flash {
     }
 
     impl<const BOUNDED: u32> Slots<BOUNDED> {
-        /// The slots, with four barriers of 8 bytes from `barriers` on.
-        fn new(work: Shared<[WorkTile; 2 + 2 * BOUNDED]>, barriers: u32) -> Slots<BOUNDED> {
-            Slots { work, full: barriers, empty: barriers + 16 }
+        /// The slots in this memory.
+        fn new(work: Shared<[WorkTile; 2 + 2 * BOUNDED]>, barriers: Shared<pipeline::Barriers<2>>) -> Slots<BOUNDED> {
+            Slots { work, full: barriers.full, empty: barriers.empty }
         }
 
         /// Initializes the barriers, in one thread: each of `READERS` warps receives each work tile. `mbarrier.init`.

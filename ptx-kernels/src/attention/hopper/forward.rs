@@ -69,11 +69,6 @@ pub(crate) mod kernels {
             64 * self.groups
         }
 
-        /// Bytes of shared memory: Q and the rings.
-        pub(crate) const fn shared(&self) -> u32 {
-            self.parts() * self.q_part() + self.stages * (self.parts() + self.parts_v()) * self.kv_part()
-        }
-
         /// Parts of 64 columns of a tile of Q or K, whose rows are 128 bytes.
         const fn parts(&self) -> u32 {
             self.head.div_ceil(64)
@@ -111,7 +106,23 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The shared memory of a block.
+    /// The tiles of a block in shared memory.
+    #[align(1024)]
+    struct Tiles<const C: Config> {
+        q: [[[u8; 64 * 128]; C.groups]; C.parts()],
+        k: [[[u8; C.kv_part()]; C.parts()]; C.stages],
+        v: [[[u8; C.kv_part()]; C.parts_v()]; C.stages],
+    }
+
+    /// The barriers of a block.
+    struct Barriers<const C: Config> {
+        q: pipeline::Barriers<{ C.groups }>,
+        slots: pipeline::Barriers<2>,
+        k: pipeline::Barriers<{ C.stages }>,
+        v: pipeline::Barriers<{ C.stages }>,
+    }
+
+    /// The queries, the slots of work tiles and the rings in shared memory.
     struct Memory<const C: Config> {
         q: flash::Queries<{ C.groups }, { C.parts() }, 128>,
         slots: flash::Slots<{ C.masked }>,
@@ -120,15 +131,15 @@ pub(crate) mod kernels {
     }
 
     impl<const C: Config> Memory<C> {
-        /// Q, the tiles of K, those of V; and behind Q's barrier those of the rings.
-        fn new(tiles: u32, barriers: u32, work: Shared<[flash::WorkTile; 2 + 2 * C.masked]>) -> Memory<C> {
-            let k_tiles: u32 = tiles + C.parts() * C.q_part();
-            let k_full: u32 = barriers + 16 * C.groups + 32;
+        /// All of them. The addresses are in registers: ptxas computes the address of a symbol again for each field.
+        fn new(tiles_at: u32, barriers_at: u32, work: Shared<[flash::WorkTile; 2 + 2 * C.masked]>) -> Memory<C> {
+            let tiles = Shared::<Tiles<C>>::from_addr(tiles_at);
+            let barriers = Shared::<Barriers<C>>::from_addr(barriers_at);
             Memory {
-                q: flash::Queries::new(tiles, barriers),
-                slots: flash::Slots::new(work, barriers + 16 * C.groups),
-                k: flash::Ring::new(k_tiles, k_full),
-                v: flash::Ring::new(k_tiles + C.stages * C.parts() * C.kv_part(), k_full + 16 * C.stages),
+                q: flash::Queries::new(tiles.q, barriers.q),
+                slots: flash::Slots::new(work, barriers.slots),
+                k: flash::Ring::new(tiles.k, barriers.k),
+                v: flash::Ring::new(tiles.v, barriers.v),
             }
         }
 
@@ -173,7 +184,6 @@ pub(crate) mod kernels {
     #[ptx_kernel(
         block = 128 * (C.groups + 1),
         grid = schedule.blocks,
-        shared = C.shared(),
         max_regs = 65536 / (128 * (C.groups + 1)) / 8 * 8,
         instances = [
             d64 = (bf16, Config { head: 64, head_v: 64, groups: 3, keys: 128, causal: 0, masked: 0, stages: 3 }),
@@ -210,11 +220,11 @@ pub(crate) mod kernels {
         p: Problem,
         schedule: Schedule,
     ) {
-        #[shared(dynamic, align = 1024)]
-        let tiles: [u8];
+        #[shared(dynamic)]
+        let tiles: Tiles<C>;
         #[shared]
-        let barriers: [u64; 4 + 2 * C.groups + 4 * C.stages];
-        #[shared(align = 16)]
+        let barriers: Barriers<C>;
+        #[shared]
         let slots: [flash::WorkTile; 2 + 2 * C.masked];
         let (tiles_at, barriers_at): (u32, u32) = (tiles, barriers);
         let memory = Memory::<C>::new(tiles_at, barriers_at, slots);

@@ -49,11 +49,6 @@ pub(crate) mod kernels {
             64 * self.groups
         }
 
-        /// Bytes of shared memory: Q and the rings.
-        pub(crate) const fn shared(&self) -> u32 {
-            self.head * (self.rows() + 3 * STAGES * self.keys)
-        }
-
         /// Elements of a row in a part of a tile, which are its swizzled bytes.
         pub(crate) const fn width(&self) -> u32 {
             if self.head < 128 { self.head } else { 128 }
@@ -87,7 +82,25 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The shared memory of a block.
+    /// The tiles of a block in shared memory.
+    #[align(1024)]
+    struct Tiles<const C: Config> {
+        q: [[[u8; 64 * C.width()]; C.groups]; C.parts()],
+        k: [[[u8; C.kv_part()]; C.parts()]; STAGES],
+        v: [[[u8; C.kv_part()]; C.parts()]; STAGES],
+        turned: [[[u8; C.kv_part()]; C.parts()]; STAGES],
+    }
+
+    /// The barriers of a block.
+    struct Barriers<const C: Config> {
+        q: pipeline::Barriers<{ C.groups }>,
+        slots: pipeline::Barriers<2>,
+        k: pipeline::Barriers<STAGES>,
+        v: pipeline::Barriers<STAGES>,
+        turned: pipeline::Barriers<STAGES>,
+    }
+
+    /// The queries, the slots of work tiles and the rings in shared memory.
     struct Memory<const C: Config> {
         q: flash::Queries<{ C.groups }, { C.parts() }, { C.width() }>,
         slots: flash::Slots<0>,
@@ -98,16 +111,16 @@ pub(crate) mod kernels {
     }
 
     impl<const C: Config> Memory<C> {
-        /// Q, the tiles of K, of V, and of V by columns; and behind Q's barriers those of the rings.
-        fn new(tiles: u32, barriers: u32, work: Shared<[flash::WorkTile; 2]>) -> Memory<C> {
-            let k_tiles: u32 = tiles + C.rows() * C.head;
-            let k_full: u32 = barriers + 16 * C.groups + 32;
+        /// All of them. The addresses are in registers: ptxas computes the address of a symbol again for each field.
+        fn new(tiles_at: u32, barriers_at: u32, work: Shared<[flash::WorkTile; 2]>) -> Memory<C> {
+            let tiles = Shared::<Tiles<C>>::from_addr(tiles_at);
+            let barriers = Shared::<Barriers<C>>::from_addr(barriers_at);
             Memory {
-                q: flash::Queries::new(tiles, barriers),
-                slots: flash::Slots::new(work, barriers + 16 * C.groups),
-                k: flash::Ring::new(k_tiles, k_full),
-                v: flash::Ring::new(k_tiles + STAGES * C.kv_tile(), k_full + 16 * STAGES),
-                turned: flash::Ring::new(k_tiles + 2 * STAGES * C.kv_tile(), k_full + 32 * STAGES),
+                q: flash::Queries::new(tiles.q, barriers.q),
+                slots: flash::Slots::new(work, barriers.slots),
+                k: flash::Ring::new(tiles.k, barriers.k),
+                v: flash::Ring::new(tiles.v, barriers.v),
+                turned: flash::Ring::new(tiles.turned, barriers.turned),
             }
         }
 
@@ -153,7 +166,6 @@ pub(crate) mod kernels {
     #[ptx_kernel(
         block = 128 * (C.groups + 1),
         grid = schedule.blocks,
-        shared = C.shared(),
         max_regs = C.average(),
         instances = [
             d64 = (bf16, Config { head: 64, groups: 3, keys: 160, causal: 0 }),
@@ -183,11 +195,11 @@ pub(crate) mod kernels {
         f: Factors,
         schedule: Schedule,
     ) {
-        #[shared(dynamic, align = 1024)]
-        let tiles: [u8];
+        #[shared(dynamic)]
+        let tiles: Tiles<C>;
         #[shared]
-        let barriers: [u64; 4 + 2 * C.groups + 6 * STAGES];
-        #[shared(align = 16)]
+        let barriers: Barriers<C>;
+        #[shared]
         let slots: [flash::WorkTile; 2];
         let (tiles_at, barriers_at): (u32, u32) = (tiles, barriers);
         let memory = Memory::<C>::new(tiles_at, barriers_at, slots);
