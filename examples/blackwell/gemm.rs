@@ -4,9 +4,6 @@
 
 use ptx_examples::Report;
 use ptx_examples::blackwell;
-use ptx_examples::product::Product;
-use ptx_kernels::gemm::Gemm;
-use ptx_launch::TensorRef;
 use ptx_launch::prelude::*;
 
 #[allow(unused_imports, reason = "the tests assemble its PTX")]
@@ -20,25 +17,7 @@ const ALGORITHMS: [&str; 2] = ["m128n128k64_1x1_kk_tcgen05", "m128n256k64_1x1_kk
 
 pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
     let device = &blackwell::device(device);
-    let mut found = Vec::new();
-    for (seed, shape @ [m, n, k]) in SHAPES.into_iter().enumerate() {
-        let product = Product::<bf16>::new(shape, seed as u32);
-        for algorithm in ALGORITHMS {
-            found.push(product.check(device, |stream, a, b, c| {
-                let b = TensorRef::from(b.tile([n, k])?).transposed();
-                Gemm::<bf16, 2>::new().algorithm(algorithm, 1).raster(2, 1).run(
-                    stream,
-                    a.tile([m, k])?,
-                    b,
-                    c.tile_mut([m, n])?,
-                )
-            })?);
-        }
-    }
-    found.push(Product::<f16>::new([256, 128, 192], 9).check(device, |stream, a, b, c| {
-        let b = TensorRef::from(b.tile([128, 192])?).transposed();
-        Gemm::<f16, 2>::new().algorithm(ALGORITHMS[0], 1).run(stream, a.tile([256, 192])?, b, c.tile_mut([256, 128])?)
-    })?);
+    let found = blackwell::check_gemm(device, SHAPES, ALGORITHMS)?;
     Ok(blackwell::report("blackwell_gemm", device, "256 × 256 × 256 bf16", &found))
 }
 
