@@ -10,7 +10,7 @@ mod outline;
 mod text;
 mod value;
 
-pub use expr::{Expr, Operator};
+pub use expr::{Expr, Field, Operator, Plain};
 pub use outline::{Generic, Outline, OutlineParam, outline};
 pub use text::{Refused, compile_ptx};
 

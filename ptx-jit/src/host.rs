@@ -1,7 +1,7 @@
 //! Host expressions of a launch: the values of `grid`, `block` and the conditions, with the arithmetic of the macros.
 
 use crate::scalar::Number;
-use ptx_expand::program::{Condition, Expr, Launch, Operator};
+use ptx_expand::program::{Condition, Expr, Field, Launch, Operator, Plain};
 use ptx_runtime::expansion::{Arithmetic, Int, IntegerArithmetic, defined, int, unmet};
 use ptx_runtime::{Config, Dim, Error, ErrorKind, IntoDim, Kernel, Result};
 
@@ -15,15 +15,29 @@ pub(crate) struct Arguments<'a> {
     pub(crate) lens: &'a [usize],
     /// The dimensions of tiles.
     pub(crate) dims: &'a [u32],
+    /// For each parameter its bytes, if it is a struct.
+    pub(crate) structs: &'a [&'a [u8]],
 }
 
 /// The value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
     Int(Int),
+    /// An integer of a struct, or of these alone: among themselves they stay what they are.
+    Plain(Int, Plain),
     Float(f64),
     Bool(bool),
     List(Vec<Int>),
+}
+
+impl Value {
+    /// The number, if it is an integer.
+    fn integer(&self) -> Option<Int> {
+        match self {
+            Value::Int(number) | Value::Plain(number, _) => Some(*number),
+            _ => None,
+        }
+    }
 }
 
 impl Arguments<'_> {
@@ -56,29 +70,26 @@ impl Arguments<'_> {
             return Ok(());
         }
         let shown = condition.shown.iter().filter_map(|(name, value)| match self.value(value) {
-            Ok(Value::Int(value)) => Some((name.as_str(), value.to_string())),
-            _ => None,
+            Ok(Value::Float(value)) => Some((name.as_str(), value.to_string())),
+            Ok(value) => value.integer().map(|value| (name.as_str(), value.to_string())),
+            Err(_) => None,
         });
         Err(unmet(self.kernel, &condition.text, &shown.collect::<Vec<_>>()))
     }
 
     fn extents(&self, expr: &Expr) -> Result<Dim> {
         match self.value(expr)? {
-            Value::Int(extent) => Ok(extent.into_dim()),
             Value::List(extents) => match extents[..] {
                 [x, y] => Ok((x, y).into_dim()),
                 [x, y, z] => Ok((x, y, z).into_dim()),
                 _ => Err(self.no_number()),
             },
-            _ => Err(self.no_number()),
+            value => value.integer().map(IntoDim::into_dim).ok_or_else(|| self.no_number()),
         }
     }
 
     fn integer(&self, expr: &Expr) -> Result<Int> {
-        match self.value(expr)? {
-            Value::Int(value) => Ok(value),
-            _ => Err(self.no_number()),
-        }
+        self.value(expr)?.integer().ok_or_else(|| self.no_number())
     }
 
     fn value(&self, expr: &Expr) -> Result<Value> {
@@ -91,6 +102,7 @@ impl Arguments<'_> {
                 Some(Number::Float(number)) => Value::Float(number),
                 None => return Err(self.no_number()),
             },
+            Expr::Field(at, field) => self.field(*at, field).ok_or_else(|| self.no_number())?,
             Expr::Len(at) => Value::Int(int(self.lens.get(*at).copied().unwrap_or(0))),
             Expr::Dim(at) => Value::Int(int(self.dims.get(*at).copied().unwrap_or(0))),
             Expr::Unary(operator, of) => self.unary(*operator, self.value(of)?)?,
@@ -99,9 +111,25 @@ impl Arguments<'_> {
         })
     }
 
+    fn field(&self, at: usize, field: &Field) -> Option<Value> {
+        let bytes = self.structs.get(at)?;
+        match field.ty {
+            Plain::Float(_) => field.float(bytes).map(Value::Float),
+            ty => {
+                let number = field.integer(bytes)?;
+                let number = u64::try_from(number).map(int).or_else(|_| i64::try_from(number).map(int)).ok()?;
+                Some(Value::Plain(number, ty))
+            }
+        }
+    }
+
     fn unary(&self, operator: Operator, value: Value) -> Result<Value> {
         match (operator, value) {
             (Operator::Neg, Value::Int(number)) => Ok(Value::Int(-number)),
+            (Operator::Neg, Value::Plain(number, ty @ Plain::Signed(_))) => Ok(Value::Plain(-number, ty)),
+            (Operator::IsPowerOfTwo, Value::Plain(number, Plain::Unsigned(_))) => {
+                Ok(Value::Bool(number.is_power_of_two()))
+            }
             (Operator::Neg, Value::Float(number)) => Ok(Value::Float(-number)),
             (Operator::Not, Value::Bool(truth)) => Ok(Value::Bool(!truth)),
             (Operator::IsPowerOfTwo, Value::Int(number)) => Ok(Value::Bool(number.is_power_of_two())),
@@ -119,11 +147,16 @@ impl Arguments<'_> {
         match (left, self.value(&both[1])?) {
             (Value::Bool(a), Value::Bool(b)) => truths(operator, a, b).map(Value::Bool),
             (Value::Float(a), Value::Float(b)) => floats(operator, a, b),
-            (Value::Int(a), Value::Int(b)) => match integers(operator, a, b) {
-                Some(number) => Some(Value::Int(defined(number, self.kernel, text)?)),
-                None => compared(operator, &a, &b).or_else(|| multiple(operator, a, b)).map(Value::Bool),
+            (a, b) => match (a.integer(), b.integer()) {
+                (Some(of), Some(with)) => match integers(operator, of, with) {
+                    Some(number) => {
+                        let number = number.map(Value::Int).and_then(|number| alone(&a, &b, number));
+                        Some(defined(number, self.kernel, text)?)
+                    }
+                    None => compared(operator, &of, &with).or_else(|| multiple(operator, of, with)).map(Value::Bool),
+                },
+                _ => None,
             },
-            _ => None,
         }
         .ok_or_else(|| self.no_number())
     }
@@ -153,6 +186,24 @@ fn integers(operator: Operator, a: Int, b: Int) -> Option<Option<Int>> {
         Operator::Max => Some(a.max(b)),
         _ => return None,
     })
+}
+
+/// The result of two integers: of two that are plain one of their type, which has to fit it.
+fn alone(a: &Value, b: &Value, number: Value) -> Option<Value> {
+    let (Value::Plain(_, ty), Value::Plain(_, with)) = (a, b) else { return Some(number) };
+    if ty != with {
+        return Some(number);
+    }
+    let number = number.integer()?;
+    let fits = match ty {
+        Plain::Unsigned(bytes) => number >= int(0) && number <= int(u64::MAX >> (64 - 8 * u32::from(*bytes))),
+        Plain::Signed(bytes) => {
+            let most = i64::MAX >> (64 - 8 * u32::from(*bytes));
+            number >= int(-most - 1) && number <= int(most)
+        }
+        Plain::Float(_) => false,
+    };
+    fits.then_some(Value::Plain(number, *ty))
 }
 
 fn multiple(operator: Operator, a: Int, b: Int) -> Option<bool> {

@@ -288,7 +288,9 @@ impl<'a> JitLaunch<'a> {
         })?;
         let numbers: Vec<_> = self.arguments.iter().map(|argument| argument.number).collect();
         let lens: Vec<_> = self.arguments.iter().map(|argument| argument.len).collect();
-        let arguments = Arguments { kernel: self.kernel.runtime.kernel(), numbers: &numbers, lens: &lens, dims };
+        let structs: Vec<&[u8]> = self.arguments.iter().map(Argument::bytes).collect();
+        let arguments =
+            Arguments { kernel: self.kernel.runtime.kernel(), numbers: &numbers, lens: &lens, dims, structs: &structs };
         let attribute = arguments.config(launch)?;
         match self.config {
             Some(config) if launch.vouched => config.safely_over(attribute),
@@ -301,6 +303,14 @@ impl<'a> JitLaunch<'a> {
 impl<'a> Argument<'a> {
     fn memory(memory: AnyMemory<'a>) -> Argument<'a> {
         Argument { content: Content::Memory(memory), number: None, len: 0, shape: Vec::new() }
+    }
+
+    /// The bytes of a number or a struct; none of memory.
+    fn bytes(&self) -> &[u8] {
+        match &self.content {
+            Content::Bytes(bytes) => bytes,
+            Content::Memory(_) => &[],
+        }
     }
 }
 

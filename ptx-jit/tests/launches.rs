@@ -157,6 +157,38 @@ fn host_expressions_call_functions_and_name_the_structs_of_the_file() {
 }
 
 #[test]
+fn host_expressions_name_fields_of_struct_parameters() {
+    let text = r#"
+        #[ptx_kernel(arch = "sm_80", block = p.size.threads, grid = p.blocks, params(Size { threads: u32, step: i16 }, Work { size: Size, blocks: u32, bytes: u64, scale: f32 }),
+            requires(x.len() >= p.size.threads * p.blocks, p.size.step < 0, p.scale > 0.5, p.bytes.div_ceil(4) <= x.len()))]
+        fn count(x: &mut [u32], p: Work) {
+            let i: u32 = ctaid.x * ntid.x + tid.x;
+            let to = x.at(i);
+            ptx! { st.global.u32 [to], 7; }
+        }
+    "#;
+    let device = Device::cpu();
+    let module = JitModule::load(&device, &Source::text("k.rs", text)).unwrap();
+    let launch = |threads: u32, step: i16, blocks: u32, bytes: u64, scale: f32| {
+        let mut x = device.zeros::<u32>(64)?;
+        let words = [&threads.to_le_bytes()[..], &step.to_le_bytes(), &[0, 0], &blocks.to_le_bytes(), &[0; 4]];
+        let bytes = [&words.concat()[..], &bytes.to_le_bytes(), &scale.to_le_bytes(), &[0; 4]].concat();
+        module.kernels()[0].launch().write(&mut x)?.bytes(&bytes)?.run(&device)?;
+        x.download()
+    };
+    assert_eq!(launch(16, -1, 3, 256, 1.0).unwrap(), [vec![7; 48], vec![0; 16]].concat());
+    let refused = |result: Result<Vec<u32>>| result.unwrap_err().to_string();
+    let short = refused(launch(32, -1, 3, 0, 1.0));
+    assert!(short.contains("x.len() = 64") && short.contains("p.size.threads = 32"), "{short}");
+    assert!(refused(launch(16, 1, 3, 0, 1.0)).contains("p.size.step < 0"));
+    assert!(refused(launch(16, -1, 3, 0, 0.25)).contains("p.scale = 0.25"));
+    assert!(refused(launch(16, -1, 3, 257, 1.0)).contains("p.bytes.div_ceil(4)"));
+    // As in Rust's launch functions, integers of one type have results of that type.
+    let large = refused(launch(1 << 31, -1, 2, 0, 1.0));
+    assert!(large.contains("`p.size.threads * p.blocks` divides by zero or overflows"), "{large}");
+}
+
+#[test]
 fn a_launch_says_what_the_attribute_leaves_open() {
     let text = "#[ptx_kernel(arch = \"sm_80\")] fn k(x: &mut [u32]) { ptx! { st.global.u32 [x], 7; } }";
     let device = Device::cpu();

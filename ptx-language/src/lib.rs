@@ -110,6 +110,8 @@ pub struct StructLayout {
     pub align: u64,
     /// `offset_of!` for each field.
     pub offsets: Vec<(String, u64)>,
+    /// The numbers in it: the names of the fields that lead there (`tile.rows`), the offset, the type.
+    pub numbers: Vec<(String, u64, Type)>,
 }
 
 /// A `static` of a module as a variable of the PTX.

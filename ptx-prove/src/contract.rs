@@ -231,7 +231,8 @@ impl Symbols {
         match expr {
             Expr::Int(number) => int(Some(Form::number((*number).into()))),
             Expr::Bool(truth) => Ok(Value::Truth(Cond::Const(*truth))),
-            Expr::Float(_) => Err(Refused),
+            // The bytes of a struct are not known.
+            Expr::Float(_) | Expr::Field(..) => Err(Refused),
             Expr::Argument(at) => {
                 let param = contract.params.iter().position(|passed| *passed == Passed::Argument(*at));
                 int(param.and_then(|param| self.params.get(param).cloned().flatten()))

@@ -62,6 +62,11 @@ impl Attribute<'_> {
         Some(match expr {
             Expr::Int(number) => (*number).into(),
             Expr::Argument(at) => self.number(From::Param(*at))?,
+            Expr::Field(at, field) => match self.argument(From::Param(*at))? {
+                Argument::Struct(bytes) => field.integer(bytes)?,
+                Argument::Bytes(path) => field.integer(&std::fs::read(path).ok()?)?,
+                _ => return None,
+            },
             Expr::Dim(at) => self.number(From::Dim(*at))?,
             Expr::Len(at) => self.len(*at)?,
             Expr::Unary(Operator::Neg, operand) => self.value(operand)?.checked_neg()?,

@@ -28,6 +28,7 @@ impl Reader {
         let names = Names {
             scope: &self.scope,
             generics: Vec::new(),
+            fields: Vec::new(),
             params: self.params.clone(),
             dims: &self.numbers,
             free: Some(RefCell::default()),

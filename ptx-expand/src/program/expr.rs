@@ -4,7 +4,7 @@ use super::value::{Scope, Value};
 use super::{Problem, problem};
 use crate::tokens::{ends, names, source_text};
 use ptx_core::hash::Set;
-pub use ptx_core::host::{Expr, Operator};
+pub use ptx_core::host::{Expr, Field, Operator, Plain};
 use quote::ToTokens;
 use std::cell::RefCell;
 use syn::{BinOp, UnOp};
@@ -25,6 +25,8 @@ pub struct Names<'a> {
     pub scope: &'a Scope,
     /// The arguments of the instance.
     pub generics: Vec<(String, Value)>,
+    /// The numbers in structs, with the names that lead there from a parameter.
+    pub fields: Vec<(String, Expr)>,
     /// Slices and scalars, by their numbers.
     pub params: Vec<(String, Named)>,
     /// Dimensions.
@@ -73,7 +75,7 @@ impl Names<'_> {
             syn::Expr::Path(path) => {
                 path.path.get_ident().and_then(|name| self.named(&name.to_string())).ok_or_else(|| refused(expr))
             }
-            syn::Expr::Field(_) => field(expr).and_then(|name| self.named_param(&name)).ok_or_else(|| refused(expr)),
+            syn::Expr::Field(_) => field(expr).and_then(|name| self.number(&name)).ok_or_else(|| refused(expr)),
             syn::Expr::Unary(unary) => {
                 let operator = match unary.op {
                     UnOp::Neg(_) => Operator::Neg,
@@ -135,6 +137,7 @@ impl Names<'_> {
         let mut inner = Names {
             scope: self.scope,
             generics: Vec::new(),
+            fields: Vec::new(),
             params: Vec::new(),
             dims: &[],
             free: None,
@@ -191,6 +194,12 @@ impl Names<'_> {
             Some((_, Named::Scalar(at))) => Some(Expr::Argument(*at)),
             _ => None,
         }
+    }
+
+    /// The number that a path of fields leads to: a parameter of a struct of arguments, or a field of a struct that is one parameter.
+    fn number(&self, path: &str) -> Option<Expr> {
+        let field = || self.fields.iter().find(|(field, _)| field == path).map(|(_, field)| field.clone());
+        self.named_param(path).or_else(field)
     }
 
     fn named(&self, name: &str) -> Option<Expr> {
@@ -289,6 +298,6 @@ fn operator(op: &BinOp) -> Option<Operator> {
 fn refused(expr: &syn::Expr) -> Problem {
     let (first, last) = ends(expr);
     let message = format!("`{}` cannot be evaluated without a compiler of Rust", source_text(expr));
-    let help = "write operators, `min`, `max`, `div_ceil`, `next_multiple_of`, `pow`, lengths, dimensions, integers, and constants";
+    let help = "write operators, `min`, `max`, `div_ceil`, `next_multiple_of`, `pow`, lengths, dimensions, integers, fields that are numbers, and constants";
     Problem { help: vec![help.to_owned()], ..problem("", message, first, last) }
 }

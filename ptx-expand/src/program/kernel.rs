@@ -1,6 +1,6 @@
 //! A compiled kernel as data.
 
-use super::expr::{Expr, Named, Names};
+use super::expr::{Expr, Field, Named, Names, Plain};
 use super::value::{self, Scope, Value};
 use super::{Condition, Dim, From, Kernel, Kind, Launch, Param, Problem, Taken, TensorMap, problem};
 use crate::argument::{self, Argument, MapOption, Passing, Tile};
@@ -8,6 +8,7 @@ use crate::compile::Compiled;
 use crate::launchable::Launchable;
 use crate::tokens::{self, ends, source_text};
 use ptx_core::hash::Set;
+use ptx_core::isa::{Class, Type};
 use ptx_language::{Entry, EntryParam};
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -73,7 +74,7 @@ impl<'a> Instance<'a> {
             dims: self.dims.clone(),
             taken: self.taken(compiled),
             maps: self.kernel.maps.iter().map(|map| self.map(map)).collect(),
-            launch: self.launch(),
+            launch: self.launch(compiled),
         }
     }
 
@@ -153,8 +154,8 @@ impl<'a> Instance<'a> {
         described
     }
 
-    fn launch(&self) -> Result<Launch, Problem> {
-        let (names, launch) = (self.names(), &self.kernel.launch);
+    fn launch(&self, compiled: &Compiled) -> Result<Launch, Problem> {
+        let (names, launch) = (self.names(compiled), &self.kernel.launch);
         let expr = |expr: &Option<syn::Expr>| expr.as_ref().map(|expr| names.compile(expr)).transpose();
         if let Some(unknown) = self.unknown() {
             return Err(unknown);
@@ -190,7 +191,7 @@ impl<'a> Instance<'a> {
         name.or_else(|| extents.next().map(unknown_value))
     }
 
-    fn names(&self) -> Names<'_> {
+    fn names(&self, compiled: &Compiled) -> Names<'_> {
         let params = self.kernel.params.iter().enumerate().map(|(at, argument)| {
             let named = match argument.passing() {
                 Passing::Read(_) | Passing::Write(_) => Named::Slice(at),
@@ -202,12 +203,31 @@ impl<'a> Instance<'a> {
         Names {
             scope: self.scope,
             generics: self.constants.clone(),
+            fields: self.fields(compiled),
             params: params.collect(),
             dims: &self.dims,
             free: None,
             bound: Vec::new(),
             depth: 0,
         }
+    }
+
+    /// The numbers in the structs of the signature.
+    fn fields(&self, compiled: &Compiled) -> Vec<(String, Expr)> {
+        let structs = self.kernel.params.iter().enumerate().filter_map(|(at, argument)| {
+            let Passing::Value(ty) = argument.passing() else { return None };
+            let name = self.type_name(&ty);
+            let name = name.rsplit("::").next()?.trim();
+            let layout = compiled.structs.iter().find(|layout| layout.name == name)?;
+            Some((at, argument.text.clone(), layout))
+        });
+        let numbers = structs.flat_map(|(at, name, layout)| {
+            let number = move |(path, offset, ty): &(String, u64, Type)| {
+                Some((format!("{name}.{path}"), Expr::Field(at, Field { offset: *offset, ty: plain(*ty)? })))
+            };
+            layout.numbers.iter().filter_map(number)
+        });
+        numbers.collect()
     }
 
     fn condition(&self, names: &Names<'_>, condition: &syn::Expr) -> Result<Condition, Problem> {
@@ -221,9 +241,30 @@ impl<'a> Instance<'a> {
         });
         let dims = self.dims.iter().enumerate().filter(|(_, name)| named.contains(*name));
         let dims = dims.map(|(at, name)| (name.clone(), Expr::Dim(at)));
-        let shown = params.chain(dims).collect();
+        let text = condition.to_token_stream().to_string().replace(' ', "");
+        let fields = names.fields.iter().filter(|(path, _)| has_path(&text, path)).cloned();
+        let shown = params.chain(dims).chain(fields).collect();
         Ok(Condition { holds: names.compile(condition)?, text: source_text(condition), shown })
     }
+}
+
+/// The type of a number of Rust. Those of half precision have no arithmetic in host expressions.
+fn plain(ty: Type) -> Option<Plain> {
+    let bytes = u8::try_from(ty.bytes()).ok()?;
+    match ty.class() {
+        Class::Unsigned if bytes <= 8 => Some(Plain::Unsigned(bytes)),
+        Class::Signed if bytes <= 8 => Some(Plain::Signed(bytes)),
+        Class::Float if bytes >= 4 => Some(Plain::Float(bytes)),
+        _ => None,
+    }
+}
+
+/// Returns true if a text without blanks names the path.
+fn has_path(text: &str, path: &str) -> bool {
+    let is_part =
+        |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_' || letter == '.');
+    text.match_indices(path)
+        .any(|(at, _)| !is_part(text[..at].chars().next_back()) && !is_part(text[at + path.len()..].chars().next()))
 }
 
 /// The error of a constant that only a compiler of Rust can evaluate.

@@ -1,6 +1,6 @@
 //! Compiled programs as bytes. A byte string that a build of another layout wrote is never read: the key of an entry names the build.
 
-use ptx_core::host::{Expr, Operator};
+use ptx_core::host::{Expr, Field, Operator, Plain};
 use ptx_expand::program::{
     Condition, Dim, From, Kernel, Kind, Launch, Module, Param, Problem, Program, Taken, TensorMap, Text,
 };
@@ -170,6 +170,7 @@ records! {
     TensorMap { of name tile words }
     Launch { requires grid block cluster shared dynamic vouched cooperative pdl }
     Condition { holds text shown }
+    Field { offset ty }
 }
 
 /// Enums: the number of the variant, and its fields in order.
@@ -308,8 +309,9 @@ impl Code for Operator {
 choices! {
     Expr {
         0: Int(number); 1: Bool(truth); 2: Float(number); 3: Argument(at); 4: Len(at); 5: Dim(at);
-        6: Unary(operator operand); 7: Binary(operator operands text); 8: List(items);
+        6: Unary(operator operand); 7: Binary(operator operands text); 8: List(items); 9: Field(at field);
     }
+    Plain { 0: Unsigned(bytes); 1: Signed(bytes); 2: Float(bytes); }
 }
 
 #[cfg(test)]

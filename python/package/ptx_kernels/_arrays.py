@@ -91,7 +91,8 @@ def _make_outputs(function: Function, values: list[Any], source: Any) -> None:
         names = ", ".join(f"{function.params[at].name}=" for at in function.main_outputs if values[at] is None)
         raise TypeError(f"{function.label}: pass {names}: arrays of {type(source).__name__} cannot be made here")
     shapes = [getattr(value, "shape", None) if param.is_tensor else None for param, value in zip(function.params, values)]
-    dtypes = [value.dtype.name if shape is not None else None for value, shape in zip(values, shapes)]
+    # The types of NumPy have names; those of other frameworks are written with their module.
+    dtypes = [None if shape is None else str(getattr(value.dtype, "name", value.dtype)).rpartition(".")[2] for value, shape in zip(values, shapes)]
     made = function.infer(shapes, dtypes)
     for at in function.main_outputs:
         if values[at] is not None:
