@@ -87,6 +87,8 @@
 //!
 //! `NAME` becomes `__tvm_ffi_NAME` for TVM-FFI 0.1, `__xla_ffi_NAME_cuda` and `__xla_ffi_NAME_cpu` for XLA's FFI (API 0.1, compatible with
 //! command buffers), and an entry of the JSON that `__ptx_ffi_functions()` returns. A library has one function of each name.
+//! Native callers that have read the arguments find a function by `__ptx_ffi_function`, the shapes of its outputs by `__ptx_ffi_infer`, and call it by
+//! `__ptx_ffi_invoke`.
 //!
 //! Tensors on a GPU are used where they lie, on the stream of the framework. Tensors in host memory run on the CPU device: they are copied to
 //! its memory, and what changed is copied back. `PTX_WATCH=1` turns its watcher on. With `PTX_DEVICE=cpu` tensors of a GPU do the same, on the
