@@ -9,6 +9,7 @@ use proc_macro2::{Ident, TokenStream};
 use ptx_core::diag::{Diagnostic, codes, near::nearest};
 use ptx_core::isa::Arch;
 use ptx_language::tree;
+use ptx_target::Contract;
 use syn::Token;
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
@@ -73,6 +74,10 @@ pub struct Launch {
     pub cooperative: bool,
     /// `pdl`
     pub pdl: bool,
+    /// `no_local`, `no_spills`, `max_registers = 128`, `occupancy = 2`
+    pub contract: Contract,
+    /// Those of them that stand there.
+    pub promised: Vec<Ident>,
 }
 
 /// One option as it stands there: `name`, `name = value` or `name(values)`.

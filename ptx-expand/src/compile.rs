@@ -21,6 +21,7 @@ use ptx_core::token::{Source, TokenId};
 use ptx_core::{emit, ir};
 use ptx_language::tree::Module;
 use ptx_language::{Entry, Lowered, StaticVariable, StructLayout, Unused, Variant};
+use ptx_target::Contract;
 use spans::Spans;
 pub use statics::Used;
 use std::ops::Range;
@@ -65,6 +66,10 @@ pub struct Compiled {
     pub params: Map<String, Vec<(u64, u64)>>,
     /// The entries that wait for the grids before them, each with a bit for each text in which it does so before all accesses.
     pub waiting: Map<String, u32>,
+    /// The threads of a block of each entry whose text has their number.
+    pub block_threads: Map<String, u32>,
+    /// The contracts of entries on their machine code.
+    pub contracts: Map<String, Promised>,
     /// The `static`s of the module.
     pub statics: Vec<StaticVariable>,
     /// The variables that each entry may use, by the name of the entry, for each target.
@@ -75,6 +80,17 @@ pub struct Compiled {
     pub unused: Vec<Unused>,
     /// True if something is wrong: then only the signatures count, so that the compiler adds nothing of its own.
     pub failed: bool,
+}
+
+/// The contract of an entry on its machine code.
+#[derive(Clone)]
+pub struct Promised {
+    /// Its promises.
+    pub contract: Contract,
+    /// The kernel's name in the source.
+    pub kernel: String,
+    /// The options, where they stand in the attribute.
+    pub options: Vec<(String, Span)>,
 }
 
 /// Compiles a module for every target. What is wrong is reported once, not once for each target.
@@ -88,6 +104,7 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
         compiled.texts.push(text);
         compiled.params = declared.params;
         compiled.wait_in(at, declared.waiting);
+        compiled.block_threads = declared.block_threads;
         for (name, used) in declared.used {
             compiled.used.entry(name).or_default().push(used);
         }
@@ -145,6 +162,8 @@ struct Declared {
     used: Vec<(String, Used)>,
     /// The entries that wait for the grids before them.
     waiting: Vec<Waiting>,
+    /// The threads of a block of each entry whose text has their number.
+    block_threads: Map<String, u32>,
 }
 
 fn variant(
@@ -213,8 +232,23 @@ impl Compiled {
 
 impl Declared {
     fn of(module: &ir::Module) -> Declared {
-        Declared { params: params(module), used: statics::used(module), waiting: waiting(module) }
+        Declared {
+            params: params(module),
+            used: statics::used(module),
+            waiting: waiting(module),
+            block_threads: block_threads(module),
+        }
     }
+}
+
+/// The threads of a block of each entry: as many as `.reqntid` has, or at most those of `.maxntid`.
+pub fn block_threads(module: &ir::Module) -> Map<String, u32> {
+    let entries = module.functions.iter().filter(|function| function.entry && function.defined);
+    let threads = |entry: &ir::Function| {
+        let limit = entry.limit("reqntid").or_else(|| entry.limit("maxntid"))?;
+        u32::try_from(limit.values.iter().product::<u64>()).ok()
+    };
+    entries.filter_map(|entry| Some((entry.name.clone(), threads(entry)?))).collect()
 }
 
 fn params(module: &ir::Module) -> Map<String, Vec<(u64, u64)>> {

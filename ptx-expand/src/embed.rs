@@ -1,11 +1,12 @@
 //! Machine code at build time: `cubin` in the attribute, or `PTX_EMBED=always`, runs ptxas on each text of a module and
 //! puts what it makes beside the PTX; `cubin("sm_80", "sm_90a")` and `PTX_EMBED=sm_80,sm_90a` do so for these chips. The loader takes it
-//! where it fits, and the PTX elsewhere.
+//! where it fits, and the PTX elsewhere. Kernels that are assembled are compared with their contracts; `PTX_EMBED=check` assembles for that alone.
 //!
 //! A build never differs silently: a build with machine code and without ptxas is an error, and the variables that
 //! decide are known to cargo, which builds again when they change.
 
-mod ptxas;
+mod contract;
+pub(crate) mod ptxas;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,8 @@ enum Wish {
     Never,
     /// Not set: where the attribute has `cubin`.
     AsAsked,
+    /// `check`: the same, and kernels with a contract are assembled and compared with it.
+    Check,
     /// `always`: every kernel, for its own targets.
     Always,
     /// `sm_80,sm_90a`: every kernel, for those of the chips that run it.
@@ -37,6 +40,7 @@ impl Wish {
             None | Some("") => Some(Wish::AsAsked),
             Some("never") => Some(Wish::Never),
             Some("always") => Some(Wish::Always),
+            Some("check") => Some(Wish::Check),
             Some(chips) => chips.split(',').map(|chip| chip.trim().parse().ok()).collect::<Option<_>>().map(Wish::For),
         }
     }
@@ -59,8 +63,7 @@ pub fn embed(reader: &mut Reader, compiled: &mut Compiled, asked: (Option<&Ident
     match Wish::of(value.as_deref()) {
         None => {
             let message = format!("PTX_EMBED is `{}`", value.unwrap_or_default());
-            let help =
-                "set it to `always`, `never`, or chips with commas between them, as in `sm_80,sm_90a`, or unset it";
+            let help = "set it to `always`, `never`, `check`, or chips with commas between them, as in `sm_80,sm_90a`, or unset it";
             reader.error(&codes::P0913, at, message, help);
         }
         Some(Wish::Never) => {}
@@ -72,9 +75,13 @@ pub fn embed(reader: &mut Reader, compiled: &mut Compiled, asked: (Option<&Ident
             for_chips(reader, compiled, &some, at);
         }
         Some(Wish::AsAsked) if option.is_none() => {}
-        Some(Wish::Always | Wish::AsAsked) => {
+        Some(Wish::Check) if option.is_none() && compiled.contracts.is_empty() => {}
+        Some(wish @ (Wish::Always | Wish::AsAsked | Wish::Check)) => {
             let own = compiled.texts.iter().enumerate().map(|(text, of)| (text, of.arch)).collect::<Vec<_>>();
             assemble(reader, compiled, Ptxas::find(), &own, at);
+            if wish == Wish::Check && option.is_none() {
+                compiled.texts.iter_mut().for_each(|text| text.cubins.clear());
+            }
         }
     }
     compiled.failed = reader.failed();
@@ -123,7 +130,10 @@ fn assemble(reader: &mut Reader, compiled: &mut Compiled, ptxas: Option<Ptxas>, 
     for (text, chip) in wanted {
         let Some(text) = compiled.texts.get_mut(*text) else { continue };
         match ptxas.assemble(text, *chip) {
-            Ok(cubin) => text.cubins.push(cubin),
+            Ok(cubin) => {
+                contract::compare(reader, &compiled.contracts, text, &cubin);
+                text.cubins.push(cubin);
+            }
             Err(failures) => failures.iter().for_each(|failure| refused(reader, text, *chip, failure, at)),
         }
     }

@@ -3,6 +3,7 @@
 //! `ptx-launch/tests/contract.rs` is the same written by hand; `ptx_launch::expansion` is all that it calls.
 
 mod argument;
+mod contract;
 mod data;
 mod function;
 mod host;

@@ -49,6 +49,7 @@ pub fn compile(reader: Reader, options: TokenStream, item: &syn::ItemMod) -> (It
     let mut compiled = compile::module(&mut items.reader, &items.module, &arches, version);
     items.reader.sized_shared(&mut items.launchables, &mut compiled);
     items.reader.check_overlap(&items.launchables, &compiled);
+    items.reader.take_contracts(&items.launchables, &mut compiled);
     (items, compiled)
 }
 

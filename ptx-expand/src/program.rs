@@ -21,6 +21,7 @@ use crate::single::Single;
 use crate::{module, nesting, text_module};
 use proc_macro2::{LexError, Span, TokenStream};
 use ptx_core::diag::{Diagnostic, Severity};
+pub use ptx_target::Contract;
 use std::fmt;
 use syn::spanned::Spanned;
 
@@ -191,6 +192,8 @@ pub struct Launch {
     pub cooperative: bool,
     /// `pdl`
     pub pdl: bool,
+    /// The promises about its machine code.
+    pub contract: Contract,
 }
 
 /// A condition of `requires(…)`.

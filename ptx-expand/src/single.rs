@@ -71,6 +71,7 @@ impl Single {
         let mut compiled = compile::module(&mut reader, &module, &arches, version);
         reader.sized_shared(std::slice::from_mut(&mut launchable), &mut compiled);
         reader.check_overlap(std::slice::from_ref(&launchable), &compiled);
+        reader.take_contracts(std::slice::from_ref(&launchable), &mut compiled);
         Single { reader, launchable, compiled, cubin, cubins, root }
     }
 }

@@ -174,7 +174,9 @@ fn launches(
     }
     let mut compiled = Compiled { entries, ..Compiled::default() };
     compiled.wait_in(0, waiting(module));
+    compiled.block_threads = compile::block_threads(module);
     reader.check_overlap(&launchables, &compiled);
+    reader.take_contracts(&launchables, &mut compiled);
     reader.silence();
     compiled.failed = reader.failed();
     let place = Ident::new("ptx", Span::call_site());

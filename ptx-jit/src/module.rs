@@ -32,14 +32,23 @@ impl JitModule {
         for module in program.modules() {
             let loaded = load(device, &source.name, module)?;
             for kernel in &module.kernels {
-                kernels.push(JitKernel {
-                    runtime: loaded.kernel(&kernel.entry)?,
-                    described: Arc::new(kernel.clone()),
-                    is_trusted: source.is_trusted,
-                });
+                let runtime = loaded.kernel(&kernel.entry)?;
+                if let Ok(launch) = &kernel.launch {
+                    runtime.kernel().check_promises(&launch.contract, device)?;
+                }
+                kernels.push(JitKernel { runtime, described: Arc::new(kernel.clone()), is_trusted: source.is_trusted });
             }
         }
         Ok(JitModule { name: source.name.clone(), kernels: kernels.into() })
+    }
+
+    /// Loads all of its kernels, in parallel threads, so that no launch assembles one.
+    ///
+    /// # Errors
+    /// Those of [`ptx_runtime::warm`].
+    pub fn warm(&self, device: &Device) -> Result<()> {
+        let kernels: Vec<_> = self.kernels.iter().map(|kernel| kernel.runtime.kernel()).collect();
+        ptx_runtime::warm(device, &kernels)
     }
 
     /// Its kernels, in order; a generic one once for each instance.

@@ -415,7 +415,7 @@ fn kernels_that_wait_are_launched_early() {
     let stub = Stub::lock();
     let text = |arch, ptx| rt::Variant::new(arch, ptx, rt::LineMap::default());
     let (old, older) = (text("sm_80", ".version 7.0"), text("sm_75", ".version 7.0"));
-    let new = text("sm_90", ".version 7.8 // griddepcontrol.wait");
+    let new = text("sm_90", ".version 7.8\n// griddepcontrol.wait");
     let attribute = |variants: [rt::Variant; 2], waits, config: Config| {
         let module = Box::leak(Box::new(rt::Module::new("test", Box::leak(Box::new(variants)))));
         let kernel = Box::leak(Box::new(Kernel::new(module, "k", &[]).waiting(waits)));
@@ -427,7 +427,7 @@ fn kernels_that_wait_are_launched_early() {
     let grid = || Config::grid(1);
     assert_eq!(attribute([old, new], 0b10, grid()), Some(6));
     assert_eq!(
-        attribute([old, old], 0b10, grid().pdl(true)),
+        attribute([old, older], 0b10, grid().pdl(true)),
         None,
         "the code for sm_80 was taken, which does not wait"
     );
@@ -435,6 +435,30 @@ fn kernels_that_wait_are_launched_early() {
     assert_eq!(attribute([old, new], 0, grid().pdl(true)), Some(6), "the caller vouches for it");
     stub.become_device(80, 166_912, 12_080);
     assert_eq!(attribute([old, new], 0b10, grid()), None);
+}
+
+/// Every entry is loaded once, alone, and launches load nothing more.
+#[test]
+fn kernels_are_warmed() {
+    let stub = Stub::lock();
+    let entry = |name: &str| format!(".visible .entry {name}()\n{{\n    ret;\n}}\n");
+    let text = [".version 7.0\n.target sm_80\n".to_owned(), entry("a"), entry("b"), entry("c")].concat();
+    let variant = rt::Variant::new("sm_80", Box::leak(text.into_boxed_str()), rt::LineMap::default());
+    let module = || &*Box::leak(Box::new(rt::Module::new("warm", Box::leak(Box::new([variant])))));
+    let (one, other, device) = (module(), module(), device());
+    let loads = || stub.calls("cuModuleLoadDataEx");
+    let before = loads();
+    one.warm(&device).unwrap();
+    assert_eq!(loads() - before, 3);
+    let kernel = |module, name| &*Box::leak(Box::new(Kernel::new(module, name, &[])));
+    launch(kernel(one, "b"), &device, Config::grid(1).block(32)).unwrap();
+    one.warm(&device).unwrap();
+    assert_eq!(loads() - before, 3);
+    let kernels = [kernel(other, "a"), kernel(other, "c")];
+    ptx_launch::warm(&device, &kernels).unwrap();
+    kernels.iter().for_each(|kernel| launch(kernel, &device, Config::grid(1).block(32)).unwrap());
+    assert_eq!(loads() - before, 5);
+    ptx_launch::warm(&Device::cpu(), &kernels).unwrap();
 }
 
 #[test]

@@ -28,6 +28,8 @@ use proc_macro::TokenStream;
 /// | `max_regs`, `min_blocks` | `max_regs = 168` | registers of a thread, blocks of a multiprocessor, for the assembler |
 /// | `cooperative` | `cooperative` | all blocks run at the same time |
 /// | `pdl` | `pdl` | programmatic dependent launch, though the kernel accesses global memory before `griddepcontrol.wait`; a kernel that waits first is launched so without it |
+/// | `no_local`, `no_spills` | `no_spills` | promises about the machine code: no local memory, no spilled registers; compared where it is assembled: `cubin`, `PTX_EMBED=check`, `#[ptx_test(assembled)]` |
+/// | `max_registers`, `occupancy` | `max_registers = 128`, `occupancy = 2` | the same: the most registers of a thread, the least blocks that a multiprocessor holds at once |
 /// | `params` | `params(Shape)`, `params(Shape { m: u32 })` | a struct by value that is declared elsewhere in the crate and derives `KernelParam`; the same with its fields, for a struct of another crate |
 /// | `parts` | `parts(mainloop::consumer)` | in a module: the items of modules with `#[ptx_part]`, for example in other files |
 /// | `modules` | `modules(device::{scores, masks})` | the same, each under its name: kernels call `scores::mask(…)` |
@@ -90,6 +92,9 @@ pub fn resume(input: TokenStream) -> TokenStream {
 /// Makes a test of a function that takes a device: it runs on a fresh CPU device for each of several seeds, every one
 /// another interleaving of the threads, and fails at the first finding or panic, with the seed that repeats it
 /// (`PTX_SEED=5 cargo test`). `PTX_SEEDS=1000` tries more of them. `crate = path` is the path of `ptx-launch`. With `PTX_DEVICE=cuda` it then runs on the GPU too.
+///
+/// `#[ptx_test(assembled)]` also passes every kernel that the test launches to ptxas, for all targets of the kernel, and compares the machine code with the
+/// promises of its attribute: `no_local`, `no_spills`, `max_registers`, `occupancy`. Built on a machine without ptxas, the test is ignored.
 #[proc_macro_attribute]
 pub fn ptx_test(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::test(options.into(), item.into()).into()

@@ -15,10 +15,11 @@ pub use crate::tensor_map::{
 pub use crate::texture::{Surface, Texture};
 pub use crate::tile::{ReadTile, WriteTile, dim};
 pub use ::core;
+pub use ptx_target::Contract;
 pub use std::string::ToString;
 
 use crate::error::{Error, ErrorKind};
-pub use crate::testing::each_seed;
+pub use crate::testing::{each_seed, each_seed_assembled};
 
 /// A slice parameter in a host expression: all that is known of it there is its length.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::launch::CpuProgram;
 use crate::load::{CudaKernel, CudaModule};
 use crate::param::Param;
-use ptx_target::Version;
+use ptx_target::{Contract, Version};
 use std::sync::OnceLock;
 pub use text::LineMap;
 
@@ -81,6 +81,8 @@ pub struct Kernel {
     dynamic_shared: u32,
     /// A bit for each variant in which it waits for the grids before it.
     waits: u32,
+    /// Its promises about its machine code.
+    contract: Contract,
     pub(crate) on_cuda: Cache<CudaKernel>,
 }
 
@@ -135,6 +137,11 @@ impl Module {
     /// One of its texts with one of its entries alone, if there are others and they share nothing with it. Its lines keep their numbers.
     pub(crate) fn entry_alone(&self, text: Text<'_>, entry: &str) -> Option<String> {
         self.divisions.alone(text.ptx, entry)
+    }
+
+    /// The names of the entries of one of its texts, if each of them is assembled alone; else one of them, with which all are.
+    pub(crate) fn entry_names<'a>(&self, text: Text<'a>) -> Vec<&'a str> {
+        self.divisions.names(text.ptx)
     }
 
     /// The text that an explanation shows, if there is one.
@@ -197,7 +204,7 @@ impl Kernel {
         params: &'static [Param],
         dynamic_shared: u32,
     ) -> Kernel {
-        Kernel { entry, module, params, dynamic_shared, waits: 0, on_cuda: Cache::new() }
+        Kernel { entry, module, params, dynamic_shared, waits: 0, contract: Contract::NONE, on_cuda: Cache::new() }
     }
 
     /// The same. In the variants whose bits are set it waits for the grids before it, with `griddepcontrol.wait`, before it accesses their
@@ -206,6 +213,18 @@ impl Kernel {
     pub const fn waiting(mut self, variants: u32) -> Kernel {
         self.waits = variants;
         self
+    }
+
+    /// The same with promises about its machine code.
+    #[must_use]
+    pub const fn promising(mut self, contract: Contract) -> Kernel {
+        self.contract = contract;
+        self
+    }
+
+    /// Its promises about its machine code, from its attribute: see [`check_contract`](Kernel::check_contract).
+    pub const fn contract(&self) -> &Contract {
+        &self.contract
     }
 
     /// Returns true if it waits for the grids before it in this variant of its module; `None` if it does so in no variant.

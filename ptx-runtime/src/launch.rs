@@ -4,12 +4,16 @@
 
 mod attributes;
 #[cfg(feature = "cpu")]
+mod counted;
+#[cfg(feature = "cpu")]
 mod cpu;
 mod cuda;
 mod fit;
 #[cfg(feature = "cpu")]
 mod program;
 
+#[cfg(feature = "cpu")]
+pub(crate) use counted::{Launched, launched_by};
 pub(crate) use cuda::cluster_config;
 pub(crate) use fit::{Bounds, Shape};
 #[cfg(feature = "cpu")]

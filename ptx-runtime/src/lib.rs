@@ -55,13 +55,14 @@ pub use error::{Error, ErrorKind, Result};
 pub use graph::Graph;
 pub use int::{Int, ToInt};
 pub use kernel::{Cubin, Kernel, LineMap, Module, Variant};
-pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, Source};
+pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, Source, warm};
 #[cfg(feature = "nccl")]
 pub use nccl::{Communicator, CommunicatorId, Group, NcclElement, Reduction};
 pub use param::{Arg, KernelParam, Param};
 pub use properties::{Properties, StreamId};
 #[cfg(feature = "cpu")]
 pub use ptx_interp::{Options as CpuOptions, chip, profile::Counts as ProfileCounts};
+pub use ptx_target::Contract;
 #[cfg(feature = "check")]
 pub use runtime::{CompiledText, RuntimeKernel, RuntimeLaunch, RuntimeModule};
 pub use statics::Static;

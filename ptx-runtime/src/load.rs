@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "handles of the driver")]
 
 mod choose;
+mod contract;
 mod disk;
 mod figures;
 mod image;
@@ -13,11 +14,14 @@ mod options;
 mod report;
 #[cfg(feature = "check")]
 mod unload;
+mod warm;
 
 pub use figures::Figures;
+pub(crate) use log::explain;
 pub use occupancy::Occupancy;
 pub use options::{CacheMode, JitOptions, Optimization};
 pub use report::{Loaded, Source};
+pub use warm::warm;
 
 use crate::config::Config;
 use crate::device::cuda::Limits;
@@ -145,7 +149,7 @@ impl CudaModule {
         let jit = jit::Jit { driver, module, variant, limits: &limits, options };
         let loaded = driver.beside_captures(|| jit.load(entry))?;
         let (home, handle, entry) = (Home::of(context), Handle(loaded.handle), loaded.entry);
-        let log = log::explain(&loaded.log, (module, variant), "");
+        let log = explain(&loaded.log, (module, variant), "");
         let log = log.trim_start_matches('\n').to_owned();
         let (source, reason) = (loaded.source, loaded.reason);
         Ok(CudaModule { home, entry, handle, limits, variant, options: *options, source, reason, log })

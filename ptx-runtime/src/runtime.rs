@@ -131,6 +131,14 @@ impl RuntimeModule {
         loaded.map_or(Ok(()), |loaded| loaded.module.unload())
     }
 
+    /// Loads all of its kernels, in parallel threads: see [`Module::warm`].
+    ///
+    /// # Errors
+    /// As [`Module::warm`].
+    pub fn warm(&self, device: &Device) -> Result<()> {
+        self.0.module.warm(device)
+    }
+
     /// The names of its entries.
     pub fn entries(&self) -> impl Iterator<Item = &'static str> {
         self.0.kernels.iter().map(|kernel| kernel.entry)

@@ -1,5 +1,5 @@
-//! The names that the compiler, the CPU device and the launch runtime share: targets, versions of PTX with the
-//! toolkits and drivers that read them, and the choices of tensor maps.
+//! The names and sizes that the compiler, the CPU device and the launch runtime share: targets, versions of PTX with the
+//! toolkits and drivers that read them, chips and their occupancy, contracts on machine code, and the choices of tensor maps.
 //!
 //! A runtime that launches kernels needs these names and no compiler, so that it builds without `ptx-core`.
 //!
@@ -15,9 +15,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chip;
+mod contract;
 mod target;
 pub mod tensor;
 mod toolkit;
 
+pub use contract::{Breach, Contract, MachineCode, local_array};
 pub use target::{Arch, Suffix, Version};
 pub use toolkit::{TOOLKITS, Toolkit};

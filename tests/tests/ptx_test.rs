@@ -81,3 +81,41 @@ fn the_watcher_can_be_turned_off(device: &Device) -> ptx_launch::Result<()> {
     let device = if device.is_cuda() { return Ok(()) } else { Device::cpu().watch(false) };
     hasty(&device, &mut device.zeros::<u32>(64)?)
 }
+
+/// Promises about machine code, with `#[ptx_test(assembled)]`.
+mod assembled {
+    use ptx_launch::prelude::*;
+
+    #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, no_local, max_registers = 32, occupancy = 8, unsafe(requires(x.len() >= 32)))]
+    fn double(x: &mut [u32]) {
+        let at = x.at(tid.x);
+        let mut value: u32;
+        ptx! { ld.global.u32 value, [at]; }
+        value += value;
+        ptx! { st.global.u32 [at], value; }
+    }
+
+    #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, max_registers = 2, unsafe(requires(x.len() >= 32)))]
+    fn triple(x: &mut [u32]) {
+        let at = x.at(tid.x);
+        let mut value: u32;
+        ptx! { ld.global.u32 value, [at]; }
+        value *= 3;
+        ptx! { st.global.u32 [at], value; }
+    }
+
+    #[ptx_test(assembled)]
+    fn promises_that_are_kept(device: &Device) {
+        double(device, &mut device.upload(&[1; 32]).unwrap()).unwrap();
+    }
+
+    #[ptx_test(assembled, seeds = 1)]
+    #[should_panic(expected = "registers a thread, more than 2 on sm_80\n  its attribute promises `max_registers`")]
+    fn promises_that_are_broken(device: &Device) {
+        triple(device, &mut device.upload(&[1; 32]).unwrap()).unwrap();
+    }
+
+    #[ptx_test(assembled, seeds = 1)]
+    #[should_panic(expected = "the test launches no kernel")]
+    fn tests_without_kernels(_: &Device) {}
+}

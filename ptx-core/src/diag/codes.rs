@@ -131,6 +131,7 @@ codes! {
     P0912 "a struct that cannot be a kernel parameter"
     P0913 "machine code that cannot be embedded"
     P0914 "a package without ptx-launch"
+    P0915 "machine code that breaks its contract"
     P0990 "an instruction that the CPU device cannot run"
     W0101 "an out-of-bounds access"
     W0102 "a misaligned address"

@@ -5,6 +5,7 @@ use crate::kernel::Reader;
 use ptx_core::diag::{codes, near::nearest};
 use ptx_core::isa::{Arch, Version, table};
 use ptx_language::tree::{Expr, Instance};
+use ptx_target::Contract;
 use quote::ToTokens;
 use std::str::FromStr;
 use syn::parse::Parser;
@@ -118,6 +119,23 @@ impl Reader {
         let Value::Equals(value) = &arg.value else { return false };
         *to = Some(self.expr(value));
         true
+    }
+
+    /// `no_spills`, `max_registers = 128`: an option with a number if it sets one.
+    pub(super) fn promise(&mut self, attribute: &mut Attribute, arg: &Arg, keep: fn(&mut Contract, u32)) -> bool {
+        let is_number = ["max_registers", "occupancy"].iter().any(|name| arg.name == name);
+        let value = match &arg.value {
+            Value::Nothing if !is_number => Some(0),
+            Value::Equals(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(number), .. })) if is_number => {
+                number.base10_parse::<u32>().ok().filter(|number| *number > 0)
+            }
+            _ => None,
+        };
+        if let Some(value) = value {
+            keep(&mut attribute.launch.contract, value);
+            attribute.launch.promised.push(arg.name.clone());
+        }
+        value.is_some()
     }
 
     /// `instances = [(128, f32), (256, f16)]`

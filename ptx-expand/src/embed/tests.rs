@@ -4,11 +4,12 @@
 
 use super::ptxas::{Failure, Ptxas, failures};
 use super::{Wish, assemble, best_for};
-use crate::compile::{Compiled, Text};
+use crate::compile::{Compiled, Promised, Text};
 use crate::kernel::Reader;
 use crate::temp_dir::TempDir;
 use proc_macro2::{Ident, Span};
 use ptx_core::isa::Arch;
+use ptx_target::Contract;
 use std::process::Command;
 
 /// A program that does this, in the folder that ptxas is run in, and the folder that holds it.
@@ -46,6 +47,24 @@ fn machine_code_and_log_are_kept() {
     assert_eq!(cubin.bytes, b"text .loc 1 2 3");
     assert_eq!(cubin.log, "-v -arch=sm_90a -lineinfo kernel.ptx -o kernel.cubin\n");
     assert!(reader.diagnostics.is_empty());
+}
+
+#[test]
+fn promises_that_machine_code_breaks_are_errors() {
+    let does = "cp kernel.ptx kernel.cubin; echo 'ptxas info    : Function properties for k'; \
+                echo '    64 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads'; echo 'ptxas info    : Used 40 registers'";
+    let (ptxas, _folder) = ptxas(does);
+    let mut reader = Reader::default();
+    let ptx = ".visible .entry k()\n{\n\n\n    .local .b8 x[56];\n}\n";
+    let mut compiled = compiled(&mut reader, ptx);
+    let options = vec![("no_spills".to_owned(), reader.host.token(Span::call_site()))];
+    let contract = Contract { no_local: true, no_spills: true, max_registers: 40, ..Contract::NONE };
+    compiled.contracts.insert("k".to_owned(), Promised { contract, kernel: "k".to_owned(), options });
+    let own = [(0, "sm_90a".parse().unwrap())];
+    assemble(&mut reader, &mut compiled, Some(ptxas), &own, &Ident::new("cubin", Span::call_site()));
+    let found: Vec<_> = reader.diagnostics.iter().map(|found| (found.message.as_str(), found.span.lo)).collect();
+    let spills = "`k` spills registers: 8 bytes of stores and 8 of loads on sm_90a";
+    assert_eq!(found, [("`k` takes 64 bytes of local memory a thread on sm_90a", 1), (spills, 2)]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The constants and statics of a kernel: `NAME::PTX`, its module, its entry and parameters.
 
-use super::Launch;
+use super::{Launch, contract};
 use crate::compile::{Compiled, Text};
 use crate::embed;
 use crate::tokens::Host;
@@ -163,10 +163,10 @@ impl Launch<'_> {
             Some(bytes) => quote!(#rt::Kernel::sized(&#module, #entry, &[#(#params),*], #bytes)),
             None => quote!(#rt::Kernel::new(&#module, #entry, &[#(#params),*])),
         };
-        match self.compiled.waiting.get(entry).filter(|bits| **bits != 0) {
-            Some(bits) => quote!(#kernel.waiting(#bits)),
-            None => kernel,
-        }
+        let waiting = self.compiled.waiting.get(entry).filter(|bits| **bits != 0).map(|bits| quote!(.waiting(#bits)));
+        let contract = self.compiled.contracts.get(entry).map(|promised| contract::written(&promised.contract, &rt));
+        let promising = contract.map(|contract| quote!(.promising(#contract)));
+        quote!(#kernel #waiting #promising)
     }
 
     /// The entry's name in the PTX.

@@ -10,12 +10,17 @@ use crate::tokens::{self, ends, source_text};
 use ptx_core::hash::Set;
 use ptx_core::isa::{Class, Type};
 use ptx_language::{Entry, EntryParam};
+use ptx_target::Contract;
 use quote::ToTokens;
 use syn::ext::IdentExt;
 
 /// The kernel with this number: once, or once for each instance.
 pub fn describe(index: usize, kernel: &Launchable, compiled: &Compiled, scope: &Scope) -> Vec<Kernel> {
-    compiled.entries_of(index).iter().map(|entry| Instance::new(kernel, entry, scope).describe(compiled)).collect()
+    compiled
+        .entries_of(index)
+        .iter()
+        .map(|entry| Instance::new(kernel, entry, scope, compiled).describe(compiled))
+        .collect()
 }
 
 /// A kernel with the arguments of one of its instances.
@@ -28,10 +33,11 @@ struct Instance<'a> {
     /// The types among them.
     types: Vec<(String, String)>,
     dims: Vec<String>,
+    contract: Option<Contract>,
 }
 
 impl<'a> Instance<'a> {
-    fn new(kernel: &'a Launchable, entry: &'a Entry, scope: &'a Scope) -> Instance<'a> {
+    fn new(kernel: &'a Launchable, entry: &'a Entry, scope: &'a Scope, compiled: &Compiled) -> Instance<'a> {
         let arguments = entry.instance.and_then(|at| kernel.instances.get(at)).into_iter().flatten();
         let (mut constants, mut types) = (Vec::new(), Vec::new());
         for (generic, argument) in kernel.generics.iter().zip(arguments) {
@@ -55,7 +61,8 @@ impl<'a> Instance<'a> {
             EntryParam::Dim(name) => Some(name.clone()),
             EntryParam::Value(_) | EntryParam::Map(_) => None,
         });
-        Instance { kernel, entry, scope, constants, types, dims: dims.collect() }
+        let contract = compiled.contracts.get(&entry.name).map(|promised| promised.contract);
+        Instance { kernel, entry, scope, constants, types, dims: dims.collect(), contract }
     }
 
     fn describe(&self, compiled: &Compiled) -> Kernel {
@@ -160,7 +167,9 @@ impl<'a> Instance<'a> {
         if let Some(unknown) = self.unknown() {
             return Err(unknown);
         }
+        let contract = self.contract.unwrap_or_default();
         Ok(Launch {
+            contract,
             requires: launch
                 .requires
                 .iter()

@@ -42,8 +42,21 @@ impl Signature {
 }
 
 /// The options of a kernel that the text of a module does not decide.
-const OF_LAUNCHES: [&str; 9] =
-    ["block", "grid", "cluster", "shared", "cooperative", "pdl", "requires", "unsafe", "allow"];
+const OF_LAUNCHES: [&str; 13] = [
+    "block",
+    "grid",
+    "cluster",
+    "shared",
+    "cooperative",
+    "pdl",
+    "requires",
+    "unsafe",
+    "allow",
+    "no_local",
+    "no_spills",
+    "max_registers",
+    "occupancy",
+];
 
 impl Reader {
     /// An entry with the Rust types of its signature.

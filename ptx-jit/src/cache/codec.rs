@@ -2,7 +2,7 @@
 
 use ptx_core::host::{Expr, Field, Operator, Plain};
 use ptx_expand::program::{
-    Condition, Dim, From, Kernel, Kind, Launch, Module, Param, Problem, Program, Taken, TensorMap, Text,
+    Condition, Contract, Dim, From, Kernel, Kind, Launch, Module, Param, Problem, Program, Taken, TensorMap, Text,
 };
 
 /// A value as bytes.
@@ -168,7 +168,8 @@ records! {
     Param { name kind }
     Taken { name size align from }
     TensorMap { of name tile words }
-    Launch { requires grid block cluster shared dynamic vouched cooperative pdl }
+    Launch { requires grid block cluster shared dynamic vouched cooperative pdl contract }
+    Contract { no_local no_spills max_registers occupancy threads dynamic_shared }
     Condition { holds text shown }
     Field { offset ty }
 }

@@ -37,10 +37,18 @@ impl Divisions {
     /// lines. `None` if there is no other entry, if the module has variables, which its kernels share, or if the ends of its entries are
     /// not found by counting braces.
     pub(super) fn alone(&self, ptx: &str, entry: &str) -> Option<String> {
+        self.division(ptx)?.alone(ptx, entry)
+    }
+
+    /// The names of the entries of a text of the module that are assembled alone; else of the first one.
+    pub(super) fn names<'a>(&self, ptx: &'a str) -> Vec<&'a str> {
+        let all = || ptx.lines().filter_map(entry_name);
+        if self.division(ptx).is_some() { all().collect() } else { all().take(1).collect() }
+    }
+
+    fn division(&self, ptx: &str) -> Option<Arc<Division>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let division = known.entry(ptx.as_ptr() as usize).or_insert_with(|| Division::of(ptx).map(Arc::new)).clone();
-        drop(known);
-        division?.alone(ptx, entry)
+        known.entry(ptx.as_ptr() as usize).or_insert_with(|| Division::of(ptx).map(Arc::new)).clone()
     }
 }
 

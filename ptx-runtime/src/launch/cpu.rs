@@ -1,6 +1,7 @@
 //! A launch on the CPU device: the parameters are laid out as the entry declares them, and the interpreter runs.
 #![allow(unsafe_code, reason = "arguments are copied from the caller's stack")]
 
+use super::counted::note_launch;
 use super::fit::Bounds;
 use super::program::CpuProgram;
 use crate::config::Config;
@@ -26,6 +27,7 @@ pub(super) unsafe fn launch(
     if shape.is_empty() {
         return Ok(());
     }
+    note_launch(kernel);
     let program = CpuProgram::of(kernel.module, Some(kernel.entry))?;
     // SAFETY: passed on.
     let params = unsafe { lay_out(kernel, args) };

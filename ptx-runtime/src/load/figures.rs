@@ -1,10 +1,10 @@
 //! Resources of a loaded kernel: registers, shared memory, spills.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
-use super::log;
 use crate::driver::Driver;
 use crate::error::Result;
 use cudarc::driver::sys::CUfunction;
+use ptx_target::MachineCode;
 
 /// `CUfunction_attribute`, the ones that are used.
 const MAX_THREADS: i32 = 0;
@@ -55,13 +55,13 @@ impl Figures {
         };
         let local = ask(LOCAL)?;
         // Who has no local memory spills nothing.
-        let spills = log::spills(log, entry).or((local == 0).then_some([0; 3]));
+        let spills = MachineCode::from_log(log, entry).and_then(|code| code.spills).or((local == 0).then_some([0; 2]));
         Ok(Figures {
             registers: ask(REGISTERS)?,
             shared: ask(SHARED)?,
             local,
-            spill_stores: spills.map(|[_, stores, _]| stores),
-            spill_loads: spills.map(|[_, _, loads]| loads),
+            spill_stores: spills.map(|[stores, _]| stores),
+            spill_loads: spills.map(|[_, loads]| loads),
             constant: ask(CONSTANT)?,
             max_threads: ask(MAX_THREADS)?,
             binary: ask(BINARY_VERSION)?,

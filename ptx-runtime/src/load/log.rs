@@ -4,7 +4,7 @@ use crate::kernel::{Module, Variant};
 use std::fmt::Write;
 
 /// The log, each line that names a line of the PTX followed by where that comes from, and all of it indented.
-pub(super) fn explain(log: &str, (module, variant): (&Module, &Variant), indent: &str) -> String {
+pub(crate) fn explain(log: &str, (module, variant): (&Module, &Variant), indent: &str) -> String {
     let mut text = String::new();
     for line in log.lines().filter(|line| !line.trim().is_empty()) {
         // Writing to a string cannot fail.
@@ -14,16 +14,6 @@ pub(super) fn explain(log: &str, (module, variant): (&Module, &Variant), indent:
         }
     }
     text
-}
-
-/// The figures after `Function properties for ENTRY`: bytes of stack, of spill stores, of spill loads. In the
-/// driver's log the line begins with `ptxas         .`, in that of the program with blanks.
-pub(super) fn spills(log: &str, entry: &str) -> Option<[u32; 3]> {
-    let about = |line: &str| line.split_once("Function properties for ").is_some_and(|(_, name)| name.trim() == entry);
-    let mut lines = log.lines().skip_while(|line| !about(line)).skip(1);
-    let bytes = |part: &str| part.split_once(" bytes")?.0.split_whitespace().next_back()?.parse().ok();
-    let mut numbers = lines.next()?.split(',').map(bytes);
-    Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
 /// Returns true if it has what a kernel takes: the driver's does not where it had the machine code in a cache of its
@@ -42,16 +32,6 @@ fn ptx_line(message: &str) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::kernel::LineMap;
-
-    #[test]
-    fn spills_are_those_of_the_entry() {
-        let log = "ptxas info    : Function properties for a\n    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill \
-                   loads\nptxas info    : Used 8 registers\nptxas info    : Function properties for b\nptxas         \
-                   .     16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n";
-        assert_eq!((spills(log, "a"), spills(log, "b")), (Some([0; 3]), Some([16, 8, 12])));
-        assert_eq!(spills(log, "c"), None);
-        assert_eq!(spills("ptxas info    : Function properties for c", "c"), None);
-    }
 
     #[test]
     fn lines_lead_to_rust() {

@@ -1,0 +1,32 @@
+//! The machine code of a text, compared with the contracts of its kernels.
+
+use super::origin;
+use crate::compile::{Cubin, Promised, Text};
+use crate::kernel::Reader;
+use ptx_core::diag::codes;
+use ptx_core::hash::Map;
+use ptx_core::span::Span;
+use ptx_target::{Breach, MachineCode};
+
+/// Reports each promise that the machine code breaks: local memory where it is declared, everything else on the option of the attribute.
+pub fn compare(reader: &mut Reader, contracts: &Map<String, Promised>, text: &Text, cubin: &Cubin) {
+    let mut entries: Vec<&String> = contracts.keys().collect();
+    entries.sort_unstable();
+    for entry in entries {
+        let promised = &contracts[entry];
+        let Some(code) = MachineCode::from_log(&cubin.log, entry) else { continue };
+        for breach in promised.contract.breaches(&code, promised.contract.resident_blocks(&code, cubin.arch)) {
+            let message = format!("`{}` {} on {}", promised.kernel, breach.found, cubin.arch);
+            let help = format!("{}, or leave out `{}`", breach.help, breach.option);
+            if let Some(span) = place(promised, &breach, (text, entry.as_str())) {
+                reader.error_at(&codes::P0915, span, message, &help);
+            }
+        }
+    }
+}
+
+fn place(promised: &Promised, breach: &Breach, (text, entry): (&Text, &str)) -> Option<Span> {
+    let declared = (breach.option == "no_local").then(|| ptx_target::local_array(&text.ptx, entry)).flatten();
+    let option = promised.options.iter().find(|(option, _)| option == breach.option).map(|(_, span)| *span);
+    declared.and_then(|line| origin(text, line)).or(option)
+}
