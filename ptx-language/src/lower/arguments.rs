@@ -5,6 +5,7 @@ use crate::scope::{Access, Binding};
 use crate::tree::{self, Expr, ExprKind};
 use crate::types::{StructTy, Ty};
 use crate::value::Value;
+use ptx_core::diag::codes;
 use ptx_core::span::Span;
 use std::rc::Rc;
 
@@ -20,20 +21,21 @@ impl<'a> Lowerer<'a> {
     /// Declares the fields from parameter `at` of the entry on, and the struct.
     pub(super) fn declare_arguments(&mut self, at: usize, param: &'a tree::Param, dims: &mut Vec<(String, Span)>) {
         let name = &param.name.name;
-        let ty = self.ty(&param.ty);
+        let Some(Ty::Struct(ty)) = self.ty(&param.ty) else { return self.scopes.bind(name, Binding::Error) };
         let declare = |(offset, field): (usize, &'a tree::Param)| {
             self.declare_param(at + offset, field, &format!("{name}.{}", field.name.name), dims)
         };
         let params: Vec<Option<usize>> = param.fields.iter().enumerate().map(declare).collect();
         let params: Option<Vec<usize>> = params.into_iter().collect();
-        let binding = match (ty, params) {
-            (Some(Ty::Struct(ty)), Some(params)) => {
+        let binding = match params {
+            Some(params) => {
                 self.f.arguments.push(Arguments { ty, params });
                 Binding::Arguments(self.f.arguments.len() - 1)
             }
-            _ => Binding::Error,
+            None => Binding::Error,
         };
-        self.scopes.bind_as(name, binding, Access::Launched);
+        let access = if param.mutable { Access::Own } else { Access::Launched };
+        self.scopes.bind_as(name, binding, access);
     }
 
     /// The parameter that `inputs.x` names, if `inputs` is a struct of arguments.
@@ -58,10 +60,14 @@ impl<'a> Lowerer<'a> {
         Value::Struct(ty, params.into_iter().map(|param| self.param_value(param, span)).collect())
     }
 
-    /// Reports a field that a struct of arguments does not have.
-    pub(super) fn unknown_argument(&mut self, index: usize, field: &str, span: Span) {
-        if let Some(ty) = self.arguments_type(index) {
-            self.no_such_field(&ty, field, span);
+    /// Reports a field that a struct of arguments does not have, or none behind its name.
+    pub(super) fn unknown_argument(&mut self, index: usize, (name, field): (&str, Option<&str>), span: Span) {
+        match (self.arguments_type(index), field) {
+            (Some(ty), Some(field)) => drop(self.no_such_field(&ty, field, span)),
+            _ => {
+                let help = format!("use one of its fields: `{name}.…`");
+                self.fail(&codes::P0817, span, format!("`{name}` is a struct and no register"), help);
+            }
         }
     }
 }

@@ -236,6 +236,13 @@ impl<'a> Lowerer<'a> {
                 self.fits_parameters(&layout, name)?;
                 continue;
             }
+            if let TypeKind::Ref(_, inner) = &ty.kind
+                && matches!(inner.kind, TypeKind::Slice(_))
+            {
+                let help = "declare a struct of arguments, whose fields are parameters, in the kernel's `#[ptx_module]`; it holds no other one";
+                self.fail(&codes::P0812, ty.span, "a struct that is passed by value holds no slice", help);
+                return None;
+            }
             let ty = self.field_type(ty)?;
             let align = ty.innermost().scalar().map_or(1, |ty| ty.bytes());
             let offset = layout.place(&name.name, layout::size_of(&ty).unwrap_or(u64::MAX), align);

@@ -135,9 +135,12 @@ impl<'a> Lowerer<'a> {
 
     /// `inputs.x`, or `inputs.shape.rows` where a field is a struct.
     fn resolve_argument(&mut self, copy: &mut Copy<'_>, arguments: usize) {
-        let (span, first) = (copy.span(), copy.text(copy.at + 1).trim_start_matches('.').to_owned());
+        let span = copy.span();
+        let name = copy.text(copy.at).trim_start_matches('%').to_owned();
+        let is_field = copy.at + 1 < copy.end && copy.source.kind(copy.at + 1) == Kind::Dot;
+        let first = is_field.then(|| copy.text(copy.at + 1).trim_start_matches('.').to_owned());
         let ident = |name: &str| Ident { name: name.to_owned(), span };
-        let path = Path::name(ident(copy.text(copy.at).trim_start_matches('%')));
+        let path = Path::name(ident(&name));
         let mut expr = Expr { kind: ExprKind::Path(path), span };
         let mut count: TokenId = 1;
         while copy.at + count < copy.end && copy.source.kind(copy.at + count) == Kind::Dot {
@@ -155,7 +158,7 @@ impl<'a> Lowerer<'a> {
             };
             return self.write_value(copy, value, count);
         }
-        self.unknown_argument(arguments, &first, span);
+        self.unknown_argument(arguments, (&name, first.as_deref()), span);
         self.verbatim(copy);
     }
 
