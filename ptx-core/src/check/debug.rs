@@ -124,7 +124,10 @@ fn values(tree: &Tree, data: &Directive, out: &mut Vec<Diagnostic>) {
 fn number(tree: &Tree, id: ExprId) -> Option<i64> {
     match tree.expr(id).kind {
         ExprKind::Int(n) => Some(i64::try_from(n).unwrap_or(i64::MAX)),
-        ExprKind::Unary(b'-', x) => number(tree, x).map(i64::wrapping_neg),
+        ExprKind::Unary(b'-', x) => match tree.expr(x).kind {
+            ExprKind::Int(n) => i64::try_from(n).ok().map(i64::wrapping_neg),
+            _ => None,
+        },
         _ => None,
     }
 }

@@ -138,7 +138,12 @@ fn in_a_body(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
         out.push(error(&codes::P0608, tree.source.span(linkage), text, "11.6"));
     }
     let vector = tree.attributes(var).iter().any(|a| matches!(tree.source.text(a.name), ".v2" | ".v4"));
-    if vector && tree.source.text(var.space) == ".param" {
+    let alone = tree.source.text(var.space) == ".param" && tree.names(var).iter().any(|name| name.dims.is_empty());
+    if alone && var.ty.is_some_and(|ty| tree.source.text(ty) == ".f16x2") {
+        let text = "a `.param` variable cannot be `.f16x2`; declare it `.b32`";
+        out.push(error(&codes::P0608, tree.source.span(var.space), text, "5.1.6"));
+    }
+    if vector && alone {
         let text = "a `.param` variable is no vector; declare an array of bytes";
         out.push(error(&codes::P0608, tree.source.span(var.space), text, "5.1.6"));
     }

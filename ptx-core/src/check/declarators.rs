@@ -5,7 +5,7 @@ use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
 use crate::lower::constant::integer;
 use crate::syntax::{Directive, ExprId, ExprKind, StmtKind, Tree, Var};
-use crate::token::Kind;
+use crate::token::{Kind, TokenId};
 
 /// The spaces that `.ptr` can name.
 const POINTED_TO: &[&str] = &[".const", ".global", ".local", ".shared"];
@@ -17,7 +17,11 @@ pub(super) fn check_declarators(tree: &Tree, _: &Module, out: &mut Vec<Diagnosti
                 variable(tree, var, out);
                 in_front(tree, var, out);
             }
-            StmtKind::Func(func) => func.params.iter().chain(&func.returns).for_each(|var| parameter(tree, var, out)),
+            StmtKind::Func(func) => {
+                out.extend(func.name.and_then(|name| no_name(tree, name)));
+                func.params.iter().chain(&func.returns).for_each(|var| parameter(tree, var, out));
+            }
+            StmtKind::Label(name) => out.extend(no_name(tree, name.start)),
             StmtKind::Prototype(p) => p.params.iter().chain(&p.returns).for_each(|var| parameter(tree, var, out)),
             _ => {}
         }
@@ -31,15 +35,20 @@ fn parameter(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
     }
 }
 
+/// A `$` alone.
+fn no_name(tree: &Tree, token: TokenId) -> Option<Diagnostic> {
+    let alone = tree.source.text(token) == "$";
+    alone.then(|| error(&codes::P0502, tree.source.span(token), "nothing can be named `$`", "4.4"))
+}
+
 /// Names have no dot; sizes, counts and alignments are numbers.
 fn variable(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
     for name in tree.names(var) {
         let (text, span) = (tree.source.text(name.name), tree.source.span(name.name));
         if tree.source.kind(name.name) == Kind::Dot {
             out.push(error(&codes::P0101, span, format!("expected a name, found `{text}`"), "4.4"));
-        } else if text == "$" {
-            out.push(error(&codes::P0502, span, "nothing can be named `$`", "4.4"));
         }
+        out.extend(no_name(tree, name.name));
         if name.count.is_some() && !name.dims.is_empty() {
             let text = format!("`{text}` is a range or an array, not both");
             out.push(error(&codes::P0306, span, text, "5.4"));

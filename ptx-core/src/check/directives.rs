@@ -15,6 +15,8 @@ use std::sync::LazyLock;
 enum Part {
     /// `line`, `nx`: a number of 32 bits.
     Int,
+    /// `timestamp`, `size`: a number of 64 bits.
+    Long,
     /// `offset`: a number of 32 bits that has no name.
     Offset,
     /// `major.minor`
@@ -114,6 +116,7 @@ fn fits(tree: &Tree, part: &Part, at: TokenId) -> bool {
         (Part::Int | Part::Offset, Kind::Int) => {
             u32::try_from(crate::parse::integer_value(tree.source.bytes(at))).is_ok()
         }
+        (Part::Long, Kind::Int) => true,
         (Part::Int, Kind::Word) => tree.source.bytes(at) == b"WARP_SZ",
         (Part::Version, Kind::Float) | (Part::Str, Kind::Str) | (Part::Name, Kind::Word | Kind::Dot) => true,
         (Part::Literal(text), _) => tree.source.text(at) == *text,
@@ -156,6 +159,7 @@ fn part(word: &'static str, first: char) -> Part {
         _ if first == '"' => Part::Str,
         "major.minor" => Part::Version,
         "offset" => Part::Offset,
+        "timestamp" | "size" => Part::Long,
         _ if NAMES.contains(&word) => Part::Name,
         _ if is_word(first) && !word.contains('_') => Part::Int,
         _ => Part::Literal(word),

@@ -1,12 +1,18 @@
 //! Performance and cluster directives: where they stand, what their numbers may be, which exclude or need each other.
 
+use super::error;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Function, Limit, Module};
 use crate::isa::table;
-use crate::syntax::Tree;
+use crate::lower::constant::integer;
+use crate::syntax::{Directive, StmtKind, Tree};
 
 /// Directives whose numbers are greater than zero.
 const POSITIVE: &[&str] = &["maxntid", "reqntid", "minnctapersm", "maxnreg", "local_maxnreg", "maxnctapersm"];
+
+/// The greatest number of a directive: of a function, and of a prototype.
+const MOST: &[(&str, i64, i64)] =
+    &[(".abi_preserve", 239, 255), (".abi_preserve_control", 11, 11), (".language", 10, 10)];
 
 /// Pairs that ptxas refuses on one kernel.
 const EXCLUSIVE: &[(&str, &str)] =
@@ -15,7 +21,14 @@ const EXCLUSIVE: &[(&str, &str)] =
 /// A directive and those that must stand beside it.
 const NEEDS: &[(&str, &[&str])] = &[("blocksareclusters", &["reqntid", "reqnctapercluster"])];
 
-pub(super) fn check_limits(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+pub(super) fn check_limits(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
+    for stmt in &tree.stmts {
+        match &stmt.kind {
+            StmtKind::Func(func) => func.directives.iter().for_each(|d| greatest(tree, d, false, out)),
+            StmtKind::Prototype(prototype) => prototype.directives.iter().for_each(|d| greatest(tree, d, true, out)),
+            _ => {}
+        }
+    }
     for function in &module.functions {
         for limit in &function.limits {
             place(function, limit, out);
@@ -29,6 +42,18 @@ pub(super) fn check_limits(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>)
                     Diagnostic::error(&codes::P0610, second.span, text).label(first.span, "the other stands here"),
                 );
             }
+        }
+    }
+}
+
+fn greatest(tree: &Tree, directive: &Directive, prototype: bool, out: &mut Vec<Diagnostic>) {
+    let name = tree.source.text(directive.name);
+    let Some((_, function, of_prototype)) = MOST.iter().find(|(of, ..)| *of == name) else { return };
+    let most = if prototype { of_prototype } else { function };
+    for id in tree.list(&directive.args) {
+        if integer(tree, *id).is_some_and(|n| n > *most) {
+            let text = format!("the number of `{name}` is at most {most} here");
+            out.push(error(&codes::P0609, tree.span(&tree.expr(*id).tokens), text, "11.4"));
         }
     }
 }

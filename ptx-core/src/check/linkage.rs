@@ -158,6 +158,9 @@ fn alias_is_wrong(
         _ if alias.signature(module) != of.signature(module) => {
             (&codes::P0612, format!("`{name}` and `{target}` do not have the same parameters"))
         }
+        _ if alias.limit("noreturn").is_some() != of.limit("noreturn").is_some() => {
+            (&codes::P0612, format!("one of `{name}` and `{target}` is `.noreturn`, and the other is not"))
+        }
         _ => return None,
     };
     Some(error(code, span, text, section).label(alias.span, "declared here"))

@@ -3,6 +3,7 @@
 use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
 use crate::syntax::{Directive, StmtId, StmtKind, Tree};
+use std::num::IntErrorKind;
 
 /// A string that ptxas supports; what follows its first word is its argument.
 struct Pragma {
@@ -22,6 +23,8 @@ enum Argument {
     Any,
     /// A number of at least this value.
     Number(i64),
+    /// A number, which ptxas reads in entries only.
+    Mask,
     /// How many registers pass parameters, and perhaps the first of them; or `all`.
     Registers,
 }
@@ -31,7 +34,7 @@ const PARAMETER_REGISTERS: std::ops::Range<i64> = 4..254;
 
 const PRAGMAS: &[Pragma] = &[
     Pragma { name: "nounroll", outside: true, entry: true, func: true, argument: Argument::Any },
-    Pragma { name: "used_bytes_mask", outside: false, entry: true, func: true, argument: Argument::Number(i64::MIN) },
+    Pragma { name: "used_bytes_mask", outside: false, entry: true, func: true, argument: Argument::Mask },
     Pragma { name: "enable_smem_spilling", outside: false, entry: true, func: false, argument: Argument::Any },
     Pragma { name: "frequency", outside: false, entry: true, func: true, argument: Argument::Number(1) },
     Pragma { name: "abi_param_reg", outside: true, entry: false, func: true, argument: Argument::Registers },
@@ -122,6 +125,7 @@ fn refusal(pragma: Option<&Pragma>, text: &str, place: Place) -> Option<String> 
     let fits = match pragma.argument {
         Argument::Any => true,
         Argument::Number(least) => number(argument).is_some_and(|n| n >= least),
+        Argument::Mask => place == Place::Func || number(argument).is_some(),
         Argument::Registers => {
             let apart = text[pragma.name.len()..].starts_with(char::is_whitespace);
             apart && (argument.starts_with("all") || are_registers(argument))
@@ -134,11 +138,19 @@ fn refusal(pragma: Option<&Pragma>, text: &str, place: Place) -> Option<String> 
     })
 }
 
+/// A number that is too large is the greatest there is, as for ptxas.
 fn number(text: &str) -> Option<i64> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => i64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
+    let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => i64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number
+        .or_else(|e| match e.kind() {
+            IntErrorKind::PosOverflow => Ok(i64::MAX),
+            IntErrorKind::NegOverflow => Ok(i64::MIN),
+            _ => Err(e),
+        })
+        .ok()
 }
 
 /// `count`, or `count, first`.

@@ -2,7 +2,7 @@
 
 use super::shared::Shared;
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{Function, Module, Param, Space};
+use crate::ir::{Function, Module, Param, Space, Variable};
 use crate::isa::{Arch, Version, table};
 use crate::syntax::Tree;
 
@@ -17,12 +17,17 @@ pub(super) fn check_resources(_: &Tree, module: &Module, out: &mut Vec<Diagnosti
         shared(function, uses.bytes(at, module), module, out);
         parameters(function, module, out);
     }
-    let constant: u64 =
-        module.variables.iter().filter(|v| v.space == Space::Const).fold(0, |sum: u64, v| sum.saturating_add(v.size));
+    let constant = laid_out(module.variables.iter().filter(|v| v.space == Space::Const));
     if let Some(last) = module.variables.iter().rfind(|v| v.space == Space::Const && constant > CONSTANT) {
         let text = format!("the module has {constant} bytes of constants; {CONSTANT} is the most");
         out.push(Diagnostic::error(&codes::P0611, last.span, text).section("5.1.3"));
     }
+}
+
+/// The bytes of variables that lie one behind the other, each at its alignment.
+pub(super) fn laid_out<'m>(variables: impl Iterator<Item = &'m Variable>) -> u64 {
+    let behind = |end: u64, v: &Variable| end.checked_next_multiple_of(v.align.max(1))?.checked_add(v.size);
+    variables.fold(0, |end, v| behind(end, v).unwrap_or(u64::MAX))
 }
 
 /// The shared variables that the kernel or a function that it may call uses.
@@ -49,13 +54,8 @@ fn parameters(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
         () if since(1, 5) => 4352,
         () => 256,
     };
-    let mut bytes = 0u64;
-    for param in &function.params {
-        let Param::Var(id) = param else { continue };
-        let Some(v) = module.variables.get(id.index()) else { continue };
-        bytes =
-            bytes.checked_next_multiple_of(v.align.max(1)).and_then(|at| at.checked_add(v.size)).unwrap_or(u64::MAX);
-    }
+    let variable = |param: &Param| if let Param::Var(id) = param { module.variables.get(id.index()) } else { None };
+    let bytes = laid_out(function.params.iter().filter_map(variable));
     if bytes > most {
         let text = format!("`{}` has {bytes} bytes of parameters; {most} is the most", function.name);
         out.push(Diagnostic::error(&codes::P0611, function.span, text).section("5.1.6.1"));

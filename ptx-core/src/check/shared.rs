@@ -5,8 +5,9 @@
 
 use super::access;
 use super::graph::{reach, reversed};
+use super::resources::laid_out;
 use crate::hash::Set;
-use crate::ir::{Function, Module, Space, Symbol};
+use crate::ir::{Function, Module, Space, Symbol, Variable};
 
 /// The calls of a module, as far as they lead to shared variables. Functions are numbers.
 pub(super) struct Shared {
@@ -48,7 +49,11 @@ impl Shared {
                 pending.extend(&self.callees[at]);
             }
         }
-        used.iter().filter_map(|var| module.variables.get(*var)).fold(0, |sum: u64, var| sum.saturating_add(var.size))
+        // ptxas lays them out as they are declared. What gets its size at launch begins behind them in every kernel.
+        let mut used: Vec<&Variable> = used.iter().filter_map(|var| module.variables.get(*var)).collect();
+        used.sort_unstable_by_key(|var| var.span.lo);
+        let open = module.variables.iter().filter(|var| var.space == Space::Shared && var.size == 0);
+        laid_out(used.into_iter().chain(open))
     }
 
     /// The functions from which a shared variable can be reached.

@@ -6,7 +6,7 @@ use crate::ir::{Function, Module, Param, Space, Variable};
 use crate::isa::{Class, Type};
 use crate::lower::constant::integer;
 use crate::span::Span;
-use crate::syntax::{Declarator, StmtKind, Tree, Var};
+use crate::syntax::{Declarator, Directive, StmtKind, Tree, Var};
 
 /// The greatest alignment of a function's parameter, in bytes. An entry's may have more.
 const ALIGNMENT: i64 = 128;
@@ -35,6 +35,10 @@ pub(super) fn check_signatures(tree: &Tree, module: &Module, out: &mut Vec<Diagn
             }
             StmtKind::Prototype(p) => {
                 signature(tree, &p.params, &p.returns, Of::Prototype, out);
+                let named = |d: &&Directive| tree.source.text(d.name) == ".noreturn";
+                if let Some(directive) = p.directives.iter().find(named).filter(|_| !p.returns.is_empty()) {
+                    out.push(returns(tree.source.span(directive.name)));
+                }
                 if p.variadic {
                     let text = "a prototype takes a fixed number of parameters";
                     out.push(error(&codes::P0608, tree.span(&stmt.head), text, "11.3.3"));
@@ -85,6 +89,9 @@ fn shape(tree: &Tree, var: &Var, name: &Declarator, of: Of) -> Option<&'static s
         _ if name.count.is_some() => "a parameter is one register or variable; it takes no `<n>`",
         _ if register && !name.dims.is_empty() => "only a `.param` parameter can be an array",
         Of::Prototype if name.dims.len() > 1 => "a parameter has one dimension",
+        Of::Prototype if !name.dims.is_empty() && var.ty.is_some_and(|ty| tree.source.text(ty) == ".pred") => {
+            "predicates live in registers only"
+        }
         Of::Prototype if name.init.is_some() => "a parameter has no initial value",
         Of::Func | Of::Declaration if register && sink => "no parameter can be named `_`",
         _ => return None,
@@ -119,6 +126,10 @@ fn alignment(tree: &Tree, var: &Var, of: Of) -> Option<Span> {
     refused.then(|| tree.source.span(align.name))
 }
 
+fn returns(span: Span) -> Diagnostic {
+    error(&codes::P0610, span, "a function that returns a value cannot be `.noreturn`", "11.4.6")
+}
+
 /// Checks the resolved signature.
 fn resolved(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
     if function.variadic {
@@ -128,7 +139,7 @@ fn resolved(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
     }
     let noreturn = function.limit("noreturn");
     if let Some(limit) = noreturn.filter(|_| !function.returns.is_empty()) {
-        out.push(error(&codes::P0610, limit.span, "a function that returns a value cannot be `.noreturn`", "11.4.6"));
+        out.push(returns(limit.span));
     }
     let variable = |p: &Param| if let Param::Var(id) = p { module.variables.get(id.index()) } else { None };
     let all: Vec<&Variable> = function.params.iter().chain(&function.returns).filter_map(variable).collect();
@@ -146,8 +157,9 @@ fn parameter(v: &Variable, function: &Function, module: &Module, out: &mut Vec<D
         _ if v.space != Space::Param => "a parameter is in `.param`",
         _ if v.dims.len() > 1 => "a parameter has one dimension",
         _ if !function.entry && !function.defined => return,
-        _ if v.vector > 1 => "a parameter is no vector; declare an array of bytes",
-        _ if v.ty.name() == "f16x2" => "a parameter cannot be `.f16x2`; declare it `.b32`",
+        // ptxas looks at what an array consists of only where it is read.
+        _ if v.vector > 1 && v.dims.is_empty() => "a parameter is no vector; declare an array of bytes",
+        _ if v.ty.name() == "f16x2" && v.dims.is_empty() => "a parameter cannot be `.f16x2`; declare it `.b32`",
         _ if v.ty.name() == "samplerref" && !super::declarations::has_samplers(module) => {
             "a sampler needs `.target …, texmode_independent`"
         }

@@ -203,6 +203,7 @@ impl<'t> Body<'_, 't> {
         for number in 0..constant::integer(tree, count).unwrap_or(0) {
             let name = format!("{}{number}", tree.source.text(tokens.start));
             match self.cx.names.named(&name) {
+                _ if self.cx.names.is_in_range(&name) => found.push(Operand::Sink),
                 Some(entity) => found.push(self.entity(entity, None, prefix)),
                 None => {
                     let hint = self.cx.names.hint(&name);

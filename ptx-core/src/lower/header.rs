@@ -20,13 +20,15 @@ fn exists(version: &Version) -> bool {
 /// An empty module with the header's facts.
 pub(super) fn read(tree: &Tree, options: &Options, diagnostics: &mut Vec<Diagnostic>) -> Module {
     let version = options.version.or_else(|| version(tree, diagnostics));
-    let (arch, words) = target(tree, diagnostics);
-    let arch = options.arch.or(arch);
-    if let (Some(arch), Some(version)) = (arch, version)
-        && let Some(info) = table().target(arch).filter(|t| version < t.since)
-    {
-        let span = directive(tree, ".target").map_or_else(Default::default, |d| tree.source.span(d.name));
-        diagnostics.push(report::target_since(arch, info.since, span));
+    let (archs, words) = target(tree, diagnostics);
+    // ptxas reads all of them, and the last counts.
+    let archs = options.arch.map_or(archs, |arch| vec![arch]);
+    let arch = archs.last().copied();
+    for arch in archs {
+        if let Some(info) = table().target(arch).filter(|t| version.is_some_and(|version| version < t.since)) {
+            let span = directive(tree, ".target").map_or_else(Default::default, |d| tree.source.span(d.name));
+            diagnostics.push(report::target_since(arch, info.since, span));
+        }
     }
     if let (Some(arch), Some(chip)) = (arch, options.chip)
         && !arch.assembles_for(chip)
@@ -46,8 +48,12 @@ pub(super) fn read(tree: &Tree, options: &Options, diagnostics: &mut Vec<Diagnos
     }
 }
 
-fn directive<'t>(tree: &'t Tree, name: &str) -> Option<&'t Directive> {
-    tree.items.iter().find_map(|id| match &tree.stmt(*id).kind {
+fn directive<'t>(tree: &'t Tree, name: &'static str) -> Option<&'t Directive> {
+    directives(tree, name).next()
+}
+
+fn directives<'t>(tree: &'t Tree, name: &'static str) -> impl Iterator<Item = &'t Directive> {
+    tree.items.iter().filter_map(move |id| match &tree.stmt(*id).kind {
         StmtKind::Directive(d) if tree.source.text(d.name) == name => Some(d),
         _ => None,
     })
@@ -69,24 +75,21 @@ fn version(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> Option<Version> {
     version
 }
 
-fn target(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> (Option<Arch>, Vec<String>) {
-    let Some(d) = directive(tree, ".target") else {
-        if !tree.items.is_empty() {
-            diagnostics.push(report::no_header(".target sm_90", tree));
-        }
-        return (None, Vec::new());
-    };
-    let (mut arch, mut words) = (None, Vec::new());
-    for id in tree.list(&d.args) {
+fn target(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> (Vec<Arch>, Vec<String>) {
+    if directive(tree, ".target").is_none() && !tree.items.is_empty() {
+        diagnostics.push(report::no_header(".target sm_90", tree));
+    }
+    let (mut archs, mut words) = (Vec::new(), Vec::new());
+    for id in directives(tree, ".target").flat_map(|d| tree.list(&d.args)) {
         let tokens = &tree.expr(*id).tokens;
         let word = tree.compact(tokens);
         match word.parse::<Arch>() {
-            Ok(found) if table().target(found).is_some() => arch = arch.or(Some(found)),
+            Ok(found) if table().target(found).is_some() => archs.push(found),
             Ok(found) => diagnostics.push(report::unknown_target(&found.to_string(), tree.span(tokens))),
             Err(()) => words.push(word),
         }
     }
-    (arch, words)
+    (archs, words)
 }
 
 /// Returns true if it equals the module's `.target`: ptxas takes that in a body, too.

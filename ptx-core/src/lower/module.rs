@@ -8,7 +8,7 @@ use super::{Options, header, redeclared, report, variable};
 use crate::diag::Diagnostic;
 use crate::hash::Set;
 use crate::ir::{FuncId, Function, Limit, Module, Param, Space, VarId, Variable};
-use crate::isa::Version;
+use crate::isa::{Version, table};
 use crate::syntax::{self, Directive, Stmt, StmtId, StmtKind, Tree};
 
 /// State of the lowering.
@@ -107,6 +107,15 @@ impl<'t> Context<'t> {
         }
     }
 
+    /// Names of special registers are taken in every module; in a function, a name may hide them.
+    fn reserved_outside(&mut self, token: u32) {
+        self.reserved(token);
+        let (name, span) = (self.tree.source.text(token), self.tree.source.span(token));
+        if table().specials.contains_key(name) {
+            self.diagnostics.push(report::reserved(name, span));
+        }
+    }
+
     /// A variable may be declared `.extern` and then defined. ptxas compares all but the state space.
     fn module_variable(&mut self, token: u32, variable: Variable) {
         let (name, span) = (self.tree.source.text(token), self.tree.source.span(token));
@@ -114,17 +123,18 @@ impl<'t> Context<'t> {
             && let Some(slot) = self.module.variables.get_mut(earlier.index())
             && (slot.linkage == Some("extern") || variable.linkage == Some("extern"))
         {
-            let shape = |v: &Variable| (v.ty, v.vector, v.dims.len());
             let hidden = slot.linkage == Some("extern") && variable.linkage.is_none();
-            if hidden || shape(slot) != shape(&variable) {
+            if hidden || !redeclared::same_variable(slot, &variable) {
                 self.diagnostics.push(report::other_variable(name, hidden, span, slot.span));
             }
-            if slot.linkage == Some("extern") {
+            // A declaration without a size takes none away.
+            let says_less = variable.linkage == slot.linkage && variable.dims.contains(&0);
+            if slot.linkage == Some("extern") && !says_less {
                 *slot = variable;
             }
             return;
         }
-        self.reserved(token);
+        self.reserved_outside(token);
         let local = variable.space == Space::Local;
         let id = self.add_variable(variable);
         if local {
@@ -151,7 +161,7 @@ impl<'t> Context<'t> {
 
     fn function(&mut self, stmt: &'t Stmt, func: &'t syntax::Func) {
         let Some(name) = func.name else { return };
-        self.reserved(name);
+        self.reserved_outside(name);
         let (text, span) = (self.tree.source.text(name), self.tree.source.span(name));
         let id = self.declare_function(text, name, func.has_body);
         let mut body = Body { function: self.signature(func, text, span), ahead: Set::default(), cx: self };

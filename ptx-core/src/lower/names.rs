@@ -112,6 +112,13 @@ impl<'t> Names<'t> {
         self.scopes.iter().rev().find_map(|scope| scope.names.get(name)).map(|(entity, _)| *entity)
     }
 
+    /// Returns true if a range declares the name, and no scope further inside has it.
+    pub(super) fn is_in_range(&self, name: &str) -> bool {
+        let named = |scope: &Scope<'_>| scope.names.get(name).is_some_and(|(entity, _)| !is_label(*entity));
+        let first = self.scopes.iter().rev().find(|scope| named(scope) || scope.range(name).is_some());
+        first.is_some_and(|scope| !named(scope))
+    }
+
     /// Suggestion for an undeclared name: one of its range, the nearest one of all.
     pub(super) fn hint(&self, name: &str) -> Option<String> {
         let beyond = numbered(name).and_then(|(prefix, _)| {

@@ -1,8 +1,8 @@
-//! A function that is declared more than once: what its declarations must say alike.
+//! A function or variable that is declared more than once: what its declarations must say alike.
 
 use super::report;
 use crate::diag::Diagnostic;
-use crate::ir::{Function, Module};
+use crate::ir::{Function, Module, Variable};
 
 /// The first contradiction between two declarations.
 pub(super) fn check(first: &Function, second: &Function, module: &Module) -> Option<Diagnostic> {
@@ -28,4 +28,11 @@ fn limits(function: &Function) -> Vec<(&str, &[u64])> {
     let mut all: Vec<_> = function.limits.iter().map(|l| (l.name.as_str(), &l.values[..])).collect();
     all.sort_unstable();
     all
+}
+
+/// ptxas compares all but state spaces and alignments; an array may leave its size open.
+pub(super) fn same_variable(first: &Variable, second: &Variable) -> bool {
+    let alike = |(a, b): (&u64, &u64)| a == b || *a == 0 || *b == 0;
+    (first.ty, first.vector, first.dims.len()) == (second.ty, second.vector, second.dims.len())
+        && first.dims.iter().zip(&second.dims).all(alike)
 }
