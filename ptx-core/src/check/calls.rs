@@ -1,18 +1,22 @@
 //! Calls: the callee is a function that is declared, and the arguments are what it takes.
 
+use super::graph::reach;
+use super::shared::named;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{FuncId, Function, Inst, Module, Operand, ParamType, ProtoId, Space, Symbol, TargetsId, Variable};
 use crate::isa::{Arch, Class, OperandKind};
 use crate::span::Span;
 use crate::syntax::Tree;
+use std::cell::OnceCell;
 
 pub(super) fn check_calls(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
-    for function in &module.functions {
+    let assembled = OnceCell::new();
+    for (number, function) in module.functions.iter().enumerate() {
         for inst in &function.insts {
             let callee = |kind: &OperandKind| matches!(kind, OperandKind::Func | OperandKind::Callee);
             let Some(row) = inst.row.filter(|row| row.leads) else { continue };
             match row.operands.iter().position(|o| callee(&o.kind)) {
-                Some(at) => Call { module, caller: function, inst, at }.check(out),
+                Some(at) => Call { module, caller: function, number, inst, at, assembled: &assembled }.check(out),
                 None => branches(function, inst, out),
             }
         }
@@ -42,6 +46,10 @@ const ABI_ALWAYS: Arch = Arch::base(90);
 struct Call<'a> {
     module: &'a Module,
     caller: &'a Function,
+    /// The caller's.
+    number: usize,
+    /// True for each function that an entry leads to: ptxas makes code of these alone.
+    assembled: &'a OnceCell<Vec<bool>>,
     inst: &'a Inst,
     at: usize,
 }
@@ -122,27 +130,29 @@ impl Call<'_> {
         self.arguments(callee, &callee.returns, &returns, true, out);
         self.arguments(callee, &callee.params, &args, false, out);
         if out.len() == known {
-            self.predicates(callee, out);
+            self.passed(callee, out);
         }
     }
 
-    /// The calling convention has no predicates. ptxas leaves it in a module with a function that has several results.
-    fn predicates(&self, callee: &Callable, out: &mut Vec<Diagnostic>) {
-        let holds = |list: &[Option<ParamType>]| list.iter().flatten().any(|formal| formal.ty.class() == Class::Pred);
-        let verb = match (holds(&callee.returns), holds(&callee.params)) {
-            (true, _) => "returns",
-            (_, true) => "takes",
+    /// The calling convention has no predicates, and no integers of 8 and 16 bits. ptxas leaves it in a module with a function that
+    /// has several results.
+    fn passed(&self, callee: &Callable, out: &mut Vec<Diagnostic>) {
+        let cannot = |list: &[Option<ParamType>]| list.iter().flatten().find_map(cannot_be_passed);
+        let (verb, (what, help)) = match (cannot(&callee.returns), cannot(&callee.params)) {
+            (Some(why), _) => ("returns", why),
+            (_, Some(why)) => ("takes", why),
             _ => return,
         };
         if self.module.arch < ABI_ALWAYS && self.module.functions.iter().any(|f| f.defined && f.returns.len() > 1) {
             return;
         }
-        let text = format!("`{}` {verb} a predicate, which no call can pass", callee.name);
+        let assembled = self.assembled.get_or_init(|| assembled(self.module));
+        if !assembled.get(self.number).is_none_or(|is| *is) {
+            return;
+        }
+        let text = format!("`{}` {verb} {what}, which no call can pass", callee.name);
         let d = Diagnostic::error(&codes::P0612, self.inst.span, text).label(callee.span, "declared here");
-        out.push(
-            d.help("pass a `.b32`: `selp.b32` makes one of a predicate, `setp.ne.b32` a predicate of it")
-                .section("9.7.12.5"),
-        );
+        out.push(d.help(help).section("9.7.12.5"));
     }
 
     fn arguments(
@@ -194,6 +204,26 @@ impl Call<'_> {
     fn span(&self, operand: usize) -> Span {
         self.caller.operand_span(self.inst, operand)
     }
+}
+
+/// Returns what no call can pass, and how to pass it.
+fn cannot_be_passed(formal: &ParamType) -> Option<(&'static str, &'static str)> {
+    match formal.ty.class() {
+        Class::Pred => {
+            Some(("a predicate", "pass a `.b32`: `selp.b32` makes one of a predicate, `setp.ne.b32` a predicate of it"))
+        }
+        Class::Unsigned | Class::Signed if formal.ty.bits() < 32 && !formal.array => {
+            Some(("an integer of 8 or 16 bits", "declare the parameter `.b8` or `.b16`, or pass a `.b32`"))
+        }
+        _ => None,
+    }
+}
+
+/// The functions that an entry calls, or whose names stand in what it calls.
+fn assembled(module: &Module) -> Vec<bool> {
+    let named: Vec<Vec<usize>> = module.functions.iter().map(|f| named(f, module).1).collect();
+    let entries = module.functions.iter().enumerate().filter(|(_, f)| f.entry);
+    reach(&named, entries.map(|(number, _)| number).collect())
 }
 
 /// A `.param` variable has the parameter's size and alignment; it is an array if the parameter is one.

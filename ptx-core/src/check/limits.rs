@@ -24,8 +24,17 @@ const NEEDS: &[(&str, &[&str])] = &[("blocksareclusters", &["reqntid", "reqnctap
 pub(super) fn check_limits(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for stmt in &tree.stmts {
         match &stmt.kind {
-            StmtKind::Func(func) => func.directives.iter().for_each(|d| greatest(tree, d, false, out)),
-            StmtKind::Prototype(prototype) => prototype.directives.iter().for_each(|d| greatest(tree, d, true, out)),
+            StmtKind::Func(func) => {
+                func.directives.iter().for_each(|d| greatest(tree, d, false, out));
+                if tree.source.text(func.keyword) == ".func" {
+                    out.extend(order(tree, &func.directives));
+                }
+            }
+            StmtKind::Prototype(prototype) => {
+                prototype.directives.iter().for_each(|d| greatest(tree, d, true, out));
+                out.extend(prototype.directives.iter().find_map(|d| of_prototype(tree, d)));
+                out.extend(order(tree, &prototype.directives));
+            }
             _ => {}
         }
     }
@@ -44,6 +53,34 @@ pub(super) fn check_limits(tree: &Tree, module: &Module, out: &mut Vec<Diagnosti
             }
         }
     }
+}
+
+/// The directives of functions and prototypes stand in this order, each once; those of one place in any.
+const ORDER: &[(&str, u8)] =
+    &[(".noreturn", 0), (".abi_preserve", 1), (".abi_preserve_control", 1), (".local_maxnreg", 2), (".language", 3)];
+
+fn order(tree: &Tree, directives: &[Directive]) -> Option<Diagnostic> {
+    let place = |d: &Directive| ORDER.iter().find(|(name, _)| *name == tree.source.text(d.name)).map(|(_, at)| *at);
+    directives.iter().enumerate().find_map(|(at, directive)| {
+        let (name, span) = (tree.source.text(directive.name), tree.source.span(directive.name));
+        let here = place(directive)?;
+        let before = &directives[..at];
+        if let Some(earlier) = before.iter().find(|d| tree.source.text(d.name) == name) {
+            let d = error(&codes::P0616, span, format!("`{name}` is said twice"), "11.4");
+            return Some(d.label(tree.source.span(earlier.name), "here"));
+        }
+        let later = before.iter().find(|d| place(d).is_some_and(|place| place > here))?;
+        let text = format!("`{name}` stands before `{}`", tree.source.text(later.name));
+        Some(error(&codes::P0616, span, text, "11.4").label(tree.source.span(later.name), "this comes behind it"))
+    })
+}
+
+fn of_prototype(tree: &Tree, directive: &Directive) -> Option<Diagnostic> {
+    let name = tree.source.text(directive.name);
+    let info = table().directives.get(name)?;
+    let wrong = !info.place.split(' ').any(|place| place == "prototype");
+    let text = || format!("`{name}` has no place in a `.callprototype`");
+    wrong.then(|| error(&codes::P0616, tree.source.span(directive.name), text(), info.section))
 }
 
 fn greatest(tree: &Tree, directive: &Directive, prototype: bool, out: &mut Vec<Diagnostic>) {

@@ -5,7 +5,7 @@ use super::banks::names_in_banks;
 use super::error;
 use crate::diag::{Diagnostic, codes};
 use crate::hash::Map;
-use crate::ir::{Function, Module, Operand, Space, Symbol};
+use crate::ir::{FuncId, Function, Module, Operand, Space, Symbol};
 use crate::isa::OperandKind;
 use crate::span::Span;
 use crate::syntax::{StmtKind, Tree};
@@ -38,21 +38,22 @@ pub(super) fn check_linkage(tree: &Tree, module: &Module, out: &mut Vec<Diagnost
     for function in &module.functions {
         declared(function, &aliases, out);
     }
-    let known = |f: &Function| {
-        let driver = DRIVER.contains(&f.name.as_str()) || DRIVERS_OWN.iter().any(|own| f.name.starts_with(own));
-        f.defined || f.entry || driver || aliases.contains_key(f.name.as_str())
-    };
     if module.relocatable {
         return;
     }
-    let missing: Vec<bool> = module.functions.iter().map(|f| !known(f)).collect();
-    if missing.contains(&true) {
-        uses(module, &missing, out);
+    let body = |f: &Function| match f {
+        _ if f.defined || f.entry || aliases.contains_key(f.name.as_str()) => Body::Here,
+        _ if DRIVER.contains(&f.name.as_str()) || DRIVERS_OWN.iter().any(|own| f.name.starts_with(own)) => Body::Driver,
+        _ => Body::Missing,
+    };
+    let bodies: Vec<Body> = module.functions.iter().map(body).collect();
+    if bodies.iter().any(|body| *body != Body::Here) {
+        uses(module, &bodies, out);
     }
     let in_banks = names_in_banks(tree);
     for v in &module.variables {
         let open = v.linkage == Some("extern") && v.dims.contains(&0) && !in_banks.contains(v.name.as_str());
-        if open && matches!(v.space, Space::Global | Space::Const) {
+        if open && matches!(v.space, Space::Global | Space::Const | Space::Opaque) {
             let text = format!("no variable `{}` is defined, and without a size it cannot be left open", v.name);
             out.push(error(&codes::P0607, v.span, text, "11.6.1"));
         }
@@ -76,36 +77,54 @@ fn declared(function: &Function, aliases: &Map<&str, &str>, out: &mut Vec<Diagno
     }
 }
 
-/// Calls of functions that nothing defines, and their addresses.
-fn uses(module: &Module, missing: &[bool], out: &mut Vec<Diagnostic>) {
-    let is_missing = |id: crate::ir::FuncId| missing.get(id.index()) == Some(&true);
+/// Where the body of a function is. One of the driver's can be called, and has no address.
+#[derive(Clone, Copy, PartialEq)]
+enum Body {
+    Here,
+    Driver,
+    Missing,
+}
+
+/// Calls of functions that nothing defines, and addresses of those that have none.
+fn uses(module: &Module, bodies: &[Body], out: &mut Vec<Diagnostic>) {
+    let mut used = |id: FuncId, called: bool, span: Span| {
+        let (Some(function), Some(body)) = (module.functions.get(id.index()), bodies.get(id.index())) else { return };
+        if *body == Body::Missing || *body == Body::Driver && !called {
+            out.push(undefined(function, *body, called, span));
+        }
+    };
     for (function, inst) in module.functions.iter().flat_map(|f| f.insts.iter().map(move |i| (f, i))) {
         for (at, operand) in inst.operands.iter().enumerate() {
             let (Operand::Func(id) | Operand::Symbol(Symbol::Func(id), _)) = operand else { continue };
             let called = inst.row.and_then(|r| r.operands.get(at)).is_some_and(|o| matches!(o.kind, OperandKind::Func));
-            let span = function.operand_span(inst, at);
-            if is_missing(*id) {
-                out.push(undefined(&module.functions[id.index()], called, span));
-            }
+            used(*id, called, function.operand_span(inst, at));
         }
     }
     for v in &module.variables {
         for relocation in v.init.iter().flat_map(|i| &i.relocations) {
-            if let Symbol::Func(id) = relocation.of
-                && is_missing(id)
-            {
-                out.push(undefined(&module.functions[id.index()], false, v.span));
+            if let Symbol::Func(id) = relocation.of {
+                used(id, false, v.span);
             }
         }
     }
 }
 
-fn undefined(function: &Function, called: bool, span: Span) -> Diagnostic {
-    let text = match called {
-        true => format!("`{}` has no body in this module, and the driver has no such function", function.name),
-        false => format!("`{}` has no body in this module: it has no address", function.name),
+fn undefined(function: &Function, body: Body, called: bool, span: Span) -> Diagnostic {
+    let name = &function.name;
+    let (text, help) = match body {
+        Body::Driver => (
+            format!("`{name}` is a function of the driver: it has no address"),
+            "call it by its name, or write a function that does",
+        ),
+        _ if called => (
+            format!("`{name}` has no body in this module, and the driver has no such function"),
+            "a module is loaded alone: put the function into it",
+        ),
+        _ => (
+            format!("`{name}` has no body in this module: it has no address"),
+            "a module is loaded alone: put the function into it",
+        ),
     };
-    let help = "a module is loaded alone: put the function into it";
     error(&codes::P0613, span, text, "11.6.1").label(function.span, "declared here").help(help)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Base, Inst, Module, Operand, Param, Space, Symbol, VarId};
-use crate::isa::{Access, OperandKind};
+use crate::isa::{Access, Class, OperandKind};
 use crate::syntax::Tree;
 
 pub(super) fn check_params(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
@@ -47,8 +47,10 @@ fn accessed(inst: &Inst, module: &Module) -> Option<(VarId, bool)> {
     if !loads && !has_value {
         return None;
     }
-    let space = module.variables.get(var.index())?.space;
-    (space == Space::Param).then_some((var, loads))
+    let variable = module.variables.get(var.index())?;
+    // What is written through a handle is not the parameter.
+    let handle = variable.ty.class() == Class::Opaque;
+    (variable.space == Space::Param && !handle).then_some((var, loads))
 }
 
 /// Marks the variables that a call writes its results to.

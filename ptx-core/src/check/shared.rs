@@ -93,7 +93,7 @@ fn sort(list: &mut Vec<usize>) {
 }
 
 /// The shared variables and the functions that a function declares or names.
-fn named(function: &Function, module: &Module) -> (Vec<usize>, Vec<usize>) {
+pub(super) fn named(function: &Function, module: &Module) -> (Vec<usize>, Vec<usize>) {
     let mut variables: Vec<usize> = function.variables.iter().map(|var| var.index()).collect();
     let mut functions = Vec::new();
     for operand in function.insts.iter().flat_map(|inst| &inst.operands) {

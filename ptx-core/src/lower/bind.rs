@@ -239,8 +239,11 @@ impl Binder<'_> {
             Operand::Error => Ok(()),
             Operand::Sink if value.sink => Ok(()),
             Operand::Symbol(Symbol::Var(var), 0) if ty.is_some_and(|t| t.class() == Class::Opaque) => {
-                let found = self.module.variables.get(var.index()).map(|v| v.ty);
-                if found == ty { Ok(()) } else { Err(Why::Shape("a register with a handle".into())) }
+                if ty.is_some_and(|ty| self.is_one_handle(*var, ty)) {
+                    Ok(())
+                } else {
+                    Err(Why::Shape("a register with a handle".into()))
+                }
             }
             Operand::Not(inner) if value.negatable && is_predicate(ty) => match **inner {
                 Operand::Reg(reg) if self.is_packed(reg.index()) => Err(Why::Shape("a predicate behind `!`".into())),

@@ -125,12 +125,9 @@ fn variable(cx: &mut Context<'_>, shape: &Shape, name: &str, declarator: &Declar
     let mut dims: Vec<u64> = tree.list(&declarator.dims).iter().map(|d| dimension(cx, *d)).collect();
     let value = declarator.init.filter(|_| shape.ty.class() != Class::Opaque);
     let init = value.map(|value| initial::initializer(cx, shape.ty, shape.vector, &dims, value));
-    if let (Some(first @ 0), Some(init)) = (dims.first().copied(), &init) {
-        let rest: u64 = dims[1..].iter().product::<u64>().max(1);
-        dims[0] = first.max((init.bytes.len() as u64).div_ceil((element * rest).max(1)));
-    } else if let (Some(0), Some(opaque)) = (dims.first(), declarator.init) {
-        dims[0] =
-            if let ExprKind::Braces(list) = tree.expr(opaque).kind { u64::from(list.end - list.start) } else { 1 };
+    // `x[] = {{1}, {2}}` has as many elements as the outer braces.
+    if let (Some(first @ 0), Some(value)) = (dims.first_mut(), declarator.init) {
+        *first = if let ExprKind::Braces(list) = tree.expr(value).kind { u64::from(list.end - list.start) } else { 1 };
     }
     let count = dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d)).unwrap_or(u64::MAX);
     Variable {

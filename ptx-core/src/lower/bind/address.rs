@@ -85,9 +85,15 @@ impl Binder<'_> {
     fn held(&self, ty: Type, base: Base) -> Fit {
         match base {
             Base::Reg(reg) if self.vector_of(reg.index()) == 1 => self.register(Some(ty), false, reg.index()),
-            Base::Symbol(Symbol::Var(var)) if self.variable_space(var) == Some(ty.name()) => Ok(()),
+            Base::Symbol(Symbol::Var(var)) if self.is_one_handle(var, ty) => Ok(()),
             _ => Err(Why::Shape("a register".into())),
         }
+    }
+
+    /// Returns true for a texture, sampler or surface of a module or of an entry; an array holds several.
+    pub(super) fn is_one_handle(&self, var: VarId, ty: Type) -> bool {
+        let variable = self.module.variables.get(var.index());
+        variable.is_some_and(|v| v.ty == ty && v.dims.is_empty() && matches!(v.space, Space::Opaque | Space::Param))
     }
 
     /// A variable by its name.
@@ -102,7 +108,11 @@ impl Binder<'_> {
             Some(("param", "func")) => found == "param" && !of_entry,
             Some(("param", "entry")) => found == "param" && of_entry,
             Some((space, _)) => space == found,
-            None => *name == found || spaces == ["global"] && self.is_opaque(var),
+            // A handle as a number is what `mov.u64` and `cvta` give.
+            None => {
+                *name == found && !(spaces.len() > 1 && self.is_opaque(var))
+                    || spaces == ["global"] && self.is_opaque(var)
+            }
         };
         if spaces.is_empty() || spaces.iter().any(fits) { Ok(()) } else { Err(Why::Space(found)) }
     }
