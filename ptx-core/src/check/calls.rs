@@ -4,7 +4,7 @@ use super::graph::reach;
 use super::shared::named;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{FuncId, Function, Inst, Module, Operand, ParamType, ProtoId, Space, Symbol, TargetsId, Variable};
-use crate::isa::{Arch, Class, OperandKind};
+use crate::isa::{Arch, Class, OperandKind, Type};
 use crate::span::Span;
 use crate::syntax::Tree;
 use std::cell::OnceCell;
@@ -229,7 +229,11 @@ fn assembled(module: &Module) -> Vec<bool> {
 /// A `.param` variable has the parameter's size and alignment; it is an array if the parameter is one.
 fn same_variable(formal: &ParamType, v: &Variable) -> bool {
     let size = v.size == formal.size || formal.array && formal.size == 0;
-    let kind = v.dims.is_empty() != formal.array && (formal.array || alike(v.ty.class(), formal.ty.class()));
+    let untyped = |ty: Type| matches!(ty.class(), Class::Bits | Class::Packed);
+    let kind = match formal.array {
+        true => !v.dims.is_empty() && (v.ty == formal.ty || untyped(v.ty) || untyped(formal.ty)),
+        false => v.dims.is_empty() && alike(v.ty.class(), formal.ty.class()),
+    };
     v.space == Space::Param && size && v.align == formal.align && kind
 }
 

@@ -143,6 +143,9 @@ fn in_a_body(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
         let text = "a `.param` variable cannot be `.f16x2`; declare it `.b32`";
         out.push(error(&codes::P0608, tree.source.span(var.space), text, "5.1.6"));
     }
+    if let Some(span) = super::signatures::too_aligned(tree, var) {
+        out.push(error(&codes::P0605, span, "a parameter is aligned to 1, 2, 4 … 128 bytes", "5.1.6"));
+    }
     if vector && alone {
         let text = "a `.param` variable is no vector; declare an array of bytes";
         out.push(error(&codes::P0608, tree.source.span(var.space), text, "5.1.6"));

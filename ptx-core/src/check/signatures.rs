@@ -119,7 +119,7 @@ fn alignment(tree: &Tree, var: &Var, of: Of) -> Option<Span> {
     let align = tree.attributes(var).iter().find(|a| tree.source.text(a.name) == ".align")?;
     let bytes = tree.list(&align.args).first().and_then(|e| integer(tree, *e))?;
     let refused = match of {
-        Of::Func => bytes > ALIGNMENT,
+        Of::Func => return too_aligned(tree, var),
         Of::Prototype => bytes < 1 || bytes.count_ones() != 1,
         Of::Entry | Of::Declaration => false,
     };
@@ -128,6 +128,13 @@ fn alignment(tree: &Tree, var: &Var, of: Of) -> Option<Span> {
 
 fn returns(span: Span) -> Diagnostic {
     error(&codes::P0610, span, "a function that returns a value cannot be `.noreturn`", "11.4.6")
+}
+
+/// The position of an alignment that no `.param` variable of a function can have.
+pub(super) fn too_aligned(tree: &Tree, var: &Var) -> Option<Span> {
+    let align = tree.attributes(var).iter().find(|a| tree.source.text(a.name) == ".align")?;
+    let bytes = tree.list(&align.args).first().and_then(|e| integer(tree, *e))?;
+    (tree.source.text(var.space) == ".param" && bytes > ALIGNMENT).then(|| tree.source.span(align.name))
 }
 
 /// Checks the resolved signature.

@@ -29,6 +29,10 @@ fn one(v: &Variable, is_param: bool, out: &mut Vec<Diagnostic>) {
         let text = format!("a `.v{}` of `.{}` is wider than 128 bits", v.vector, v.ty.name());
         out.push(Diagnostic::error(&codes::P0614, v.span, text).section("5.4.2"));
     }
+    if v.vector > 1 && v.ty.class() == Class::Opaque {
+        let text = format!("`{name}` is a vector of `.{}`; declare an array", v.ty.name());
+        out.push(Diagnostic::error(&codes::P0614, v.span, text).section("5.4.2"));
+    }
     if v.ty.class() == Class::Pred {
         let text = format!("`{name}` is a predicate; those live in registers only");
         out.push(Diagnostic::error(&codes::P0608, v.span, text).section("5.2.1"));

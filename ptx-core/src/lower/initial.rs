@@ -11,8 +11,9 @@ use crate::syntax::{ExprId, ExprKind, Tree};
 /// The bytes of `{1, 2, {3, 4}}`, of a scalar, or of addresses.
 pub(super) fn initializer(cx: &mut Context<'_>, ty: Type, vector: u32, dims: &[u64], id: ExprId) -> Init {
     let mut init = Init::default();
-    let says_nothing = matches!(&cx.tree.expr(id).kind, ExprKind::Braces(list) if list.is_empty());
-    if matches!(ty.name(), "f16" | "f16x2") && !(says_nothing && !dims.is_empty()) {
+    let empty = matches!(&cx.tree.expr(id).kind, ExprKind::Braces(list) if list.is_empty());
+    let says_something = !empty || dims.is_empty();
+    if says_something && matches!(ty.name(), "f16" | "f16x2") {
         let text = format!("a `.{}` variable takes no initial value; declare it `.b{}`", ty.name(), ty.bits());
         cx.diagnostics.push(report::initial_value(text, cx.tree.span(&cx.tree.expr(id).tokens)));
     } else if let Err((text, at)) = braces(cx.tree, vector, dims, id) {

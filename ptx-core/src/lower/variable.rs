@@ -89,7 +89,12 @@ fn shape(cx: &mut Context<'_>, var: &Var) -> Option<Shape> {
         match (tree.source.text(attribute.name), shape.points_to.as_mut()) {
             (".ptr", _) => shape.points_to = Some((None, 4)),
             (".align", Some(points_to)) => points_to.1 = arg.map_or(4, i64::cast_unsigned),
-            (".align", None) => shape.align = arg.map_or(shape.align, i64::cast_unsigned),
+            // No alignment is less than that of the type. What is no power of two is reported elsewhere.
+            (".align", None) => match arg.map(i64::cast_unsigned) {
+                Some(bytes) if bytes.is_power_of_two() => shape.align = shape.align.max(bytes),
+                Some(bytes) => shape.align = bytes,
+                None => {}
+            },
             (word, Some(points_to)) => points_to.0 = self::space(word).or(points_to.0),
             _ => {}
         }

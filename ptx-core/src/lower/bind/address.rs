@@ -111,7 +111,7 @@ impl Binder<'_> {
             // A handle as a number is what `mov.u64` and `cvta` give.
             None => {
                 *name == found && !(spaces.len() > 1 && self.is_opaque(var))
-                    || spaces == ["global"] && self.is_opaque(var)
+                    || spaces == ["global"] && found != "param" && self.is_opaque(var)
             }
         };
         if spaces.is_empty() || spaces.iter().any(fits) { Ok(()) } else { Err(Why::Space(found)) }
