@@ -4,8 +4,12 @@
 //!
 //! `check` compares every operation with sums in the order of the ranks, bit by bit, also from a thread for each rank, and copies between GPUs.
 //! `soak` runs many all-reduces of random sizes, with random delays of one rank. `latency` prints medians of calls in graphs as lines of JSON.
-//! `patience` lets a rank wait for one that never comes. `PTX_RANKS` is the number of GPUs, 2 without it.
+//! `patience` lets a rank wait for one that never comes. `products` and `products-check` do the same for products that communicate, beside the same
+//! work by one kernel after the other. `PTX_RANKS` is the number of GPUs, 2 without it.
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::panic, reason = "a program for people")]
+
+#[path = "ranks/products.rs"]
+mod products;
 
 use half::{bf16, f16};
 use ptx_kernels::comm::{self, Algorithm, Float, Rank};
@@ -25,7 +29,12 @@ fn main() -> Result<()> {
             "latency" => latency(&devices)?,
             "nccl" => check_nccl(&devices)?,
             "patience" => patience(&devices)?,
-            other => return Err(Error::other(format!("`{other}` is none of check, soak, latency, nccl and patience"))),
+            "products-check" => products::check(&devices)?,
+            "products" => products::measure(&devices)?,
+            other => {
+                let all = "check, soak, latency, nccl, patience, products-check and products";
+                return Err(Error::other(format!("`{other}` is none of {all}")));
+            }
         }
         println!("{{\"done\": \"{work}\", \"seconds\": {:.1}}}", start.elapsed().as_secs_f64());
     }

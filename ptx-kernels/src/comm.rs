@@ -10,12 +10,16 @@
 //! | [`reduce_scatter`] | each rank reads its part of all ranks | symmetric input |
 //! | [`all_gather`] | each rank writes its part to all ranks | symmetric output |
 //!
+//! [`products`] has matrix products that communicate while they multiply.
+//!
 //! A rank that does not come lets the others wait: with [`Rank::set_patience`] they end with an error.
 //!
 //! Sources: NCCL's protocol LL, for packets; Jeaugey, *Massively Scale Your Deep Learning Training with NCCL 2.4*, 2019; ParallelKittens,
 //! arXiv 2511.13940.
 
 mod kernels;
+#[cfg(feature = "gemm")]
+pub mod products;
 
 use half::{bf16, f16};
 use kernels::kernels::{
@@ -28,8 +32,12 @@ use ptx_launch::{
 use std::time::Duration;
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
-pub const MODULES: &[(&str, &str)] =
-    &[("comm_sm_80", kernels::kernels::TEXTS[0].1), ("comm_sm_90", kernels::kernels::TEXTS[1].1)];
+pub const MODULES: &[(&str, &str)] = &[
+    ("comm_sm_80", kernels::kernels::TEXTS[0].1),
+    ("comm_sm_90", kernels::kernels::TEXTS[1].1),
+    #[cfg(feature = "gemm")]
+    ("comm_products_sm_90a", products::PTX),
+];
 
 /// The most bytes that all-reduce sends in packets between two ranks; with more ranks less.
 const MOST_BY_PACKETS: usize = 1 << 20;
@@ -115,7 +123,12 @@ impl Rank {
     /// A kernel that waits so long for another rank ends, and its stream has an error; `None`, the default, waits for ever. After such an
     /// error the driver ends all work of the GPU's context. The CPU device finds waits for ever without it.
     pub fn set_patience(&mut self, patience: Option<Duration>) {
-        self.patience = patience.map_or(0, |patience| u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX).max(1));
+        self.patience = Rank::nanoseconds(patience);
+    }
+
+    /// The patience as kernels take it: 0 is for ever.
+    fn nanoseconds(patience: Option<Duration>) -> u64 {
+        patience.map_or(0, |patience| u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX).max(1))
     }
 }
 
@@ -225,24 +238,20 @@ where
         out: &mut TensorMut<'_, T, 1>,
     ) -> Result<()> {
         let (meeting, patience) = (rank.inbox.parts_mut(), rank.patience);
-        let (number, ranks) = (meeting.rank, meeting.ranks);
-        let len = part_of(x.len(), ranks, ("out", out.shape(), out.strides()))?;
-        let bytes = len as usize * size_of::<T>();
-        let wide = bytes.is_multiple_of(16) && out.address().is_multiple_of(16);
-        let (instance, blocks) = (pick!(scatter, T, wide), blocks(if wide { bytes / 16 } else { len as usize }, 1));
+        let part = Part::new::<T>(x.len(), meeting.ranks, ("out", out.shape(), out.strides(), out.address()))?;
         let x = x.parts_mut();
         scatter::launch(
-            instance,
+            pick!(scatter, T, part.wide),
             stream,
             out,
             &*x.data,
             x.table,
             meeting.table,
             &mut rank.meetings,
-            len,
-            blocks,
-            number,
-            ranks,
+            part.len,
+            part.blocks,
+            meeting.rank,
+            meeting.ranks,
             patience,
         )
     }
@@ -254,26 +263,44 @@ where
         out: &mut Symmetric<T>,
     ) -> Result<()> {
         let (meeting, patience, x) = (rank.inbox.parts_mut(), rank.patience, x.into());
-        let (number, ranks) = (meeting.rank, meeting.ranks);
-        let len = part_of(out.len(), ranks, ("x", x.shape(), x.strides()))?;
-        let bytes = len as usize * size_of::<T>();
-        let wide = bytes.is_multiple_of(16) && x.address().is_multiple_of(16);
-        let (instance, blocks) = (pick!(gather, T, wide), blocks(if wide { bytes / 16 } else { len as usize }, 1));
+        let part = Part::new::<T>(out.len(), meeting.ranks, ("x", x.shape(), x.strides(), x.address()))?;
         let out = out.parts_mut();
         gather::launch(
-            instance,
+            pick!(gather, T, part.wide),
             stream,
             &x,
             out.data,
             out.table,
             meeting.table,
             &mut rank.meetings,
-            len,
-            blocks,
-            number,
-            ranks,
+            part.len,
+            part.blocks,
+            meeting.rank,
+            meeting.ranks,
             patience,
         )
+    }
+}
+
+/// A rank's part of symmetric memory, and how a grid moves it.
+struct Part {
+    len: u32,
+    /// In accesses of 16 bytes.
+    wide: bool,
+    blocks: u32,
+}
+
+impl Part {
+    /// The part of `all` elements that a vector has: its name, shape, strides and address.
+    fn new<T>(
+        all: usize,
+        ranks: u32,
+        (name, shape, strides, address): (&str, [usize; 1], [usize; 1], u64),
+    ) -> Result<Part> {
+        let len = part_of(all, ranks, (name, shape, strides))?;
+        let bytes = len as usize * size_of::<T>();
+        let wide = bytes.is_multiple_of(16) && address.is_multiple_of(16);
+        Ok(Part { len, wide, blocks: blocks(if wide { bytes / 16 } else { len as usize }, 1) })
     }
 }
 
@@ -368,10 +395,15 @@ pub fn all_gather<'x, T: Float>(
 }
 
 fn same_group<T: Element>(rank: &Rank, x: &Symmetric<T>) -> Result<()> {
+    same_ranks(&rank.inbox, x)
+}
+
+/// Checks that two belong to the same rank of the same devices.
+fn same_ranks<I: Element, T: Element>(inbox: &Symmetric<I>, x: &Symmetric<T>) -> Result<()> {
     let same = |(one, other): (&Device, &Device)| one.as_stream().id() == other.as_stream().id();
-    let (own, others) = (rank.inbox.devices(), x.devices());
-    let fits = rank.rank() == x.rank() && own.len() == others.len() && own.iter().zip(others.iter()).all(same);
-    if fits { Ok(()) } else { Err(other_group(rank, x)) }
+    let (own, others) = (inbox.devices(), x.devices());
+    let fits = inbox.rank() == x.rank() && own.len() == others.len() && own.iter().zip(others.iter()).all(same);
+    if fits { Ok(()) } else { Err(other_group(inbox.rank(), x)) }
 }
 
 /// The elements of a part of symmetric memory, if a vector has as many.
@@ -390,8 +422,8 @@ fn part_of(all: usize, ranks: u32, (name, [len], [stride]): (&str, [usize; 1], [
 }
 
 #[cold]
-fn other_group<T: Element>(rank: &Rank, x: &Symmetric<T>) -> Error {
-    let asked = format!("memory of rank {} is used with rank {} of a group", x.rank(), rank.rank());
+fn other_group<T: Element>(rank: usize, x: &Symmetric<T>) -> Error {
+    let asked = format!("memory of rank {} is used with rank {rank} of a group", x.rank());
     Error::new(ErrorKind::Condition, asked)
         .possible("symmetric memory of the same rank, on the devices of the group")
         .help("make both from the same `Devices`, and pass the part of the same rank")

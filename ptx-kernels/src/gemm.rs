@@ -117,6 +117,8 @@ mod views;
 pub use builder::{Activation, Choice, Gemm};
 pub use element::{Element, Operand, Output};
 pub use instance::algorithms;
+#[cfg(feature = "comm")]
+pub(crate) use sm90::Claims;
 
 use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Module, Result};
 

@@ -65,6 +65,8 @@ pub struct SymmetricParts<'a, T> {
 /// State of all parts.
 struct Shared {
     devices: Devices,
+    /// The addresses of the data of each rank, and then those of the signals of each rank.
+    addresses: Vec<u64>,
     /// Parts that were dropped: others may still use their memory.
     gone: Mutex<Vec<Gone>>,
 }
@@ -105,7 +107,7 @@ impl<T: Element> SymmetricBuffer<T> {
         let tables = devices.iter().map(|device| device.upload(&addresses)).collect::<Result<Vec<_>>>()?;
         // The kernels of others start without waiting for the streams that clear this memory.
         devices.synchronize()?;
-        let shared = Arc::new(Shared { devices: devices.clone(), gone: Mutex::default() });
+        let shared = Arc::new(Shared { devices: devices.clone(), addresses, gone: Mutex::default() });
         let part = |(rank, ((data, signals), table))| Symmetric {
             part: ManuallyDrop::new(Part { data, signals, table }),
             rank,
@@ -156,6 +158,11 @@ impl<T: Element> Symmetric<T> {
     /// The devices of all ranks.
     pub fn devices(&self) -> &Devices {
         &self.shared.devices
+    }
+
+    /// The addresses of the data of all ranks, for tensor maps of other ranks' memory.
+    pub fn addresses(&self) -> &[u64] {
+        self.shared.addresses.get(..self.shared.devices.len()).unwrap_or_default()
     }
 
     /// All that a launch of a communicating kernel takes.

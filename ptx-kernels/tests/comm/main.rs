@@ -1,6 +1,9 @@
 //! Collective operations against sums in the order of the ranks, on CPU ranks under the watcher; `PTX_DEVICE=cuda` runs them on GPUs.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[cfg(feature = "gemm")]
+mod products;
+
 use half::{bf16, f16};
 use ptx_kernels::comm::{self, Algorithm, Float, Rank};
 use ptx_launch::prelude::*;
@@ -182,7 +185,12 @@ fn every_module_assembles() {
     for (name, ptx) in comm::MODULES {
         let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.ptx"));
         std::fs::write(&file, ptx).unwrap();
-        for target in if name.ends_with("90") { &[90, 100, 120][..] } else { &[80] } {
+        let targets: &[&str] = match *name {
+            name if name.ends_with("90a") => &["90a"],
+            name if name.ends_with("90") => &["90", "100", "120"],
+            _ => &["80"],
+        };
+        for target in targets {
             let arch = format!("-arch=sm_{target}");
             let run =
                 std::process::Command::new(&ptxas).args(["-v", &arch, "-o", "/dev/null"]).arg(&file).output().unwrap();

@@ -17,6 +17,29 @@ const THREADS: u32 = 384;
 /// The blocks that the CPU device is given.
 const CPU_BLOCKS: u32 = 8;
 
+/// The numbers of clusters, for kernels that claim them.
+#[derive(Debug)]
+pub(crate) struct Claims {
+    /// The first number of each GPC, and the GPC of each SM.
+    pub(crate) gpcs: Buffer<u32>,
+    /// Numbers that are taken: zeros between launches.
+    pub(crate) claims: Buffer<u32>,
+    /// Blocks that run at the same time.
+    pub(crate) num_blocks: u32,
+}
+
+impl Claims {
+    /// Launches a small kernel to find the GPCs.
+    ///
+    /// # Errors
+    /// Those of loading and launching a kernel.
+    pub(crate) fn new(device: &Device) -> Result<Claims> {
+        let num_blocks = resident_blocks(device)?;
+        let gpcs = device.upload(&gpcs::table(device, CLUSTER)?)?;
+        Ok(Claims { gpcs, claims: device.zeros(gpcs::CLAIM_WORDS)?, num_blocks })
+    }
+}
+
 /// Memory that the kernels share between launches, for one launch at a time: partial sums, flags, and the numbers of clusters. About
 /// 27 MB on an H200.
 #[derive(Debug)]
@@ -39,13 +62,13 @@ impl Scratch {
     /// # Errors
     /// Those of loading and launching a kernel, and [`ErrorKind::OutOfMemory`](ptx_launch::ErrorKind::OutOfMemory).
     pub(crate) fn new(device: &Device) -> Result<Scratch> {
-        let num_blocks = resident_blocks(device)?;
+        let Claims { gpcs, claims, num_blocks } = Claims::new(device)?;
         let (blocks, [sums, flags]) = (num_blocks as usize, words_of_block());
         Ok(Scratch {
             partials: device.zeros(blocks * sums)?,
             flags: device.zeros(blocks * flags)?,
-            gpcs: device.upload(&gpcs::table(device, CLUSTER)?)?,
-            claims: device.zeros(gpcs::CLAIM_WORDS)?,
+            gpcs,
+            claims,
             num_blocks,
         })
     }
