@@ -3,7 +3,7 @@
 use super::{Random, graphs, number};
 use half::bf16;
 use ptx_kernels::comm::{self, products};
-use ptx_kernels::gemm::gemm;
+use ptx_kernels::gemm::{Gemm, gemm};
 use ptx_launch::prelude::*;
 use ptx_launch::{Communicator, Graph, Group, Reduction, Result, TensorMut, TensorRef};
 use std::time::Duration;
@@ -78,6 +78,12 @@ impl Data {
         let ([m, n, k], count) = (self.extents, self.a.len());
         match way {
             Way::Gemm => self.multiply(rank, stream, From::A, To::C),
+            // The kernel whose main loop and tile those that communicate have.
+            Way::SameTile => {
+                let (a, b) = (self.a[rank].tile([m, k])?, TensorRef::strided(&self.b[rank], [k, n], [1, k])?);
+                let c = TensorMut::strided(&mut self.c[rank], [m, n], [n, 1])?;
+                Gemm::new().algorithm("m128n256k64_2x1_kk_claimed", 1).run(stream, a, b, c)
+            }
             Way::ThenScatter => {
                 self.multiply(rank, stream, From::A, To::Sums)?;
                 let out = self.part[rank].tile_mut([m * n / count])?;
@@ -148,6 +154,7 @@ enum To {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Gemm,
+    SameTile,
     Scatter,
     Reduce,
     Gather,
@@ -162,7 +169,7 @@ const WAYS: [Way; 7] =
 /// Small integers, most of them zeros, so that every order of a sum has the same bits.
 fn integers(len: usize) -> Vec<bf16> {
     let mut random = Random(11);
-    (0..len).map(|_| bf16::from_f32(if random.below(8) == 0 { random.below(3) as f32 - 1.0 } else { 0.0 })).collect()
+    (0..len).map(|_| bf16::from_f32(if random.below(24) == 0 { random.below(3) as f32 - 1.0 } else { 0.0 })).collect()
 }
 
 /// Results against one kernel after the other, on one stream a rank and with no wait between the calls.
@@ -235,19 +242,27 @@ pub(crate) fn measure(devices: &Devices) -> Result<()> {
             streams.iter().try_for_each(Stream::synchronize)?;
         }
         let calls = 10;
-        let mut all: Vec<Vec<Graph>> = Vec::new();
+        let pieces = std::env::var("PTX_PIECES").unwrap_or_else(|_| "2048".to_owned());
+        let pieces: Vec<u32> = pieces.split(' ').filter_map(|piece| piece.parse().ok()).collect();
+        let mut all: Vec<(String, Vec<Graph>)> = Vec::new();
         for way in WAYS {
-            all.push(graphs(devices, &streams, |rank, stream| {
-                (0..calls).try_for_each(|_| data.run(way, rank, stream))
-            })?);
+            let is_fused = matches!(way, Way::Scatter | Way::Reduce | Way::Gather);
+            for piece in if is_fused { &pieces[..] } else { &pieces[..1] } {
+                data.fused.iter_mut().for_each(|rank| rank.set_piece(*piece));
+                let graphs =
+                    graphs(devices, &streams, |rank, stream| (0..calls).try_for_each(|_| data.run(way, rank, stream)))?;
+                all.push((if is_fused { format!("{way:?} {piece}") } else { format!("{way:?}") }, graphs));
+            }
         }
         let mut times: Vec<(String, Vec<Duration>)> = Vec::new();
         for _ in 0..number("PTX_ROUNDS", 5) {
             let timer = || Timer::new().warm_up(1).runs(3);
-            for (way, graphs) in WAYS.iter().zip(&all) {
+            // Another order each time: what runs before changes the temperature, and so the clock.
+            (1..all.len()).rev().for_each(|at| all.swap(at, random.below(at + 1)));
+            for (name, graphs) in &all {
                 let timing = timer().measure(&streams[0], || graphs.iter().try_for_each(Graph::launch))?;
                 streams.iter().try_for_each(Stream::synchronize)?;
-                note(&mut times, &format!("{way:?}"), timing.median());
+                note(&mut times, name, timing.median());
             }
             for way in [Way::ThenScatter, Way::ThenReduce, Way::GatherFirst] {
                 let Some(nccl) = &nccl else { continue };
@@ -257,6 +272,7 @@ pub(crate) fn measure(devices: &Devices) -> Result<()> {
                 note(&mut times, &format!("{way:?} by NCCL"), timing.median());
             }
         }
+        times.sort();
         for (name, mut all) in times {
             all.sort();
             let us = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(calls);

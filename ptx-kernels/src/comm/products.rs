@@ -40,6 +40,8 @@ pub const MOST_RANKS: usize = 8;
 const BLOCK_N: u32 = 256;
 /// The order of a part's tiles: bands of so many clusters along M, in runs of so many along N.
 const RASTER: [u32; 2] = [4, 8];
+/// Bytes that a thread has on a link at a time, a power of two. More fill the queue in which the loads of operands stand, too.
+const PIECE: u32 = 2048;
 /// Bytes of a tile of a cluster, as it travels.
 const TILE: usize = (CLUSTER_M * BLOCK_N * 2) as usize;
 
@@ -57,6 +59,10 @@ pub(crate) struct Shape {
     ranks: u32,
     /// The outputs that get the own part.
     copies: u32,
+    /// Bytes that a thread has on a link at a time.
+    piece: u32,
+    /// The same at the end, when no loads wait behind the stores.
+    last_piece: u32,
     /// Bytes of half an inbox.
     half: u64,
     patience: u64,
@@ -91,6 +97,7 @@ pub struct Rank {
     claims: Claims,
     num_blocks: u32,
     most: [usize; 2],
+    piece: u32,
     patience: u64,
 }
 
@@ -118,7 +125,7 @@ impl Rank {
         let rank = |((device, claims), inbox): ((&Device, Claims), Symmetric<u8>)| {
             let counters = || device.zeros(2 * blocks);
             let (reduced, gathered) = (counters()?, counters()?);
-            Ok(Rank { inbox, reduced, gathered, claims, num_blocks, most, patience: 0 })
+            Ok(Rank { inbox, reduced, gathered, claims, num_blocks, most, piece: PIECE, patience: 0 })
         };
         devices.iter().zip(claims).zip(inboxes.into_ranks()).map(rank).collect()
     }
@@ -138,6 +145,12 @@ impl Rank {
         self.patience = Collective::nanoseconds(patience);
     }
 
+    /// Bytes that a thread has on a link at a time: a power of two from 512 to 32768, for measurements.
+    #[doc(hidden)]
+    pub fn set_piece(&mut self, piece: u32) {
+        self.piece = piece.clamp(512, 32_768).next_power_of_two();
+    }
+
     /// The division of a product of `m` rows.
     fn shape(&self, [m, n, k]: [usize; 3], copies: usize) -> Result<Shape> {
         let ranks = self.ranks();
@@ -154,6 +167,8 @@ impl Rank {
             rank: self.rank() as u32,
             ranks: ranks as u32,
             copies: copies as u32,
+            piece: self.piece,
+            last_piece: BLOCK_N * 128,
             half: (self.inbox.len() / 2) as u64,
             patience: self.patience,
         })
@@ -453,7 +468,7 @@ fn map_of_columns<T: TensorElement>(
     map.tile(&[1, BLOCK_N as usize / 2, 64]).swizzle(Swizzle::B128).promotion(Promotion::B128).build()
 }
 
-/// The map of a part of C.
+/// The map of a part of C, in boxes of 2 KiB.
 fn map_of_result<T: TensorElement>(
     stream: StreamRef<'_>,
     address: u64,
@@ -462,7 +477,7 @@ fn map_of_result<T: TensorElement>(
 ) -> Result<TensorMap> {
     let (rows, n) = (shape.rows as usize, shape.n as usize);
     let map = TensorMap::of_address(stream, T::TYPE, address, &[rows, n]).strides(&[pitch, 1]);
-    map.tile(&[64, 64]).swizzle(Swizzle::B128).build()
+    map.tile(&[16, 64]).swizzle(Swizzle::B128).build()
 }
 
 #[cold]

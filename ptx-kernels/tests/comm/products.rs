@@ -7,7 +7,7 @@ use ptx_kernels::comm::products::{self, Half, Rank};
 use ptx_launch::prelude::*;
 use ptx_launch::{ErrorKind, Result, TensorMut, TensorRef};
 
-/// An element of a matrix of small integers; `which` tells matrices apart.
+/// An element of a matrix of small integers; matrices of other numbers differ.
 fn element(which: usize, row: usize, column: usize) -> i32 {
     let mixed = (which * 7919 + row * 104_729 + column * 1_299_709) as u64;
     ((mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 5) as i32 - 2
@@ -106,10 +106,10 @@ fn gathered<T: super::Number + Half>(devices: &Devices, extents: [usize; 3], cal
             products::all_gather_gemm(&devices[rank], &mut group[rank], rows.on_mut(rank).unwrap(), b, c).unwrap();
         }
         devices.synchronize().unwrap();
-        for rank in 0..count {
+        for (rank, out) in out.iter().enumerate() {
             let what = format!("all-gather of {extents:?} on rank {rank} of {count}");
             same(&rows.on(rank).unwrap().download().unwrap(), &whole, &what);
-            same(&out[rank].download().unwrap(), &product::<T>(&[[0, 2 * rank + 1]], extents), &what);
+            same(&out.download().unwrap(), &product::<T>(&[[0, 2 * rank + 1]], extents), &what);
         }
     }
 }

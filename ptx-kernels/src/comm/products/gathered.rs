@@ -5,7 +5,7 @@ use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod gathered {
-    /// Bytes of a copy.
+    /// The most bytes of a copy.
     const PARCEL: u32 = 8192;
 
     /// The shared memory of a block.
@@ -140,7 +140,7 @@ pub(crate) mod gathered {
             while start < part {
                 let mut end: u64 = start + bytes_of_row * (CLUSTER_M as u64);
                 ptx! { min.u64 end, end, part; }
-                push_rows::<C>(smem, data, [start, end, part], &mut turn);
+                push_rows::<C>(smem, data, [start, end, part], shape.piece, &mut turn);
                 start = end;
                 sent += 1;
                 tma::wait::<0>();
@@ -156,18 +156,20 @@ pub(crate) mod gathered {
         }
     }
 
-    /// Sends this block's share of the bytes from `range[0]` up to `range[1]` of the part, which has `range[2]`.
+    /// Sends this block's share of the bytes from `range[0]` up to `range[1]` of the part, which has `range[2]`, `piece` of them at a time.
     fn push_rows<const C: Config>(
         smem: Shared<GatheredMemory<C>>,
         data: &node::Symmetric,
         range: [u64; 3],
+        piece: u32,
         turn: &mut u32,
     ) {
         let first: u64 = range[2] * (data.rank as u64);
-        let mut at: u64 = range[0] + wide(ctaid.x) * PARCEL;
+        let (piece, step): (u32, u64) = (piece.min(PARCEL), wide(nctaid.x) * piece.min(PARCEL));
+        let mut at: u64 = range[0] + wide(ctaid.x) * piece;
         while at < range[1] {
-            let mut left: u64 = range[1] - at;
-            ptx! { min.u64 left, left, 8192; }
+            let (mut left, most): (u64, u64) = (range[1] - at, piece as u64);
+            ptx! { min.u64 left, left, most; }
             let bytes: u32 = left as u32;
             let (parcel, arrived) = (smem.parcels.at(*turn & 1), smem.arrived.at(*turn & 1));
             // The copy before the last one has left this parcel.
@@ -175,14 +177,15 @@ pub(crate) mod gathered {
             arrived.arrive_expect(bytes);
             bulk::load(parcel, data.on(data.rank) + first + at, bytes, arrived);
             arrived.wait((*turn >> 1) & 1);
-            let mut step: u32 = 1;
-            while step < data.ranks {
-                bulk::store(data.on(data.behind(step)) + first + at, parcel, bytes);
-                step += 1;
+            tma::wait::<0>();
+            let mut behind: u32 = 1;
+            while behind < data.ranks {
+                bulk::store(data.on(data.behind(behind)) + first + at, parcel, bytes);
+                behind += 1;
             }
             tma::commit();
             *turn += 1;
-            at += wide(nctaid.x) * PARCEL;
+            at += step;
         }
     }
 

@@ -132,12 +132,13 @@ pub(crate) mod reduced {
             let mut phase: u32 = 0;
             while tile < work.count() {
                 let at: Place = work.place::<C>(tile);
-                let slot: u32 = at.index * 4 + work.block * 2 + group;
                 if work.is_own(at.part) {
-                    receive::<C>(smem, symm, slot, epoch, &mut phase, shape);
-                    store_everywhere::<C>(outputs, smem, &at, shape.copies);
+                    receive::<C>(smem, symm, at.index, epoch, &mut phase, shape);
+                    let last: pred = tile + work.num_clusters >= work.count();
+                    let piece: u32 = last.select(shape.last_piece, shape.piece);
+                    store_everywhere::<C>(outputs, smem, &at, shape, piece);
                 } else {
-                    send::<C>(smem, symm, &at, slot, epoch, &mut phase, shape);
+                    send::<C>(smem, symm, &at, epoch, &mut phase, shape);
                 }
                 tile += work.num_clusters;
             }
@@ -152,6 +153,11 @@ pub(crate) mod reduced {
     /// The slots of one part's tiles, for each warp group of both blocks.
     fn slots<const C: Config>(shape: &Shape) -> u32 {
         (shape.rows + (CLUSTER_M - 1)) / CLUSTER_M * ((shape.n + (C.block_n - 1)) / C.block_n) * 4
+    }
+
+    /// The slot of this warp group's sums of tile `index` of a part.
+    fn slot_of(index: u32) -> u32 {
+        index * 4 + cluster::rank() * 2 + ((tid.x >> 5) - 1)
     }
 
     /// The address of slot `slot` of an inbox. Calls alternate between its halves: who writes a half has received what its
@@ -170,7 +176,6 @@ pub(crate) mod reduced {
         smem: Shared<ReducedMemory<C>>,
         symm: &node::Symmetric,
         at: &Place,
-        slot: u32,
         epoch: u32,
         phase: &mut u32,
         shape: &Shape,
@@ -185,10 +190,15 @@ pub(crate) mod reduced {
         if symm.rank < at.part {
             step += symm.ranks;
         }
-        let slot: u32 = (step - 1) * slots::<C>(shape) + slot;
-        bulk::store(inbox::<C>(symm.on(at.part), slot, epoch, shape), smem.sums.at(group), C.bytes());
-        tma::commit();
-        tma::wait::<0>();
+        let slot: u32 = (step - 1) * slots::<C>(shape) + slot_of(at.index);
+        let (to, from): (u64, u32) = (inbox::<C>(symm.on(at.part), slot, epoch, shape), smem.sums.at(group));
+        let mut sent: u32 = 0;
+        while sent < C.bytes() {
+            bulk::store(to + sent as u64, from + sent, shape.piece);
+            tma::commit();
+            tma::wait::<0>();
+            sent += shape.piece;
+        }
         ptx! { fence.proxy.async; }
         node::signal(slot_signal(symm.signals_of(at.part), slot, symm.ranks), epoch);
     }
@@ -197,14 +207,14 @@ pub(crate) mod reduced {
     fn receive<const C: Config>(
         smem: Shared<ReducedMemory<C>>,
         symm: &node::Symmetric,
-        slot: u32,
+        index: u32,
         epoch: u32,
         phase: &mut u32,
         shape: &Shape,
     ) {
         let group: u32 = (tid.x >> 5) - 1;
         let (turns, sums) = (smem.turns.at(group), smem.sums.at(group));
-        let mut slot: u32 = slot;
+        let mut slot: u32 = slot_of(index);
         let mut step: u32 = 1;
         loop {
             if step < symm.ranks {
@@ -225,18 +235,34 @@ pub(crate) mod reduced {
         }
     }
 
-    /// Stores a finished tile to the first `copies` outputs.
-    fn store_everywhere<const C: Config>(outputs: &[u64; 8], smem: Shared<ReducedMemory<C>>, at: &Place, copies: u32) {
+    /// Stores a finished tile to the first `copies` outputs, in boxes of 16 rows; `piece` bytes of them are on the links at a time.
+    fn store_everywhere<const C: Config>(
+        outputs: &[u64; 8],
+        smem: Shared<ReducedMemory<C>>,
+        at: &Place,
+        shape: &Shape,
+        piece: u32,
+    ) {
         let group: u32 = (tid.x >> 5) - 1;
+        let from: u32 = smem.sums.at(group);
         for copy in 0..8 {
-            if copy < copies {
-                for subtile in 0..C.block_n / 64 {
-                    let from = smem.sums.at(group).at(subtile);
-                    tma::store_2d(outputs[copy], at.column + 64 * subtile, at.row + 64 * group, from);
+            if copy < shape.copies {
+                let mut under_way: u32 = 0;
+                let mut stored: u32 = 0;
+                while stored < C.bytes() {
+                    // A subtile has four boxes.
+                    let (column, row): (u32, u32) = ((stored >> 13) * 64, ((stored >> 11) & 3) * 16);
+                    tma::store_2d(outputs[copy], at.column + column, at.row + 64 * group + row, from + stored);
+                    tma::commit();
+                    stored += 2048;
+                    under_way += 2048;
+                    if (shape.copies > 1) & (copy != shape.rank) & (under_way >= piece) {
+                        tma::wait::<0>();
+                        under_way = 0;
+                    }
                 }
             }
         }
-        tma::commit();
         tma::wait_read::<0>();
     }
 
