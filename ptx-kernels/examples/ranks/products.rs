@@ -163,8 +163,16 @@ enum Way {
     GatherFirst,
 }
 
-const WAYS: [Way; 7] =
-    [Way::Gemm, Way::Scatter, Way::ThenScatter, Way::Reduce, Way::ThenReduce, Way::Gather, Way::GatherFirst];
+const WAYS: [Way; 8] = [
+    Way::Gemm,
+    Way::SameTile,
+    Way::Scatter,
+    Way::ThenScatter,
+    Way::Reduce,
+    Way::ThenReduce,
+    Way::Gather,
+    Way::GatherFirst,
+];
 
 /// Small integers, most of them zeros, so that every order of a sum has the same bits.
 fn integers(len: usize) -> Vec<bf16> {
