@@ -34,7 +34,8 @@ pub(crate) fn compile(
     target: Option<Arch>,
     out: &mut dyn Write,
 ) -> Result<Option<Program>, Failure> {
-    let source = ptx_jit::Source::file(path).map_err(|error| Failure::usage(error.to_string()))?;
+    // `ptx prove` proves them, and others run them on the CPU device or print them.
+    let source = ptx_jit::Source::file(path).map_err(|error| Failure::usage(error.to_string()))?.without_proofs();
     let source = choices.with.iter().fold(source, |source, (name, argument)| source.with(name, argument));
     let source = match target {
         Some(target) => source.target(target.to_string()),

@@ -186,6 +186,8 @@ fn contract(
         params: (0..params.len()).map(Passed::Argument).collect(),
         elements: vec![1; params.len()],
         align: Some(ALLOCATED),
+        aligns: Vec::new(),
+        absent: false,
         signed,
         numbers: reader.into_numbers(),
     })

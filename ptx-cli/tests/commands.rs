@@ -5,6 +5,8 @@
 mod dap;
 #[path = "client/lsp.rs"]
 mod lsp;
+#[path = "commands/proofs.rs"]
+mod proofs;
 #[path = "commands/prove.rs"]
 mod prove;
 

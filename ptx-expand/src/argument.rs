@@ -16,6 +16,8 @@ pub struct Argument {
     pub ty: Type,
     /// Bytes and alignment, where the PTX declares them and not the type.
     pub layout: Option<(u64, u64)>,
+    /// `#[align(16)]` on memory: the alignment of its address, which every launch checks.
+    pub align: Option<u64>,
 }
 
 /// Meaning of a parameter's type to the host.

@@ -70,6 +70,8 @@ pub struct Launch {
     /// The `unsafe` of `unsafe(requires(…))`: the author vouches that the conditions are enough; without it the launch
     /// is an `unsafe fn`.
     pub vouched: Option<Token![unsafe]>,
+    /// `proved`, `proved(bounds)`: the properties that must be proved.
+    pub proved: Option<Wanted>,
     /// `cooperative`, which the kernel uses, too.
     pub cooperative: bool,
     /// `pdl`
@@ -78,6 +80,31 @@ pub struct Launch {
     pub contract: Contract,
     /// Those of them that stand there.
     pub promised: Vec<Ident>,
+}
+
+/// The properties of `proved`.
+#[derive(Clone)]
+pub struct Wanted {
+    /// The option's name.
+    pub name: Ident,
+    /// Accesses stay in their memory, and their addresses are aligned.
+    pub bounds: bool,
+    /// Threads do not race, and all come to their barriers.
+    pub races: bool,
+}
+
+impl Wanted {
+    /// Everything that a safe launch needs.
+    pub fn is_all(&self) -> bool {
+        self.bounds && self.races
+    }
+}
+
+impl Launch {
+    /// The attribute makes the launch a safe function: its author vouches, or a proof does.
+    pub fn is_safe(&self) -> bool {
+        self.vouched.is_some() || self.proved.as_ref().is_some_and(Wanted::is_all)
+    }
 }
 
 /// One option as it stands there: `name`, `name = value` or `name(values)`.
@@ -107,6 +134,7 @@ impl Reader {
                 self.option(&arg, &mut attribute);
             }
         }
+        self.vouch_once(&attribute.launch);
         attribute.wrong = self.first_error(before);
         attribute
     }

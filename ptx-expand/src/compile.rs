@@ -36,6 +36,9 @@ pub struct Text {
     pub lines: Vec<(u32, Span)>,
     /// Its machine code, if it is embedded: one for each chip.
     pub cubins: Vec<Cubin>,
+    /// The checked module, if a kernel is to be proved.
+    #[cfg_attr(not(feature = "proved"), allow(dead_code, reason = "the prover reads it"))]
+    pub checked: Option<Checked>,
 }
 
 /// Machine code for one chip.
@@ -51,7 +54,7 @@ pub struct Cubin {
 impl Text {
     /// The text of a module with errors.
     fn empty(arch: Arch) -> Self {
-        Text { arch, ptx: String::new(), lines: Vec::new(), cubins: Vec::new() }
+        Text { arch, ptx: String::new(), lines: Vec::new(), cubins: Vec::new(), checked: None }
     }
 }
 
@@ -184,7 +187,7 @@ fn variant(
     let phases = [reader.diagnostics.clone(), lexical, language, checks];
     found.extend(echoes::without(phases, &lowered.refused).into_iter().map(|d| in_source(&lowered, d)));
     let declared = outcome.as_ref().map(|checked| Declared::of(checked.module())).unwrap_or_default();
-    let text = outcome.ok().and_then(|checked| text(checked, version).ok());
+    let text = outcome.ok().and_then(|checked| text(checked, version, reader.proves).ok());
     (text.unwrap_or_else(|| Text::empty(arch)), declared, lowered)
 }
 
@@ -299,11 +302,12 @@ pub fn module_of(outcome: &Result<Checked, Unsound>) -> &ir::Module {
 
 /// The text of a checked module. Where the user does not choose, its version becomes the lowest that it needs, so that
 /// older drivers load it.
-fn text(checked: Checked, version: Option<Version>) -> Result<Text, EditError> {
+fn text(checked: Checked, version: Option<Version>, keeps: bool) -> Result<Text, EditError> {
     let lowest = if version.is_none() { checked.with_minimum_version()? } else { checked };
     let checked = lowest.with_untyped_registers()?;
     let (arch, lines) = (checked.module().arch, lines(checked.tree()));
-    Ok(Text { arch, ptx: emit::ptx::print(&checked), lines, cubins: Vec::new() })
+    let ptx = emit::ptx::print(&checked);
+    Ok(Text { arch, ptx, lines, cubins: Vec::new(), checked: keeps.then_some(checked) })
 }
 
 /// Which span stands first on each line.

@@ -36,6 +36,10 @@ pub struct Reader {
     pub own_library: bool,
     /// The first names of paths with several: modules of the prelude, perhaps.
     pub named: Set<String>,
+    /// A kernel has `proved`: the checked modules are kept for the prover.
+    pub proves: bool,
+    /// Kernels with `proved` are compiled like others: a tool that proves them itself, or runs them under the watcher, does so.
+    pub leaves_proofs_out: bool,
     /// `allow(P0701)`: warnings that are not reported, within a kernel or anywhere.
     pub allowed: Vec<(&'static str, Option<Span>)>,
     /// The structs of arguments of the module.

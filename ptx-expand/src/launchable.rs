@@ -35,8 +35,19 @@ pub struct Launchable {
     pub names: Vec<syn::Ident>,
     /// The options of the host.
     pub launch: Launch,
+    /// Everything that `proved` names is proved, or an error gives the reason.
+    pub is_proved: bool,
+    /// Constants of the attribute must have the values with which the proof was made: conditions, each with the instance whose arguments it names.
+    pub claims: Vec<(Option<usize>, TokenStream)>,
     /// The first error of its options and its signature, if they have one, as a call of `compile_error!`.
     pub wrong: Option<TokenStream>,
+}
+
+impl Launchable {
+    /// Returns true if the launch is a safe function: its author vouches, or everything is proved.
+    pub fn is_safe(&self) -> bool {
+        self.launch.vouched.is_some() || self.is_proved && self.launch.is_safe()
+    }
 }
 
 impl Reader {
@@ -50,7 +61,8 @@ impl Reader {
             self.error(&codes::P0904, ty, "a kernel returns nothing", help);
         }
         if item.sig.unsafety.is_some() {
-            let help = "the launch is an `unsafe fn` unless the attribute says `unsafe(requires(conditions))`";
+            let help =
+                "the launch is an `unsafe fn` unless the attribute says `unsafe(requires(conditions))` or `proved`";
             self.error(&codes::P0904, &item.sig.unsafety, "a kernel is not declared `unsafe`", help);
         }
         let start = self.host.token(item.sig.fn_token.span);
@@ -58,7 +70,7 @@ impl Reader {
         self.keep_levels(&name, &item.attrs);
         let generics = self.generics(&item.sig.generics);
         let Signature { mut params, arguments, structs } = self.signature(&item.sig.inputs);
-        if attribute.launch.vouched.is_some() {
+        if attribute.launch.is_safe() {
             arguments.iter().for_each(|argument| self.no_bare_map(argument));
         }
         let maps = self.maps(&item.sig.inputs, (&arguments, &structs));
@@ -78,6 +90,8 @@ impl Reader {
             instances: attribute.instances,
             names: attribute.names,
             launch: Launch { cooperative: attribute.options.cooperative, ..attribute.launch },
+            is_proved: false,
+            claims: Vec::new(),
             wrong: None,
         };
         let before = self.diagnostics.len();

@@ -28,6 +28,7 @@
 mod argument;
 mod attribute;
 mod compile;
+mod describe;
 mod embed;
 mod fields;
 mod kernel;
@@ -39,6 +40,8 @@ mod param;
 mod part;
 mod prelude;
 pub mod program;
+#[cfg_attr(not(feature = "proved"), path = "proof/absent.rs")]
+pub mod proof;
 mod report;
 mod resume;
 mod root;

@@ -2,11 +2,12 @@
 
 use crate::attribute::Attribute;
 use crate::compile::{self, Compiled};
+use crate::describe::Scope;
 use crate::kernel::{Reader, Structs, is_for_the_host, marks_kernel};
 use crate::launchable::Launchable;
 use crate::root::Root;
 use crate::tokens::joined;
-use crate::{embed, fields, launch, nesting, part, report};
+use crate::{embed, fields, launch, nesting, part, proof, report};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
 use ptx_language::tree;
@@ -28,15 +29,15 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             return report::refuse(&mut Reader::default(), &error, help);
         }
     };
-    let (mut items, mut compiled) = compile(Reader::default(), options, &item);
+    let (mut items, mut compiled) = compile(Reader::default(), options, &item, &Scope::default().with(&item));
     let wanted = (items.attribute.option("cubin"), &items.attribute.cubins[..]);
     embed::embed(&mut items.reader, &mut compiled, wanted, &item.ident);
     let root = Root::or_report(items.attribute.root.as_ref(), &mut items.reader, &item.ident);
     items.expand(&item, &compiled, root.map(|root| root.inside()).as_ref())
 }
 
-/// Compiles a module with the options of its attribute.
-pub fn compile(reader: Reader, options: TokenStream, item: &syn::ItemMod) -> (Items, Compiled) {
+/// Compiles a module with the options of its attribute. `scope` has the constants that the attributes of its kernels may name.
+pub fn compile(reader: Reader, options: TokenStream, item: &syn::ItemMod, scope: &Scope) -> (Items, Compiled) {
     let mut items = Items { reader, ..Items::default() };
     items.options(options, item);
     items.reader.structs = Structs::of_items(item.content.iter().flat_map(|(_, items)| items));
@@ -50,6 +51,7 @@ pub fn compile(reader: Reader, options: TokenStream, item: &syn::ItemMod) -> (It
     items.reader.sized_shared(&mut items.launchables, &mut compiled);
     items.reader.check_overlap(&items.launchables, &compiled);
     items.reader.take_contracts(&items.launchables, &mut compiled);
+    proof::prove(&mut items.reader, &mut items.launchables, &mut compiled, scope);
     (items, compiled)
 }
 

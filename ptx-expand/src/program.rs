@@ -2,27 +2,27 @@
 //! where the macros write a launch function (`launch`). Both are made of the same reading of the text.
 
 pub mod contract;
-mod expr;
 mod items;
-mod kernel;
 mod names;
 mod outline;
 mod text;
-mod value;
 
-pub use expr::{Expr, Field, Operator, Plain};
+pub use crate::describe::{
+    Condition, Dim, Expr, Field, From, Kernel, Kind, Launch, Operator, Param, Plain, Problem, Taken, TensorMap,
+};
 pub use outline::{Generic, Outline, OutlineParam, outline};
+pub use ptx_target::Contract;
 pub use text::{Refused, compile_ptx};
 
 use crate::compile::Compiled;
+use crate::describe::{Scope, describe, problem, syntax};
 use crate::kernel::Reader;
 use crate::launchable::Launchable;
 use crate::single::Single;
 use crate::{module, nesting, text_module};
 use proc_macro2::{LexError, Span, TokenStream};
 use ptx_core::diag::{Diagnostic, Severity};
-pub use ptx_target::Contract;
-use std::fmt;
+pub use std::fmt;
 use syn::spanned::Spanned;
 
 /// Choices of whoever compiles a text.
@@ -35,6 +35,8 @@ pub struct Options {
     pub target: Option<String>,
     /// The one kernel to compile, by its name in the source; `None` for all of them.
     pub only: Option<String>,
+    /// Leaves proofs out: a kernel with `proved` is launched as one for which nobody vouches.
+    pub without_proofs: bool,
 }
 
 /// A compiled text.
@@ -66,177 +68,6 @@ pub struct Text {
     pub ptx: String,
     /// The line and the column of the source that made a line of the PTX: (line of PTX, line, column), all from 1.
     pub lines: Vec<(u32, u32, u32)>,
-}
-
-/// A kernel, or an instance of one.
-#[derive(Clone, Debug)]
-pub struct Kernel {
-    /// Its name in the source.
-    pub name: String,
-    /// Its name in the PTX.
-    pub entry: String,
-    /// Its doc comment.
-    pub doc: String,
-    /// The parameters of its signature.
-    pub params: Vec<Param>,
-    /// The dimensions that its tiles name, which the entry takes.
-    pub dims: Vec<String>,
-    /// The parameters of the entry, in order.
-    pub taken: Vec<Taken>,
-    /// The tensor maps that a launch makes.
-    pub maps: Vec<TensorMap>,
-    /// The host's half of the attribute, or why it cannot be evaluated without a compiler.
-    pub launch: Result<Launch, Problem>,
-}
-
-/// A parameter of a kernel's signature.
-#[derive(Clone, Debug)]
-pub struct Param {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub kind: Kind,
-}
-
-/// The type of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// `&[T]`, `&mut [T]`
-    Slice {
-        /// The type of its elements.
-        element: String,
-        /// True for `&mut`.
-        written: bool,
-    },
-    /// `Tile<T, (M, K)>`, `TileMut`
-    Tile {
-        /// The type of its elements.
-        element: String,
-        /// Its extents, outermost first.
-        dims: Vec<Dim>,
-        /// True for `TileMut`.
-        written: bool,
-    },
-    /// A number or a struct, of this type.
-    Value(String),
-    /// `TensorMap`
-    Map,
-    /// `Texture` or `Surface`.
-    Object(&'static str),
-}
-
-/// An extent of a tile.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Dim {
-    /// One of the kernel's dimensions, by its number.
-    Named(usize),
-    /// A constant, with its name.
-    Constant(String, u32),
-}
-
-/// A parameter of an entry.
-#[derive(Clone, Debug)]
-pub struct Taken {
-    /// Its name.
-    pub name: String,
-    /// Its bytes.
-    pub size: u64,
-    /// Its alignment in bytes.
-    pub align: u64,
-    /// The source of its value.
-    pub from: From,
-}
-
-/// The source of the value of an entry's parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
-    /// The argument with this number.
-    Param(usize),
-    /// The dimension with this number, as `u32`.
-    Dim(usize),
-    /// The tensor map with this number.
-    Map(usize),
-}
-
-/// A tensor map of `#[tma]`.
-#[derive(Clone, Debug)]
-pub struct TensorMap {
-    /// The number of the parameter that it maps.
-    pub of: usize,
-    /// Its name in the kernel.
-    pub name: String,
-    /// The extents of its box.
-    pub tile: Vec<usize>,
-    /// Methods of the builder with the type and the variant that each takes: `("swizzle", "Swizzle", "B128")`.
-    pub words: Vec<[String; 3]>,
-}
-
-/// The host's half of a kernel's attribute.
-#[derive(Clone, Debug, Default)]
-pub struct Launch {
-    /// The conditions of `requires(…)`, with their texts and the names in them.
-    pub requires: Vec<Condition>,
-    /// `grid`
-    pub grid: Option<Expr>,
-    /// `block`
-    pub block: Option<Expr>,
-    /// `cluster`
-    pub cluster: Option<Expr>,
-    /// `shared`: bytes of dynamic shared memory.
-    pub shared: Option<Expr>,
-    /// Bytes of dynamic shared memory that the type of the variable defines.
-    pub dynamic: Option<u64>,
-    /// True if the author vouches for the conditions: `unsafe(requires(…))`.
-    pub vouched: bool,
-    /// `cooperative`
-    pub cooperative: bool,
-    /// `pdl`
-    pub pdl: bool,
-    /// The promises about its machine code.
-    pub contract: Contract,
-}
-
-/// A condition of `requires(…)`.
-#[derive(Clone, Debug)]
-pub struct Condition {
-    /// It holds if this is true.
-    pub holds: Expr,
-    /// Its text.
-    pub text: String,
-    /// The values that an error shows, with their names.
-    pub shown: Vec<(String, Expr)>,
-}
-
-/// Something wrong in a text, and its place. Lines and columns count from 1; a place without a line is unknown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// True for a warning.
-    pub is_warning: bool,
-    /// The code of the diagnostic, which `ptx explain` explains; empty for a mistake in Rust's own syntax.
-    pub code: &'static str,
-    /// The message.
-    pub message: String,
-    /// The first line and column.
-    pub start: (usize, usize),
-    /// The line and the column behind the last character.
-    pub end: (usize, usize),
-    /// The fixes.
-    pub help: Vec<String>,
-    /// The section of the PTX manual.
-    pub section: Option<&'static str>,
-}
-
-impl Problem {
-    /// `3:38: [P0201] there is no instruction `sd``
-    pub(crate) fn to_line(&self) -> String {
-        let (line, column) = self.start;
-        format!("{line}:{column}: {}{}", self.tag(), self.message)
-    }
-
-    /// The code as it stands before the message, `[P0201] `; nothing if there is no code.
-    pub fn tag(&self) -> String {
-        if self.code.is_empty() { String::new() } else { format!("[{}] ", self.code) }
-    }
 }
 
 /// Everything that is wrong in a text: one problem or more.
@@ -283,7 +114,7 @@ pub(crate) fn of_file(mut file: syn::File, options: &Options, own_library: bool)
     let (mut program, mut wrong) = (Program::default(), Vec::new());
     let chosen = items::kernels(&file.items).into_iter().filter(|item| items::is_chosen(item, options));
     for item in chosen {
-        let reader = Reader { own_library, ..Reader::default() };
+        let reader = Reader { own_library, leaves_proofs_out: options.without_proofs, ..Reader::default() };
         let (module, problems) =
             one(reader, item, (&index, &file.items), options).unwrap_or_else(|problem| (None, vec![problem]));
         program.modules.extend(module);
@@ -292,24 +123,6 @@ pub(crate) fn of_file(mut file: syn::File, options: &Options, own_library: bool)
         wrong.extend(errors);
     }
     if wrong.is_empty() { Ok(program) } else { Err(Problems(wrong)) }
-}
-
-/// A mistake in Rust's own syntax.
-fn syntax(error: &syn::Error) -> Problem {
-    problem("", error.to_string(), error.span(), error.span())
-}
-
-fn problem(code: &'static str, message: String, first: Span, last: Span) -> Problem {
-    let (start, end) = (first.start(), last.end());
-    Problem {
-        is_warning: false,
-        code,
-        message,
-        start: (start.line, start.column + 1),
-        end: (end.line, end.column + 1),
-        help: Vec::new(),
-        section: None,
-    }
 }
 
 /// A compiled module, if it has no errors, and what is wrong.
@@ -323,14 +136,15 @@ fn one(
     options: &Options,
 ) -> Result<Compilation, Problem> {
     let place = (index, item.place.as_slice());
-    let around = || value::Scope::at(items, &item.place);
+    let around = || Scope::at(items, &item.place);
     Ok(match item.kind {
         items::ItemKind::Kernel(attribute, function) => {
             let attribute = items::chosen(attribute, &function.sig.generics, place, options)?;
-            let single = Single::compile(reader, attribute, &function);
+            let scope = around();
+            let single = Single::compile(reader, attribute, &function, &scope);
             let name = function.sig.ident.to_string();
             let kernels = std::slice::from_ref(&single.launchable);
-            finished(name, &single.reader, kernels, &single.compiled, &around())
+            finished(name, &single.reader, kernels, &single.compiled, &scope)
         }
         items::ItemKind::Module(attribute, content) => {
             let (attribute, content) = items::chosen_module(attribute, content, place, options)?;
@@ -338,9 +152,10 @@ fn one(
             if options.only.is_some() && kernels.next().is_none() {
                 return Ok((None, Vec::new()));
             }
-            let (items, compiled) = module::compile(reader, attribute, &content);
+            let scope = around().with(&content);
+            let (items, compiled) = module::compile(reader, attribute, &content, &scope);
             let (reader, kernels) = items.into_launchables();
-            finished(content.ident.to_string(), &reader, &kernels, &compiled, &around().with(&content))
+            finished(content.ident.to_string(), &reader, &kernels, &compiled, &scope)
         }
         items::ItemKind::Text(call) => {
             let group = call.mac.path.span().join(call.mac.delimiter.span().close()).unwrap_or_else(Span::call_site);
@@ -357,7 +172,7 @@ fn finished(
     reader: &Reader,
     launchables: &[Launchable],
     compiled: &Compiled,
-    scope: &value::Scope,
+    scope: &Scope,
 ) -> Compilation {
     if compiled.failed {
         return (None, problems(reader));
@@ -371,10 +186,8 @@ fn finished(
             .filter_map(|(line, span)| reader.host.location(*span).map(|place| (*line, place.line, place.column)))
             .collect(),
     });
-    let kernels = launchables
-        .iter()
-        .enumerate()
-        .flat_map(|(index, launchable)| kernel::describe(index, launchable, compiled, scope));
+    let kernels =
+        launchables.iter().enumerate().flat_map(|(index, launchable)| describe(index, launchable, compiled, scope));
     (Some(Module { name, texts: texts.collect(), kernels: kernels.collect() }), problems(reader))
 }
 

@@ -1,10 +1,11 @@
 //! `#[ptx_kernel]` on a function that stands alone: a PTX module of one kernel.
 
 use crate::compile::{self, Compiled};
+use crate::describe::Scope;
 use crate::kernel::Reader;
 use crate::launchable::Launchable;
 use crate::root::Root;
-use crate::{embed, fields, launch, nesting, report};
+use crate::{embed, fields, launch, nesting, proof, report};
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::isa::Arch;
 use ptx_language::tree::Module;
@@ -26,7 +27,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         }
     };
     let Single { mut reader, launchable, mut compiled, cubin, cubins, root } =
-        Single::compile(Reader::default(), options, &function);
+        Single::compile(Reader::default(), options, &function, &Scope::default());
     let root = Root::or_report(root.as_ref(), &mut reader, &function.sig.ident);
     embed::embed(&mut reader, &mut compiled, (cubin.as_ref(), &cubins[..]), &function.sig.ident);
     // A method has no place for the module that comes with a launch function.
@@ -56,8 +57,8 @@ pub struct Single {
 }
 
 impl Single {
-    /// Compiles a function with the options of its attribute.
-    pub fn compile(mut reader: Reader, options: TokenStream, function: &syn::ItemFn) -> Single {
+    /// Compiles a function with the options of its attribute. `scope` has the constants that the attribute may name.
+    pub fn compile(mut reader: Reader, options: TokenStream, function: &syn::ItemFn, scope: &Scope) -> Single {
         let mut attribute = reader.attribute(options);
         let structs = std::mem::take(&mut attribute.structs);
         reader.needs_arch(&attribute, &function.sig.ident, "kernel", r#"#[ptx_kernel(arch = "sm_80")]"#);
@@ -72,6 +73,7 @@ impl Single {
         reader.sized_shared(std::slice::from_mut(&mut launchable), &mut compiled);
         reader.check_overlap(std::slice::from_ref(&launchable), &compiled);
         reader.take_contracts(std::slice::from_ref(&launchable), &mut compiled);
+        proof::prove(&mut reader, std::slice::from_mut(&mut launchable), &mut compiled, scope);
         Single { reader, launchable, compiled, cubin, cubins, root }
     }
 }

@@ -7,7 +7,7 @@ use crate::host::Arguments;
 use crate::kernel::JitKernel;
 use crate::scalar::{Number, Scalar};
 use ptx_expand::program::{Dim, From, Kernel, Kind};
-use ptx_runtime::expansion::{Submission, dim, launch};
+use ptx_runtime::expansion::{Submission, aligned, dim, launch};
 use ptx_runtime::{
     AnyMemory, Arg, AsStream, Bound, Config, Error, ErrorKind, ReadSlice, ReadTile, Result, WriteSlice, WriteTile,
 };
@@ -205,14 +205,15 @@ impl<'a> JitLaunch<'a> {
     ///
     /// # Errors
     /// Missing arguments, a condition of the kernel that does not hold, and those of a typed launch. On a GPU [`ErrorKind::Unsupported`] if
-    /// nobody vouches for the kernel: it has no `unsafe(requires(…))`, or its source is not [`trusted`](crate::Source::trusted).
+    /// the kernel is not `proved` and nobody vouches for it: it has no `unsafe(requires(…))`, or its source is not [`trusted`](crate::Source::trusted).
     pub fn run(self, stream: impl AsStream) -> Result<()> {
         let is_checked = stream.as_stream().is_cpu();
-        let is_vouched = self.kernel.described.launch.as_ref().is_ok_and(|launch| launch.vouched);
-        if !(is_checked || is_vouched && self.kernel.is_trusted) {
+        let launch = self.kernel.described.launch.as_ref();
+        let is_safe = launch.is_ok_and(|launch| launch.proved || launch.vouched && self.kernel.is_trusted);
+        if !(is_checked || is_safe) {
             return Err(nobody_vouches(&self.kernel.described));
         }
-        // SAFETY: the CPU device checks every access, or the author and the caller of `trusted` vouch for the kernel.
+        // SAFETY: the CPU device checks every access, or the kernel is proved, or its author and the caller of `trusted` vouch for it.
         unsafe { self.submit(stream) }
     }
 
@@ -248,6 +249,11 @@ impl<'a> JitLaunch<'a> {
                 Ready::Bytes(_) => 0,
             })
             .collect();
+        for (param, ready) in kernel.params.iter().zip(&ready) {
+            if let (Some(align), Ready::Memory(memory)) = (param.align, ready) {
+                aligned(memory, align, loaded, &param.name)?;
+            }
+        }
         let maps = maps::all((kernel, loaded), stream, &addresses, &shapes)?;
         let args = kernel.taken.iter().filter_map(|taken| match taken.from {
             From::Param(at) => ready.get(at).map(Ready::arg),
@@ -293,7 +299,7 @@ impl<'a> JitLaunch<'a> {
             Arguments { kernel: self.kernel.runtime.kernel(), numbers: &numbers, lens: &lens, dims, structs: &structs };
         let attribute = arguments.config(launch)?;
         match self.config {
-            Some(config) if launch.vouched => config.safely_over(attribute),
+            Some(config) if launch.vouched || launch.proved => config.safely_over(attribute),
             Some(config) => config.over(attribute),
             None => Ok(attribute),
         }

@@ -69,6 +69,13 @@ impl Source {
         self
     }
 
+    /// Leaves out the proofs of kernels with `proved`, for a tool that proves them itself or runs them on the CPU device. Nobody vouches for them then.
+    #[must_use]
+    pub fn without_proofs(mut self) -> Source {
+        self.options.without_proofs = true;
+        self
+    }
+
     /// Lets [`run`](crate::JitLaunch::run) launch its kernels on GPUs.
     ///
     /// # Safety
@@ -97,11 +104,18 @@ impl Source {
 
     /// Everything that its program depends on, but the compiler.
     fn choices(&self) -> Vec<&str> {
-        let Options { with, target, only } = &self.options;
+        let Options { with, target, only, without_proofs } = &self.options;
         let named = [("target", target), ("only", only), ("signatures", &self.signatures)];
         let named = named.into_iter().filter_map(|(name, text)| Some([name, text.as_deref()?]));
         let with = with.iter().map(|(name, argument)| [name.as_str(), argument.as_str()]);
-        [self.text.as_str()].into_iter().chain(named.flatten()).chain(["with"]).chain(with.flatten()).collect()
+        let proofs = without_proofs.then_some("without proofs");
+        [self.text.as_str()]
+            .into_iter()
+            .chain(proofs)
+            .chain(named.flatten())
+            .chain(["with"])
+            .chain(with.flatten())
+            .collect()
     }
 
     fn compile_anew(&self) -> Result<Program, CompileError> {

@@ -41,7 +41,7 @@
 //! What the kernel's attribute does not say of grid and block stands in a [`Config`] behind the stream. The
 //! function checks the conditions of `requires(…)` first. It is an `unsafe fn`, and its documentation lists what the caller vouches for,
 //! unless the kernel's author vouches that the conditions are enough: `unsafe(requires(…))`. That `unsafe` counts as the author's: under
-//! `#![forbid(unsafe_code)]` it is an error.
+//! `#![forbid(unsafe_code)]` it is an error. A kernel that is [`proved`](language#the-contract) is a safe `fn` without any `unsafe`.
 //!
 //! A variable that is a `&mut Buffer` already is passed on as `&mut *y`: a generic parameter does not reborrow.
 //!
@@ -135,6 +135,8 @@
 //!
 //! `check`, a part of `cpu`, brings the checker of PTX, and with it [`RuntimeModule`]: PTX that is known only while the program runs. Kernels of the
 //! macros are checked when they are built.
+//!
+//! `proved`, off by default, brings the prover into the macros: [`proved`](language#the-contract) in a kernel's attribute. Without it no prover is built.
 //!
 //! `half`, off by default, brings `f16` and `bf16` of the crate `half` as parameters and elements, and into the prelude. Kernels
 //! compute with these types without it.

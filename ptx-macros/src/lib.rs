@@ -23,6 +23,7 @@ use proc_macro::TokenStream;
 /// | `shared` | `shared = 4 * n` | bytes of dynamic shared memory; above 48 KiB the launch opts in |
 /// | `requires` | `requires(x.len() >= n)` | conditions that every launch checks |
 /// | `unsafe` | `unsafe(requires(x.len() >= n))` | the same, and the author vouches that they are enough: the launch is a safe `fn`, else an `unsafe fn` |
+/// | `proved` | `proved`, `proved(bounds)`, `proved(races)` | the build fails unless every launch is in bounds and without races; with `proved` alone the launch is a safe `fn`. Needs the feature `proved` |
 /// | `instances` | `instances = [(128, f32), (256, f16)]` | the arguments of a generic kernel for which there is PTX |
 /// | | `instances = [tall = (bf16, Config { … }), …]` | the same by names: `kernel::tall(…)`, `kernel::launch(kernel::Instance::tall, …)`, `kernel::INSTANCES` |
 /// | `max_regs`, `min_blocks` | `max_regs = 168` | registers of a thread, blocks of a multiprocessor, for the assembler |
@@ -42,7 +43,7 @@ use proc_macro::TokenStream;
 /// A parameter may be a number, an array of them, `&[T]`, `&mut [T]`, a struct with `#[derive(KernelParam)]`, `TensorMap`, `Texture`,
 /// or `Tile<T, (M, K)>` and `TileMut<…>`, whose dimensions are bound at the launch; `#[tma(box = [64, 64], swizzle = 128)]` on one makes its tensor
 /// map there, which the kernel names `NAME_map`. Other options of `#[tma]`: `interleave`, `promotion`, `fill`, `element`.
-/// `#[align(64)]` on a parameter is its alignment; `#[generic]` and `#[bare]` on a slice say less of the pointer in the PTX.
+/// `#[align(64)]` on a parameter is its alignment, on memory that of its address, which the launch checks; `#[generic]` and `#[bare]` on a slice say less of the pointer in the PTX.
 #[proc_macro_attribute]
 pub fn ptx_kernel(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::kernel(options.into(), item.into()).into()

@@ -36,6 +36,10 @@ pub struct Contract {
     pub elements: Vec<u64>,
     /// The alignment of every buffer, in bytes; if absent, the one that the entry declares (`.ptr .align`), or that of an allocation.
     pub align: Option<u64>,
+    /// By parameter of the entry: the alignment of its buffer in bytes, where launches guarantee another one.
+    pub aligns: Vec<Option<u64>>,
+    /// True if a launch may pass the address zero for a buffer of no bytes.
+    pub absent: bool,
     /// By parameter: true if its number has a sign, of any type; see [`signed_params`](crate::signed_params).
     pub signed: Vec<bool>,
     /// Names of the free numbers (`Expr::Dim`).
@@ -65,6 +69,17 @@ pub(crate) struct Symbols {
     pub(crate) facts: Vec<Cond>,
 }
 
+impl Contract {
+    /// The values of a parameter that is an address. Where buffers may be absent, only its declaration shows that it is one.
+    fn addresses(&self, variable: &Variable) -> (i128, i128) {
+        match (self.absent, variable.points_to) {
+            (false, _) => (1 << 8, MOST_BYTES),
+            (true, Some(_)) => (0, MOST_BYTES),
+            (true, None) => (0, (1 << 64) - 1),
+        }
+    }
+}
+
 /// An expression that the prover does not describe.
 pub(crate) struct Refused;
 
@@ -91,7 +106,8 @@ pub(crate) fn symbols(
     let params = variables.iter().enumerate().map(|(at, variable)| {
         let passed = contract.params.get(at).copied().unwrap_or(Passed::Other);
         let signed = contract.signed.get(at) == Some(&true);
-        param(world, (at, variable, signed), passed, &numbers, is_pointer.get(at) == Some(&true))
+        let address = is_pointer.get(at).filter(|is_pointer| **is_pointer).map(|_| contract.addresses(variable));
+        param(world, (at, variable, signed), passed, &numbers, address)
     });
     let params: Vec<Option<Form>> = params.collect();
     let mut symbols = Symbols {
@@ -152,7 +168,7 @@ fn param(
     (at, variable, signed): (usize, &Variable, bool),
     passed: Passed,
     numbers: &[Form],
-    pointer: bool,
+    address: Option<(i128, i128)>,
 ) -> Option<Form> {
     if !variable.dims.is_empty() || variable.vector > 1 || variable.size > 8 {
         return None;
@@ -172,8 +188,7 @@ fn param(
         (known.least, known.most) = (known.least.max(range.0), known.most.min(range.1));
         return Some(form);
     }
-    if pointer {
-        let (least, most) = (1 << 8, MOST_BYTES);
+    if let Some((least, most)) = address {
         let (scope, origin, meaning) = (Scope::Grid, Origin::Loose, Meaning::Base);
         return Some(Form::symbol(world.add(Symbol { least, most, scope, origin, meaning, facts: Vec::new() })));
     }

@@ -78,8 +78,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) base_symbols: Vec<Sym>,
     /// By parameter: the length of its buffer.
     pub(crate) lens: Vec<Option<Form>>,
-    /// The alignment of buffers, if the contract has it.
-    pub(crate) align: Option<u64>,
+    /// By parameter: the alignment of its buffer, if the contract has it.
+    pub(crate) aligns: Vec<Option<u64>>,
     /// Bytes of dynamic shared memory.
     pub(crate) dynamic_shared: u64,
     /// Buffers and variables that this execution wrote.
@@ -109,7 +109,7 @@ pub(crate) struct Setup<'m> {
     pub(crate) written: Set<What>,
     pub(crate) dynamic_shared: u64,
     pub(crate) lens: Vec<Option<Form>>,
-    pub(crate) align: Option<u64>,
+    pub(crate) aligns: Vec<Option<u64>>,
 }
 
 /// The most instructions of one execution.
@@ -117,12 +117,12 @@ const STEPS: u32 = 60_000;
 
 impl<'m> Machine<'m> {
     pub(crate) fn new(setup: Setup<'m>) -> Machine<'m> {
-        let Setup { world, module, function, flow, launch, block, cluster, written, dynamic_shared, lens, align } =
+        let Setup { world, module, function, flow, launch, block, cluster, written, dynamic_shared, lens, aligns } =
             setup;
         Machine {
             base_symbols: Vec::new(),
             lens,
-            align,
+            aligns,
             dynamic_shared,
             writes: Set::default(),
             fields: Map::default(),

@@ -90,7 +90,7 @@ impl Machine<'_> {
                 continue;
             };
             let align = variable.points_to.map_or(ALLOCATED, |(_, align)| align.max(1)).min(ALLOCATED);
-            let align = self.align.unwrap_or(align);
+            let align = self.aligns.get(at).copied().flatten().unwrap_or(align);
             let len = self.lens.get(at).cloned().flatten().unwrap_or_else(|| {
                 Form::symbol(self.world.add(Symbol {
                     least: 0,

@@ -96,6 +96,8 @@ impl<'m> Input<'m> {
             _ => None,
         };
         let lens = (0..self.variables.len()).map(len).collect();
+        let align = |at: usize| contract.aligns.get(at).copied().flatten().or(contract.align);
+        let aligns = (0..self.variables.len()).map(align).collect();
         let mut machine = Machine::new(Setup {
             world,
             module: self.module,
@@ -107,7 +109,7 @@ impl<'m> Input<'m> {
             written,
             dynamic_shared: contract.shared,
             lens,
-            align: contract.align,
+            aligns,
         });
         machine.add_buffers(pointers);
         let state = State {

@@ -91,6 +91,24 @@ pub fn build_map(map: &TensorMapBuilder, kernel: &Kernel, parameter: &str) -> Re
     map.build().map_err(|error| error.about(&format!("`{}` is launched with `{parameter}` as ", kernel.entry), ""))
 }
 
+/// Checks the alignment of memory that a kernel takes with `#[align(16)]`.
+///
+/// # Errors
+/// [`ErrorKind::Condition`] for another address.
+#[inline]
+pub fn aligned(memory: &Bound<'_>, align: u64, kernel: &Kernel, parameter: &str) -> Result<()> {
+    if memory.address().is_multiple_of(align.max(1)) { Ok(()) } else { Err(misaligned(align, kernel, parameter)) }
+}
+
+#[cold]
+fn misaligned(align: u64, kernel: &Kernel, parameter: &str) -> Error {
+    let asked =
+        format!("`{}` is launched with `{parameter}` at an address that is no multiple of {align}", kernel.entry);
+    Error::new(ErrorKind::Condition, asked)
+        .possible(format!("its attribute must hold: `#[align({align})]`"))
+        .help("pass a buffer, or a view that begins at such an address")
+}
+
 /// A value in the message about a condition.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a, T>(pub &'a T);

@@ -7,7 +7,7 @@
 #[ignore = "builds the crates again: cargo test -p ptx-tests --test ui -- --include-ignored"]
 fn ui() {
     let cases = trybuild::TestCases::new();
-    for folder in ["attribute", "syntax", "language", "ptx", "module", "launch"] {
+    for folder in ["attribute", "syntax", "language", "ptx", "module", "launch", "proved"] {
         cases.compile_fail(format!("ui/{folder}/*.rs"));
     }
 }

@@ -1,6 +1,6 @@
 //! The options whose values need reading.
 
-use super::{Arg, Attribute, Value};
+use super::{Arg, Attribute, Launch, Value, Wanted};
 use crate::kernel::Reader;
 use ptx_core::diag::{codes, near::nearest};
 use ptx_core::isa::{Arch, Version, table};
@@ -185,6 +185,44 @@ impl Reader {
             self.error(&codes::P0902, &inner.name, "`requires` is given twice", help);
         }
         self.requires(attribute, &inner)
+    }
+
+    /// `proved`, `proved(bounds)`, `proved(races)`
+    pub(super) fn proved(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let mut wanted = Wanted { name: arg.name.clone(), bounds: false, races: false };
+        match &arg.value {
+            Value::Nothing => (wanted.bounds, wanted.races) = (true, true),
+            Value::List(properties) => {
+                for property in self.values(properties) {
+                    match crate::tokens::source_text(&property).as_str() {
+                        "bounds" => wanted.bounds = true,
+                        "races" => wanted.races = true,
+                        name => {
+                            let help = "`proved(bounds)` is about accesses and their alignment, `proved(races)` about races and barriers, `proved` about all of them";
+                            self.error(&codes::P0903, &property, format!("there is no property `{name}`"), help);
+                            // So that calls of the launch are not errors too.
+                            (wanted.bounds, wanted.races) = (true, true);
+                        }
+                    }
+                }
+                if !(wanted.bounds || wanted.races) {
+                    return false;
+                }
+            }
+            Value::Equals(_) => return false,
+        }
+        self.proves = true;
+        attribute.launch.proved = Some(wanted);
+        true
+    }
+
+    /// Reports an author who vouches for what is proved.
+    pub(super) fn vouch_once(&mut self, launch: &Launch) {
+        let (Some(wanted), Some(vouched)) = (&launch.proved, &launch.vouched) else { return };
+        if wanted.is_all() {
+            let help = "write `requires(…)`: the proof vouches that its conditions are enough";
+            self.error(&codes::P0906, vouched, format!("`{}` needs nobody who vouches", wanted.name), help);
+        }
     }
 
     /// `allow(P0701, P0703)`

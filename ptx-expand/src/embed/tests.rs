@@ -26,7 +26,7 @@ fn ptxas(does: &str) -> (Ptxas, TempDir) {
 
 fn compiled(reader: &mut Reader, ptx: &str) -> Compiled {
     let lines = vec![(1, reader.host.token(Span::call_site())), (5, reader.host.token(Span::call_site()))];
-    let text = Text { arch: "sm_90a".parse().unwrap(), ptx: ptx.to_owned(), lines, cubins: Vec::new() };
+    let text = Text { arch: "sm_90a".parse().unwrap(), ptx: ptx.to_owned(), lines, cubins: Vec::new(), checked: None };
     Compiled { texts: vec![text], ..Compiled::default() }
 }
 

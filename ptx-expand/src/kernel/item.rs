@@ -227,7 +227,8 @@ impl Reader {
         let ty = self.ty(&typed.ty);
         let layout = aligned(&typed.attrs).and_then(|align| Some((bytes(&typed.ty)?, align)));
         let text = pattern.ident.unraw().to_string();
-        let argument = Argument { name: pattern.ident.clone(), text, ty: (*typed.ty).clone(), layout };
+        let (ty_of, align) = ((*typed.ty).clone(), aligned(&typed.attrs));
+        let argument = Argument { name: pattern.ident.clone(), text, ty: ty_of, layout, align };
         let align = self.alignment(&typed.attrs);
         let pointer = self.pointer(&typed.attrs, &ty);
         let mutable = pattern.mutability.is_some();

@@ -67,6 +67,13 @@ impl Argument {
         }
     }
 
+    /// Checks that the address of memory is as aligned as its attribute requires.
+    pub fn alignment(&self, kernel: &TokenStream, root: &Root) -> Option<TokenStream> {
+        let align = self.align.filter(|_| matches!(self.passing(), Passing::Read(_) | Passing::Write(_)))?;
+        let (bound, rt, name) = (self.bound(), root.expansion(), &self.text);
+        Some(quote!(#rt::aligned(&#bound, #align, #kernel, #name)?;))
+    }
+
     /// The argument as the driver takes it.
     fn arg(&self, root: &Root) -> TokenStream {
         let (name, bound, rt) = (&self.name, self.bound(), root.expansion());

@@ -10,6 +10,9 @@ const SAFETY: &str = " # Safety
  The kernel reads and writes device memory through its arguments: they must be as large as its body assumes, and nothing
  else may use what it writes until it has ended.";
 
+const PROVED: &str = " # Proved
+ In every launch that passes the conditions, the kernel accesses its arguments only, inside of their bounds, aligned, and without races.";
+
 const ERRORS: &str = " # Errors
  Those of [`ptx_launch::Error`].";
 
@@ -59,12 +62,15 @@ impl Launch<'_> {
         let (rt, dims, host, maps) = (self.rt(), self.dims(), self.host(config), self.maps(stream));
         let lengths = self.map_lengths();
         let bindings = self.kernel.params.iter().filter_map(|p| p.binding(stream, self.root));
+        let alignments: Vec<_> =
+            self.kernel.params.iter().filter_map(|p| p.alignment(&self.reference(), self.root)).collect();
         let (the_kernel, args, statics) = (self.reference(), self.args(), self.static_bindings(stream));
         let submission = local("submission");
         // The arguments are those of the entry, by the same signature.
         let launch = self.vouched(quote!(#rt::launch(#the_kernel, #stream, &#config, &[#(#args),*])));
-        let apart = self.taken_apart();
+        let (claims, apart) = (self.claims(None), self.taken_apart());
         quote! {
+            #claims
             #apart
             #dims
             let #config = #host;
@@ -72,18 +78,30 @@ impl Launch<'_> {
             let #stream = #rt::Submission::stream(&#submission);
             #lengths
             #(#bindings)*
+            #(#alignments)*
             #statics
             #maps
             #launch
         }
     }
 
-    /// An `unsafe` block around the launch. It is at the author's `unsafe`, so that lints see who vouches.
+    /// An `unsafe` block around the launch. It is at the author's `unsafe`, so that lints see who vouches. Without one it is the macro's own, which no
+    /// lint of the author's crate reports: in an `unsafe fn` the caller vouches, in a safe one the proof. No safe function of the runtime does the
+    /// same, because anybody could call it.
     fn vouched(&self, launch: TokenStream) -> TokenStream {
         let Some(token) = &self.kernel.launch.vouched else { return quote!(unsafe { #launch }) };
         let mut block = Group::new(Delimiter::Brace, launch);
         block.set_span(token.span);
         quote!(#[allow(clippy::undocumented_unsafe_blocks)] #token #block)
+    }
+
+    /// Assertions that the constants of the attribute have the values with which the proof was made, for an instance.
+    pub fn claims(&self, instance: Option<usize>) -> TokenStream {
+        let rt = if instance.is_some() { self.inner_rt() } else { self.rt() };
+        joined(self.kernel.claims.iter().filter(|(of, _)| *of == instance).map(|(_, holds)| {
+            let text = "this constant of the kernel's attribute has another value than its proof assumes: the macro reads another constant of this name";
+            quote!(const _: () = #rt::core::assert!(#holds, #text);)
+        }))
     }
 
     /// Stands for the body where the kernel has errors.
@@ -114,20 +132,25 @@ impl Launch<'_> {
     }
 
     pub fn unsafety(&self) -> Option<TokenStream> {
-        self.kernel.launch.vouched.is_none().then(|| quote!(unsafe))
+        (!self.kernel.is_safe()).then(|| quote!(unsafe))
     }
 
     /// Documentation beside the user's own doc comments.
     pub fn docs(&self) -> TokenStream {
         let has_docs = self.kernel.attributes.iter().any(|a| a.path().is_ident("doc"));
         let own = if has_docs { String::new() } else { format!(" Launches the kernel `{}`.", self.kernel.name) };
-        let safety = self.kernel.launch.vouched.is_none().then_some(SAFETY);
+        let safety = (!self.kernel.is_safe()).then_some(SAFETY);
+        let proved = self
+            .kernel
+            .is_proved
+            .then_some(PROVED)
+            .filter(|_| self.kernel.launch.vouched.is_none() && safety.is_none());
         let conditions =
             self.kernel.launch.requires.iter().map(|condition| format!("\n - `{}`", source_text(condition)));
         let conditions: String = conditions.collect();
         let required =
             (!conditions.is_empty()).then(|| format!(" # Conditions\n The launch checks them first.{conditions}"));
-        let texts = [Some(own.as_str()), safety, required.as_deref(), Some(ERRORS)];
+        let texts = [Some(own.as_str()), safety, proved, required.as_deref(), Some(ERRORS)];
         joined(texts.iter().filter_map(|text| text.map(|text| quote!(#[doc = #text] #[doc = ""]))))
     }
 }

@@ -18,9 +18,9 @@ impl Launch<'_> {
     /// The configuration of the launch, after the conditions were checked.
     pub fn host(&self, config: &Ident) -> TokenStream {
         let attribute = self.attribute_config();
-        let over = self.takes_config().then(|| match &self.kernel.launch.vouched {
-            Some(_) => quote!(#config.safely_over),
-            None => quote!(#config.over),
+        let over = self.takes_config().then(|| match self.kernel.is_safe() {
+            true => quote!(#config.safely_over),
+            false => quote!(#config.over),
         });
         let result = match over {
             Some(over) => quote!(#over(#attribute)?),

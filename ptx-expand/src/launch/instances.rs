@@ -100,11 +100,13 @@ impl<'a> Launch<'a> {
             GenericParam::Lifetime(_) => quote!(),
         });
         let name = static_name(at);
+        let claims = self.claims(Some(at));
         quote! {
             #[allow(unused_qualifications)]
             static #name: #rt::Kernel = {
                 #(#[allow(dead_code)] #names)*
                 #sizes
+                #claims
                 #kernel
             };
         }

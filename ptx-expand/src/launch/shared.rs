@@ -18,9 +18,9 @@ impl Reader {
             if launch.sized_shared {
                 continue;
             }
-            let why = match (&launch.vouched, &launch.grid, &launch.block) {
-                (Some(_), ..) => "the caller of a safe launch cannot choose them",
-                (None, Some(_), Some(_)) => "a launch without a `Config` does not say",
+            let why = match (launch.is_safe(), &launch.grid, &launch.block) {
+                (true, ..) => "the caller of a safe launch cannot choose them",
+                (false, Some(_), Some(_)) => "a launch without a `Config` does not say",
                 _ => continue,
             };
             let message = format!("`{}` does not say how many bytes of dynamic shared memory it has", kernel.name);

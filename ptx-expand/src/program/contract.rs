@@ -1,21 +1,20 @@
 //! Host expressions without an attribute: texts over the parameters of an entry and free numbers.
 
-use super::expr::{Expr, Named, Names};
-use super::{Problem, syntax, value};
+use crate::describe::{Expr, Named, Names, Problem, Scope, syntax};
 use std::cell::RefCell;
 
 /// A reader of texts that share their free numbers.
 pub struct Reader {
     params: Vec<(String, Named)>,
     numbers: Vec<String>,
-    scope: value::Scope,
+    scope: Scope,
 }
 
 impl Reader {
     /// A reader for an entry with these parameters.
     pub fn new(params: impl IntoIterator<Item = String>) -> Reader {
         let params = params.into_iter().enumerate().map(|(at, name)| (name, Named::Scalar(at))).collect();
-        Reader { params, numbers: Vec::new(), scope: value::Scope::default() }
+        Reader { params, numbers: Vec::new(), scope: Scope::default() }
     }
 
     /// Reads an expression with the grammar of `grid` and `requires`. A name is a parameter (`Expr::Argument`) or a free number (`Expr::Dim`), and
@@ -34,6 +33,7 @@ impl Reader {
             free: Some(RefCell::default()),
             bound: Vec::new(),
             depth: 0,
+            evaluated: None,
         };
         let read = names.compile(&expr);
         let more = names.free.map(RefCell::into_inner).unwrap_or_default();

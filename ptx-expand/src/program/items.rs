@@ -1,7 +1,8 @@
 //! The kernels of a source text, and the attributes with the arguments and the target that its reader chose.
 
+use super::Options;
 use super::names::{Index, Place};
-use super::{Options, Problem, problem};
+use crate::describe::{Problem, problem};
 use crate::fields::{self, comma, is_comma};
 use crate::part::Named;
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};

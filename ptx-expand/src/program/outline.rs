@@ -94,7 +94,7 @@ fn of_param(input: &syn::PatType) -> OutlineParam {
         other => return OutlineParam { name: source_text(other), element: None, is_output: false },
     };
     let text = name.unraw().to_string();
-    let argument = Argument { name, text, ty: (*input.ty).clone(), layout: None };
+    let argument = Argument { name, text, ty: (*input.ty).clone(), layout: None, align: None };
     let element = match argument.passing() {
         Passing::Read(ty) | Passing::Write(ty) | Passing::Value(ty) => Some(source_text(&ty)),
         Passing::Map | Passing::Texture | Passing::Surface => None,

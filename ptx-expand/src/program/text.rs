@@ -1,7 +1,8 @@
 //! Modules that are PTX already, from a compiler or a person: their entries as kernels, with the Rust types of signatures.
 
-use super::{Module, Problem, Problems, Program, Text, kernel, problem, problems, refused, value};
+use super::{Module, Problems, Program, Text, problems, refused};
 use crate::compile::{self, Compiled};
+use crate::describe::{Problem, Scope, describe, problem};
 use crate::kernel::Reader;
 use crate::launchable::Launchable;
 use crate::nesting;
@@ -72,9 +73,9 @@ pub fn described(
         launchables.push(launchable);
     }
     reader.silence();
-    let scope = value::Scope::default();
+    let scope = Scope::default();
     let kernels = launchables.iter().enumerate();
-    let kernels = kernels.flat_map(|(index, launchable)| kernel::describe(index, launchable, &compiled, &scope));
+    let kernels = kernels.flat_map(|(index, launchable)| describe(index, launchable, &compiled, &scope));
     let text = Text { target: module.arch.to_string(), ptx, lines: Vec::new() };
     Module { name, kernels: kernels.collect(), texts: vec![text] }
 }

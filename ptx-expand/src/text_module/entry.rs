@@ -71,6 +71,7 @@ fn unsigned(function: &Function, name: &str, params: &[&Variable]) -> Launchable
         text: name.clone(),
         ty: rust_type(param),
         layout: Some((param.size, param.align)),
+        align: None,
     };
     Launchable {
         attributes: Vec::new(),
@@ -83,6 +84,8 @@ fn unsigned(function: &Function, name: &str, params: &[&Variable]) -> Launchable
         names: Vec::new(),
         params: names.iter().zip(params).map(argument).collect(),
         launch: Launch::default(),
+        is_proved: false,
+        claims: Vec::new(),
         wrong: None,
     }
 }

@@ -165,10 +165,10 @@ records! {
     Module { name texts kernels }
     Text { target ptx lines }
     Kernel { name entry doc params dims taken maps launch }
-    Param { name kind }
+    Param { name kind align }
     Taken { name size align from }
     TensorMap { of name tile words }
-    Launch { requires grid block cluster shared dynamic vouched cooperative pdl contract }
+    Launch { requires grid block cluster shared dynamic vouched proved cooperative pdl contract }
     Contract { no_local no_spills max_registers occupancy threads dynamic_shared }
     Condition { holds text shown }
     Field { offset ty }

@@ -24,8 +24,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ptx-interp", &["ptx_core", "ptx_target"]),
     ("ptx-prove", &["ptx_core"]),
     ("ptx-transpile", &["ptx_core", "ptx_language"]),
-    // Contracts on machine code and the occupancy of chips.
-    ("ptx-expand", &["ptx_core", "ptx_language", "ptx_pack", "ptx_target"]),
+    // Contracts on machine code and the occupancy of chips; proofs.
+    ("ptx-expand", &["ptx_core", "ptx_language", "ptx_pack", "ptx_prove", "ptx_target"]),
     ("ptx-macros", &["ptx_expand"]),
     ("ptx-runtime", &["ptx_core", "ptx_interp", "ptx_pack", "ptx_target"]),
     ("ptx-launch", &["ptx_macros", "ptx_runtime"]),

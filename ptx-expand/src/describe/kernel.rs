@@ -12,6 +12,7 @@ use ptx_core::isa::{Class, Type};
 use ptx_language::{Entry, EntryParam};
 use ptx_target::Contract;
 use quote::ToTokens;
+use std::cell::RefCell;
 use syn::ext::IdentExt;
 
 /// The kernel with this number: once, or once for each instance.
@@ -21,6 +22,36 @@ pub fn describe(index: usize, kernel: &Launchable, compiled: &Compiled, scope: &
         .iter()
         .map(|entry| Instance::new(kernel, entry, scope, compiled).describe(compiled))
         .collect()
+}
+
+/// A constant of an attribute, and the value that it has here.
+#[cfg(feature = "proved")]
+pub struct Evaluated {
+    /// The instance whose arguments it may name.
+    pub instance: Option<usize>,
+    /// The constant.
+    pub expr: syn::Expr,
+    /// Its value.
+    pub value: Value,
+}
+
+#[cfg(feature = "proved")]
+/// The same where a compiler of Rust evaluates the attribute as well: with the constants that must have these values there.
+pub fn describe_strictly(
+    index: usize,
+    kernel: &Launchable,
+    compiled: &Compiled,
+    scope: &Scope,
+) -> (Vec<Kernel>, Vec<Evaluated>) {
+    let mut evaluated = Vec::new();
+    let one = |entry: &Entry| {
+        let instance = Instance { is_strict: true, ..Instance::new(kernel, entry, scope, compiled) };
+        let (launch, constants) = instance.launch(compiled);
+        let constants = constants.into_iter().chain(instance.constant_dims());
+        evaluated.extend(constants.map(|(expr, value)| Evaluated { instance: entry.instance, expr, value }));
+        Kernel { launch, ..instance.describe(compiled) }
+    };
+    (compiled.entries_of(index).iter().map(one).collect(), evaluated)
 }
 
 /// A kernel with the arguments of one of its instances.
@@ -34,6 +65,7 @@ struct Instance<'a> {
     types: Vec<(String, String)>,
     dims: Vec<String>,
     contract: Option<Contract>,
+    is_strict: bool,
 }
 
 impl<'a> Instance<'a> {
@@ -62,7 +94,7 @@ impl<'a> Instance<'a> {
             EntryParam::Value(_) | EntryParam::Map(_) => None,
         });
         let contract = compiled.contracts.get(&entry.name).map(|promised| promised.contract);
-        Instance { kernel, entry, scope, constants, types, dims: dims.collect(), contract }
+        Instance { kernel, entry, scope, constants, types, dims: dims.collect(), contract, is_strict: false }
     }
 
     fn describe(&self, compiled: &Compiled) -> Kernel {
@@ -81,7 +113,7 @@ impl<'a> Instance<'a> {
             dims: self.dims.clone(),
             taken: self.taken(compiled),
             maps: self.kernel.maps.iter().map(|map| self.map(map)).collect(),
-            launch: self.launch(compiled),
+            launch: self.launch(compiled).0,
         }
     }
 
@@ -99,7 +131,8 @@ impl<'a> Instance<'a> {
             (Passing::Surface, _) => Kind::Object("surface"),
             (Passing::Value(ty), _) => Kind::Value(self.type_name(&ty)),
         };
-        Param { name: argument.text.clone(), kind }
+        let is_memory = matches!(kind, Kind::Slice { .. } | Kind::Tile { .. });
+        Param { name: argument.text.clone(), kind, align: argument.align.filter(|_| is_memory) }
     }
 
     /// The name of a type, with the instance's in place of a parameter.
@@ -161,8 +194,24 @@ impl<'a> Instance<'a> {
         described
     }
 
-    fn launch(&self, compiled: &Compiled) -> Result<Launch, Problem> {
-        let (names, launch) = (self.names(compiled), &self.kernel.launch);
+    /// The host's half of the attribute, and the constants in it, if they are noted.
+    fn launch(&self, compiled: &Compiled) -> (Result<Launch, Problem>, Vec<(syn::Expr, Value)>) {
+        let names = self.names(compiled);
+        (self.launch_with(&names), names.evaluated.map(RefCell::into_inner).unwrap_or_default())
+    }
+
+    /// The extents of tiles that are constants.
+    #[cfg(feature = "proved")]
+    fn constant_dims(&self) -> Vec<(syn::Expr, Value)> {
+        let tiles = self.kernel.params.iter().filter_map(|argument| Tile::from_type(&argument.ty));
+        let names =
+            tiles.flat_map(|tile| tile.dims).map(|dim| dim.to_string()).filter(|name| !self.dims.contains(name));
+        let extents = names.filter_map(|name| Some((syn::parse_str(&name).ok()?, self.constant(&name)?)));
+        extents.map(|(expr, extent)| (expr, Value::Int(extent.into()))).collect()
+    }
+
+    fn launch_with(&self, names: &Names<'_>) -> Result<Launch, Problem> {
+        let launch = &self.kernel.launch;
         let expr = |expr: &Option<syn::Expr>| expr.as_ref().map(|expr| names.compile(expr)).transpose();
         if let Some(unknown) = self.unknown() {
             return Err(unknown);
@@ -173,7 +222,7 @@ impl<'a> Instance<'a> {
             requires: launch
                 .requires
                 .iter()
-                .map(|condition| self.condition(&names, condition))
+                .map(|condition| self.condition(names, condition))
                 .collect::<Result<_, _>>()?,
             grid: expr(&launch.grid)?,
             block: expr(&launch.block)?,
@@ -181,6 +230,7 @@ impl<'a> Instance<'a> {
             shared: expr(&launch.shared)?,
             dynamic: self.entry.dynamic.filter(|_| launch.sized_shared),
             vouched: launch.vouched.is_some(),
+            proved: self.kernel.is_proved && self.kernel.launch.vouched.is_none() && self.kernel.launch.is_safe(),
             cooperative: launch.cooperative,
             pdl: launch.pdl,
         })
@@ -218,6 +268,7 @@ impl<'a> Instance<'a> {
             free: None,
             bound: Vec::new(),
             depth: 0,
+            evaluated: self.is_strict.then(RefCell::default),
         }
     }
 

@@ -37,6 +37,9 @@ pub struct Names<'a> {
     pub bound: Vec<(String, Expr)>,
     /// Calls around it.
     pub depth: usize,
+    /// Where a compiler of Rust evaluates the expressions as well: the constants in them and the values that they have here. Calls with arguments of
+    /// the launch are refused there.
+    pub evaluated: Option<RefCell<Vec<(syn::Expr, Value)>>>,
 }
 
 /// The most calls inside of each other, and the most parts of an expression that has them.
@@ -62,6 +65,7 @@ impl Names<'_> {
     pub fn compile(&self, expr: &syn::Expr) -> Result<Expr, Problem> {
         let constant = if self.is_constant(expr) { self.scope.value(expr, &self.generics) } else { None };
         if let Some(value) = constant {
+            self.note(expr, &value);
             return literal(value).ok_or_else(|| refused(expr));
         }
         match expr {
@@ -115,7 +119,9 @@ impl Names<'_> {
             [syn::Stmt::Expr(expr, None)] => Some(expr),
             _ => None,
         };
-        match self.scope.value(&choice.cond, &self.generics).filter(|_| self.is_constant(&choice.cond))? {
+        let condition = self.scope.value(&choice.cond, &self.generics).filter(|_| self.is_constant(&choice.cond))?;
+        self.note(&choice.cond, &condition);
+        match condition {
             Value::Bool(true) => only(&choice.then_branch),
             Value::Bool(false) => match &*choice.else_branch.as_ref()?.1 {
                 syn::Expr::Block(block) => only(&block.block),
@@ -130,7 +136,7 @@ impl Names<'_> {
         let syn::Expr::Path(function) = &*call.func else { return Err(refused(whole)) };
         let name = function.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
         let (params, body) = self.scope.function(&name).ok_or_else(|| refused(whole))?;
-        if params.len() != call.args.len() || self.depth == DEPTH {
+        if self.evaluated.is_some() || params.len() != call.args.len() || self.depth == DEPTH {
             return Err(refused(whole));
         }
         let arguments = call.args.iter().map(|argument| self.compile(argument)).collect::<Result<Vec<_>, _>>()?;
@@ -143,6 +149,7 @@ impl Names<'_> {
             free: None,
             bound: params.iter().cloned().zip(arguments).collect(),
             depth: self.depth + 1,
+            evaluated: None,
         };
         for statement in &body.stmts {
             match statement {
@@ -228,6 +235,13 @@ impl Names<'_> {
         match self.param(argument)? {
             Named::Slice(at) | Named::Scalar(at) => Some(Expr::Len(at)),
             Named::Other => None,
+        }
+    }
+
+    /// Notes the value of a constant that a compiler of Rust evaluates as well.
+    fn note(&self, expr: &syn::Expr, value: &Value) {
+        if let Some(evaluated) = &self.evaluated {
+            evaluated.borrow_mut().push((expr.clone(), value.clone()));
         }
     }
 
