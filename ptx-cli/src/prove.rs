@@ -100,10 +100,10 @@ fn params<'m>(checked: &'m Checked, entry: &Function) -> Vec<&'m Variable> {
 fn decide(proof: &Proof<'_>, format: Format, out: &mut dyn Write) -> Result<Report, Failure> {
     let mut report =
         prove(proof.checked, &proof.entry.name, &proof.contract).map_err(|refusal| Failure::usage(refused(refusal)))?;
-    replay::confirm(proof, &mut report);
+    let skipped = replay::confirm(proof, &mut report);
     match format {
-        Format::Text => show::text(proof, &report, out)?,
-        Format::Json => show::json(proof, &report, out)?,
+        Format::Text => show::text(proof, &report, &skipped, out)?,
+        Format::Json => show::json(proof, &report, &skipped, out)?,
     }
     Ok(report)
 }

@@ -5,10 +5,14 @@
 mod dap;
 #[path = "client/lsp.rs"]
 mod lsp;
+#[path = "commands/mutants.rs"]
+mod mutants;
 #[path = "commands/proofs.rs"]
 mod proofs;
 #[path = "commands/prove.rs"]
 mod prove;
+#[path = "commands/solver.rs"]
+mod solver;
 
 use ptx_expand::temp_dir::TempDir;
 use std::path::PathBuf;

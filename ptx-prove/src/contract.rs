@@ -138,24 +138,43 @@ pub(crate) fn symbols(
     for (dimension, most) in MOST_BLOCKS.into_iter().enumerate() {
         symbols.add_dimension(world, dimension, (most, is_read[dimension]), extents.as_deref())?;
     }
+    // A grid of at least one block bounds the numbers in its expression.
+    for _ in 0..ROUNDS {
+        symbols.facts.iter().for_each(|fact| narrow(world, fact));
+        for symbol in 0..world.symbols.len() {
+            let facts = world.symbols[symbol].facts.clone();
+            facts.iter().for_each(|fact| narrow(world, fact));
+        }
+    }
     Ok(symbols)
 }
 
-/// Narrows the ranges of symbols that a condition bounds by numbers: products of bounded factors then stay in the width of a register.
+/// How often facts narrow each other.
+const ROUNDS: usize = 4;
+
+/// Narrows the ranges of symbols that a condition bounds: products of bounded factors then stay in the width of a register.
 fn narrow(world: &mut World, cond: &Cond) {
     match cond {
         Cond::All(parts) => parts.iter().for_each(|part| narrow(world, part)),
-        Cond::AtLeast(Form { terms, constant: Coef::One(constant) }) => {
-            let [(mono, Coef::One(factor))] = terms.as_slice() else { return };
-            let [symbol] = mono.as_slice() else { return };
-            let known = &mut world.symbols[*symbol as usize];
-            let bound = -constant.div_euclid(factor.abs());
-            let (least, most) = match *factor > 0 {
-                true => (known.least.max(bound), known.most),
-                false => (known.least, known.most.min(-bound)),
-            };
-            if least <= most {
-                (known.least, known.most) = (least, most);
+        Cond::AtLeast(form) if form.is_even() => {
+            for (at, (mono, factor)) in form.terms.iter().enumerate() {
+                let ([symbol], Coef::One(factor)) = (mono.as_slice(), factor) else { continue };
+                let mut rest = form.clone();
+                rest.terms.remove(at);
+                if rest.symbols().any(|other| other == *symbol) {
+                    continue;
+                }
+                // factor · symbol + rest >= 0
+                let Some((_, rest)) = world.range(&rest) else { continue };
+                let known = &mut world.symbols[*symbol as usize];
+                let bound = -rest.div_euclid(factor.abs());
+                let (least, most) = match *factor > 0 {
+                    true => (known.least.max(bound), known.most),
+                    false => (known.least, known.most.min(-bound)),
+                };
+                if least <= most {
+                    (known.least, known.most) = (least, most);
+                }
             }
         }
         _ => {}

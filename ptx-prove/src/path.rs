@@ -44,7 +44,17 @@ impl Path {
         self.0.as_ref().map_or(0, |step| step.depth)
     }
 
-    fn is(&self, other: &Path) -> bool {
+    /// Returns true if this is the other one, or a longer one that begins with it.
+    pub(crate) fn starts_with(&self, other: &Path) -> bool {
+        let mut at = self;
+        while at.depth() > other.depth() {
+            let Some(step) = &at.0 else { return false };
+            at = &step.before;
+        }
+        at.is(other)
+    }
+
+    pub(crate) fn is(&self, other: &Path) -> bool {
         match (&self.0, &other.0) {
             (None, None) => true,
             (Some(a), Some(b)) => Rc::ptr_eq(a, b),

@@ -9,7 +9,7 @@ use crate::path::Path;
 use crate::report::{Finding, Property, Report, Verdict};
 use crate::trace::What;
 use crate::world::World;
-use crate::{barriers, bounds, races};
+use crate::{barriers, bounds, query, races};
 use ptx_core::check::Checked;
 use ptx_core::hash::Set;
 use ptx_core::ir::{Function, Module, Param, Variable};
@@ -90,6 +90,8 @@ impl<'m> Input<'m> {
         let mut world = World::new(threads);
         let launch = contract::symbols(&mut world, contract, self.variables, pointers, self.flow.reads_block)
             .map_err(|_| Refusal::Expression)?;
+        world.facts = launch.facts.clone();
+        world.excludes = query::excludes;
         let passed = |at: usize| contract.params.get(at).copied().unwrap_or(Passed::Other);
         let len = |at: usize| match passed(at) {
             Passed::Argument(argument) => launch.lens.get(argument).cloned(),
@@ -134,6 +136,14 @@ fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
         finding.property != Property::Barriers || finding.verdict == Verdict::Proved || !finding.verb.is_empty()
     });
     found.extend(races::check(&machine, contract, are_together));
+    if !machine.gaps.is_empty() {
+        // What is not described may order threads, or end them.
+        for finding in &mut found {
+            if let Verdict::Refuted(example) = &mut finding.verdict {
+                example.is_certain = false;
+            }
+        }
+    }
     for Gap { inst, missing } in &machine.gaps {
         found.extend(Property::ALL.map(|property| Finding {
             verdict: Verdict::Unknown(missing.clone()),

@@ -10,12 +10,25 @@ use ptx_core::hash::{Map, Set};
 
 /// The work for a check of a loop's fact, in inequalities.
 pub(crate) const LOOP_BUDGET: u32 = 100_000;
+/// The work to write a question down.
+const SETUP: u32 = 20;
+/// The work to find that a value does not wrap.
+const RANGE_BUDGET: u32 = 20_000;
 /// The work for a property.
-pub(crate) const BUDGET: u32 = 200_000;
+pub(crate) const BUDGET: u32 = 300_000;
+/// The most blocks in a dimension, and the greatest numbers and lengths, of launches that are tried first as counterexamples.
+const SMALL: [(i128, i128, i128); 3] = [(4, 100, 1 << 16), (40, 5_000, 1 << 22), (1_000, 1 << 20, 1 << 26)];
+/// The work for one of them.
+const SMALL_BUDGET: u32 = 20_000;
 /// The most groups of threads, or pairs of groups, of one question.
 const GROUPS: usize = 5_000;
 /// The most alternatives of a clause.
 const ALTERNATIVES: usize = 64;
+
+/// Returns true if conditions exclude each other, with little work.
+pub(crate) fn excludes(world: &World, conds: Vec<Cond>) -> bool {
+    Views::one(world, conds).decide(RANGE_BUDGET).is_impossible()
+}
 
 /// The answer to a question.
 pub(crate) enum Decision {
@@ -114,8 +127,35 @@ impl<'q> Views<'q> {
 
     /// Decides it; with so much work for each group of threads.
     pub(crate) fn decide(mut self, budget: u32) -> Decision {
+        if !self.spend(SETUP) {
+            return Decision::Unknown;
+        }
         let Some(is_loose) = self.close() else { return Decision::Impossible };
-        let groups: Option<Vec<Vec<Group>>> = (0..self.views.len()).map(|view| self.groups(view)).collect();
+        // A thread's number is a variable, also as a factor. Where that is too hard, each value of a factor is a question of its own.
+        match self.decide_groups(budget, is_loose, false) {
+            Decision::Unknown if self.has_factors() => self.decide_groups(budget / 4, is_loose, true),
+            decided => decided,
+        }
+    }
+
+    /// Takes from the work that is left; false if there is none.
+    fn spend(&self, cost: u32) -> bool {
+        let left = self.world.work.get().saturating_sub(cost);
+        self.world.work.set(left);
+        left > 0
+    }
+
+    /// Returns true if a symbol has a factor that depends on the thread.
+    fn has_factors(&self) -> bool {
+        let mut found = false;
+        let mut look = |form: &Form| found |= form.terms.iter().any(|(_, coef)| matches!(coef, Coef::Each(_)));
+        self.conds.iter().for_each(|(_, cond)| cond.forms(&mut look));
+        self.mixed.iter().flatten().flatten().flat_map(|atom| &atom.parts).for_each(|(_, form, _)| look(form));
+        found
+    }
+
+    fn decide_groups(&self, budget: u32, is_loose: bool, by_factor: bool) -> Decision {
+        let groups: Option<Vec<Vec<Group>>> = (0..self.views.len()).map(|view| self.groups(view, by_factor)).collect();
         let Some(groups) = groups else { return Decision::Impossible };
         let count = groups.iter().map(Vec::len).product::<usize>();
         if count > GROUPS {
@@ -123,13 +163,16 @@ impl<'q> Views<'q> {
         }
         let mut unknown = false;
         for at in 0..count {
+            if !self.spend(SETUP + self.conds.len() as u32) {
+                return Decision::Unknown;
+            }
             let (mut rest, mut chosen) = (at, Vec::new());
             for of in &groups {
                 chosen.push(&of[rest % of.len()]);
                 rest /= of.len();
             }
             let mut build = Build {
-                views: &self,
+                views: self,
                 groups: &chosen,
                 problem: Problem::default(),
                 vars: Map::default(),
@@ -137,7 +180,9 @@ impl<'q> Views<'q> {
                 overflow: false,
             };
             let Some(levels) = build.all() else { continue };
-            let mut left = budget.min(self.world.work.get());
+            // One group without an answer makes the whole unknown, unless another one has a model, for which less work suffices.
+            let share = if unknown { budget / 16 } else { budget };
+            let mut left = share.min(self.world.work.get());
             let given = left;
             let answer = if build.overflow { Answer::Unknown } else { solve(&build.problem, &mut left) };
             self.world.work.set(self.world.work.get().saturating_sub(given - left));
@@ -145,8 +190,9 @@ impl<'q> Views<'q> {
                 Answer::Unsat => {}
                 Answer::Unknown => unknown = true,
                 Answer::Sat(model) => {
+                    let model = build.smaller(model);
                     let values = build.vars.iter().filter_map(|(key, at)| match key.as_slice() {
-                        [one] => Some((*one, model[*at])),
+                        [one] if one.0 < LEVELS => Some((*one, model[*at])),
                         _ => None,
                     });
                     let is_loose = is_loose || !build.is_exact;
@@ -196,7 +242,7 @@ impl<'q> Views<'q> {
     }
 
     /// The threads of a view in groups; nothing if there is no thread.
-    fn groups(&self, view: usize) -> Option<Vec<Group>> {
+    fn groups(&self, view: usize, by_factor: bool) -> Option<Vec<Group>> {
         let all = || (0..self.world.threads).collect();
         let mut threads: Vec<usize> = self.views[view].threads.clone().unwrap_or_else(all);
         let (mut coefs, mut constants, mut tables): (Vec<Coef>, Vec<Coef>, Vec<Vec<bool>>) = Default::default();
@@ -212,10 +258,11 @@ impl<'q> Views<'q> {
         for atom in self.mixed.iter().flatten().flatten() {
             atom.parts.iter().filter(|(own, _, _)| *own == view).for_each(|(_, form, _)| add(form));
         }
-        let distinct: Set<Coef> = coefs.into_iter().collect();
-        let coefs: Vec<Coef> = distinct.into_iter().collect();
-        let distinct: Set<Coef> = constants.into_iter().collect();
-        let constants: Vec<Coef> = distinct.into_iter().collect();
+        if !by_factor {
+            constants.append(&mut coefs);
+        }
+        let coefs = distinct(coefs);
+        let constants = distinct(constants);
         if threads.is_empty() {
             return None;
         }
@@ -242,6 +289,12 @@ impl<'q> Views<'q> {
         }
         Some(groups)
     }
+}
+
+/// Each once, in order.
+fn distinct(coefs: Vec<Coef>) -> Vec<Coef> {
+    let mut seen: Set<Coef> = Set::default();
+    coefs.into_iter().filter(|coef| seen.insert(coef.clone())).collect()
 }
 
 /// Groups of threads whose numbers are sums over ranges; a thread alone where they are not.
@@ -303,6 +356,8 @@ fn inner_tables(cond: &Cond, visit: &mut dyn FnMut(&[bool])) {
 
 /// A variable: a product of symbols, each with its space.
 type Key = Vec<(Sym, usize)>;
+/// From here on, a symbol is the number in a range of a group, in the space of its view.
+const LEVELS: Sym = Sym::MAX - 64;
 
 /// The problem of one group for each view.
 struct Build<'b> {
@@ -320,11 +375,12 @@ impl Build<'_> {
     /// Adds everything; the first variable of each group's ranges. Nothing if a condition is false.
     fn all(&mut self) -> Option<Vec<usize>> {
         let mut firsts = Vec::new();
-        for group in self.groups {
+        for (view, group) in self.groups.iter().enumerate() {
             firsts.push(self.problem.variables);
-            for (_, length) in &group.levels {
+            for (level, (_, length)) in (LEVELS..).zip(&group.levels) {
                 let var = self.problem.variables;
                 self.problem.variables += 1;
+                self.vars.insert(vec![(level, view)], var);
                 self.bounds(var, (0, *length as i128 - 1));
             }
         }
@@ -355,6 +411,32 @@ impl Build<'_> {
     fn bounds(&mut self, var: usize, (least, most): (i128, i128)) {
         self.problem.atleast.push(Linear { terms: vec![(var, 1)], constant: -least });
         self.problem.atleast.push(Linear { terms: vec![(var, -1)], constant: most });
+    }
+
+    /// A model of a small launch, which can be run, if there is one.
+    fn smaller(&self, model: Vec<i128>) -> Vec<i128> {
+        for (blocks, number, bytes) in SMALL {
+            let mut problem = self.problem.clone();
+            for (key, var) in &self.vars {
+                let [(symbol, _)] = key.as_slice() else { continue };
+                if *symbol >= LEVELS {
+                    continue;
+                }
+                let most = match self.views.world.symbol(*symbol).meaning {
+                    Meaning::Blocks(_) | Meaning::Block(_) => blocks,
+                    Meaning::Param(_) | Meaning::Number(_) | Meaning::Turn => number,
+                    Meaning::Len(_) => bytes,
+                    Meaning::Base | Meaning::Other => continue,
+                };
+                problem.atleast.push(Linear { terms: vec![(*var, -1)], constant: most });
+                problem.atleast.push(Linear { terms: vec![(*var, 1)], constant: most });
+            }
+            let mut left = SMALL_BUDGET;
+            if let Answer::Sat(found) = solve(&problem, &mut left) {
+                return found;
+            }
+        }
+        model
     }
 
     /// A condition as alternatives of conjunctions; nothing if there are too many.
@@ -424,18 +506,34 @@ impl Build<'_> {
             sum = sum.combine(1, &Linear::variable(var), step)?;
         }
         for (mono, coef) in &form.terms {
+            let base = coef.at(first);
+            let steps: Vec<(Sym, i128)> = (LEVELS..)
+                .zip(&group.levels)
+                .map(|(level, (stride, _))| (level, coef.at(group.threads[*stride]) - base))
+                .filter(|(_, step)| *step != 0)
+                .collect();
             for (key, factor) in self.expanded(view, mono) {
-                let factor = factor.checked_mul(coef.at(first))?;
-                match key.is_empty() {
-                    true => sum.constant = sum.constant.checked_add(factor)?,
-                    false => {
-                        let var = self.var(&key);
-                        sum = sum.combine(1, &Linear::variable(var), factor)?;
-                    }
+                sum = self.plus(&sum, &key, factor.checked_mul(base)?)?;
+                for (level, step) in &steps {
+                    let mut longer = key.clone();
+                    longer.push((*level, view));
+                    longer.sort_unstable();
+                    sum = self.plus(&sum, &longer, factor.checked_mul(*step)?)?;
                 }
             }
         }
         Some(sum)
+    }
+
+    fn plus(&mut self, sum: &Linear, key: &Key, factor: i128) -> Option<Linear> {
+        if key.is_empty() {
+            return sum.combine(1, &Linear::constant(1), factor);
+        }
+        if factor == 0 {
+            return Some(sum.clone());
+        }
+        let var = self.var(key);
+        sum.combine(1, &Linear::variable(var), factor)
     }
 
     /// A product of symbols, some of which are shifted, as a sum of products.

@@ -1,12 +1,14 @@
-//! Linear arithmetic over integers: conjunctions by the Omega test (`omega`), clauses by splitting, products by the inequalities that follow
-//! from their factors.
+//! Arithmetic over integers: conjunctions over the rational numbers (`simplex`) and then by the Omega test (`omega`), clauses by splitting,
+//! products by the inequalities that follow from their factors.
 //!
 //! The answer `Unsat` is a proof. `Sat` carries a model that satisfies every constraint, clause and product. `Unknown` means that the budget is
 //! spent, that a number does not fit into 128 bits, or that no model of the products was found.
 
 mod omega;
+mod simplex;
 
 use ptx_core::hash::{Map, Set};
+use simplex::Tableau;
 
 /// `Σ coefficient · variable + constant`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,42 +104,209 @@ pub enum Answer {
 
 /// Decides a problem with at most so much work: the budget counts inequalities that are looked at.
 pub fn solve(problem: &Problem, budget: &mut u32) -> Answer {
-    let mut search = Search { problem, budget };
-    let facts = problem.atleast.iter().cloned().collect();
-    search.split(facts, (0..problem.clauses.len()).collect())
+    let given = *budget;
+    *budget = given / 2;
+    let answer = decide(problem, budget);
+    *budget += given - given / 2;
+    if answer != Answer::Unknown || problem.products.is_empty() {
+        return answer;
+    }
+    match with_more_products(problem).map(|wider| decide(&wider, budget)) {
+        Some(Answer::Sat(mut model)) => {
+            model.truncate(problem.variables);
+            Answer::Sat(model)
+        }
+        Some(answer) => answer,
+        None => answer,
+    }
 }
+
+/// The most products that are added to a problem, and the most terms of a fact for which they are.
+const MORE: usize = 24;
+const TERMS: usize = 5;
+
+/// The problem with products of a factor and the other variables of facts, so that the facts can be multiplied by that factor: from `x <= q` and
+/// `4 q <= n` follows `4 x s <= n s` by way of `q s`. Nothing if there are none.
+fn with_more_products(problem: &Problem) -> Option<Problem> {
+    let mut wider = problem.clone();
+    let mut named: Set<(usize, usize)> = problem.products.iter().flat_map(|(_, a, b)| [(*a, *b), (*b, *a)]).collect();
+    let derived: Set<usize> = problem.products.iter().map(|(p, _, _)| *p).collect();
+    let mut pairs: Vec<(usize, usize)> =
+        named.iter().copied().filter(|(_, factor)| !derived.contains(factor)).collect();
+    // Factors of many products first: these are strides.
+    let uses = |factor: usize| pairs.iter().filter(|(_, other)| *other == factor).count();
+    let order: Map<usize, usize> = pairs.iter().map(|(_, factor)| (*factor, uses(*factor))).collect();
+    pairs.sort_unstable_by_key(|(x, factor)| (std::cmp::Reverse(order[factor]), *factor, *x));
+    let parts = problem.clauses.iter().flatten().flatten();
+    let facts: Vec<&Linear> = problem.atleast.iter().chain(&problem.equal).chain(parts).collect();
+    for (x, factor) in pairs {
+        for fact in facts.iter().filter(|fact| fact.terms.len() <= TERMS && fact.coefficient(x) != 0) {
+            for (y, _) in fact.terms.iter().filter(|(y, _)| !derived.contains(y)) {
+                if wider.variables - problem.variables < MORE && named.insert((*y, factor)) {
+                    named.insert((factor, *y));
+                    wider.products.push((wider.variables, *y, factor));
+                    wider.variables += 1;
+                }
+            }
+        }
+    }
+    (wider.variables > problem.variables).then_some(wider)
+}
+
+fn decide(problem: &Problem, budget: &mut u32) -> Answer {
+    let named = problem.products.iter().flat_map(|(p, a, b)| [((*a, *b), *p), ((*b, *a), *p)]).collect();
+    let factors = problem.products.iter().flat_map(|(_, a, b)| [*a, *b]).collect();
+    let mut search = Search { problem, budget, named, factors };
+    let mut node = Node::new(problem.variables);
+    for fact in &problem.equal {
+        node.hold_zero(fact);
+    }
+    search.extend(&mut node, &problem.atleast);
+    search.split(node, &(0..problem.clauses.len()).collect::<Vec<_>>(), 0)
+}
+
+/// The most choices inside of each other, besides those of clauses.
+const DEPTH: usize = 24;
+/// The most inequalities of products that are added at once.
+const CUTS: usize = 16;
+/// Of the work, the part for a candidate of a model.
+const PART: u32 = 8;
 
 struct Search<'p> {
     problem: &'p Problem,
     budget: &'p mut u32,
+    /// The products by their factors.
+    named: Map<(usize, usize), usize>,
+    factors: Set<usize>,
+}
+
+/// A conjunction.
+#[derive(Clone)]
+struct Node {
+    facts: Vec<Linear>,
+    seen: Set<Linear>,
+    /// Besides those of the problem.
+    equal: Vec<Linear>,
+    /// Those of the facts that bound a factor of a product.
+    bounds: Vec<(usize, i128, i128)>,
+    /// Inequalities of products. The tableau has those that a point violated.
+    implied: Vec<Linear>,
+    /// Nothing if a number did not fit.
+    tableau: Option<Tableau>,
+}
+
+impl Node {
+    fn new(variables: usize) -> Node {
+        Node {
+            facts: Vec::new(),
+            seen: Set::default(),
+            equal: Vec::new(),
+            bounds: Vec::new(),
+            implied: Vec::new(),
+            tableau: Some(Tableau::new(variables)),
+        }
+    }
+
+    fn hold(&mut self, fact: &Linear) {
+        if self.tableau.as_mut().is_some_and(|tableau| tableau.add(fact, false).is_none()) {
+            self.tableau = None;
+        }
+    }
+
+    fn hold_zero(&mut self, fact: &Linear) {
+        if self.tableau.as_mut().is_some_and(|tableau| tableau.add(fact, true).is_none()) {
+            self.tableau = None;
+        }
+    }
 }
 
 impl Search<'_> {
-    /// Decides the conjunction with the open clauses.
-    fn split(&mut self, facts: Set<Linear>, open: Vec<usize>) -> Answer {
-        let mut list: Conjunction = facts.iter().cloned().collect();
-        list.sort_unstable();
-        let model = match self.conjunction(&list, &[]) {
-            Answer::Sat(model) => model,
-            other => return other,
-        };
-        let holds = |part: &Conjunction| part.iter().all(|fact| fact.value(&model).is_some_and(|value| value >= 0));
-        let clause = |at: &usize| &self.problem.clauses[*at];
-        let Some(violated) = open.iter().copied().find(|at| !clause(at).iter().any(holds)) else {
-            return self.with_products(&list, model, &open, &facts);
-        };
-        let rest: Vec<usize> = open.iter().copied().filter(|at| *at != violated).collect();
-        self.branch(&facts, violated, &rest)
+    /// Adds facts, and the products of each with the bounds of factors.
+    fn extend(&mut self, node: &mut Node, more: &[Linear]) {
+        let cost = more.len() * (1 + node.bounds.len() / 4);
+        *self.budget = self.budget.saturating_sub(u32::try_from(cost).unwrap_or(u32::MAX));
+        for fact in more.iter().map(tightened) {
+            if !node.seen.insert(fact.clone()) {
+                continue;
+            }
+            node.hold(&fact);
+            node.facts.push(fact.clone());
+            let mut found: Vec<Linear> = Vec::new();
+            if let [(factor, sign)] = fact.terms[..]
+                && sign.abs() == 1
+                && self.factors.contains(&factor)
+            {
+                let bound = (factor, sign, fact.constant);
+                node.bounds.push(bound);
+                let others = node.facts.iter().filter(|other| !other.terms.is_empty());
+                found.extend(others.filter_map(|other| times(other, bound, &self.named)));
+            }
+            if !fact.terms.is_empty() {
+                found.extend(node.bounds.iter().filter_map(|bound| times(&fact, *bound, &self.named)));
+            }
+            for fact in found {
+                if node.seen.insert(fact.clone()) {
+                    node.implied.push(fact);
+                }
+            }
+        }
     }
 
-    /// Tries the alternatives of a clause.
-    fn branch(&mut self, facts: &Set<Linear>, clause: usize, rest: &[usize]) -> Answer {
+    /// Decides the conjunction with the open clauses.
+    fn split(&mut self, mut node: Node, open: &[usize], depth: usize) -> Answer {
+        let point = match self.point(&mut node) {
+            simplex::Found::Nothing => return Answer::Unsat,
+            simplex::Found::Gave => return self.whole(node, open, depth),
+            simplex::Found::Point(point) => point,
+        };
+        let holds = |part: &Conjunction| part.iter().all(|fact| simplex::holds(fact, &point));
+        let clause = |at: &usize| &self.problem.clauses[*at];
+        let violated = open.iter().copied().filter(|at| !clause(at).iter().any(holds));
+        if let Some(violated) = violated.min_by_key(|at| clause(at).len()) {
+            return self.branch(&node, violated, open, depth);
+        }
+        let mut values = point[..self.problem.variables].iter();
+        if let Some(variable) = values.position(|value| value.integer().is_none()) {
+            return match depth < DEPTH {
+                true => self.sides(&node, (variable, point[variable].floor()), open, depth),
+                false => self.whole(node, open, depth),
+            };
+        }
+        let model: Vec<i128> = point[..self.problem.variables].iter().map(|value| value.floor()).collect();
+        self.with_products(node, model, open, depth)
+    }
+
+    /// Rational numbers that satisfy the facts and what follows for products. Of the latter, those that a point violates are added until none does.
+    fn point(&mut self, node: &mut Node) -> simplex::Found {
+        loop {
+            let cost = u32::try_from(2 * (node.facts.len() + node.implied.len())).unwrap_or(u32::MAX);
+            let Some(left) = self.budget.checked_sub(cost) else { return simplex::Found::Gave };
+            *self.budget = left;
+            let found = node.tableau.as_mut().map_or(simplex::Found::Gave, |tableau| tableau.search(self.budget));
+            let simplex::Found::Point(point) = &found else { return found };
+            let violated = node.implied.iter().filter(|fact| !simplex::holds(fact, point));
+            let violated: Vec<Linear> = violated.take(CUTS).cloned().collect();
+            if violated.is_empty() {
+                return found;
+            }
+            violated.iter().for_each(|fact| node.hold(fact));
+        }
+    }
+
+    /// At most a number, or more.
+    fn sides(&mut self, node: &Node, (variable, below): (usize, i128), open: &[usize], depth: usize) -> Answer {
+        let (Some(least), Some(most)) = (below.checked_add(1).and_then(i128::checked_neg), Some(below)) else {
+            return Answer::Unknown;
+        };
+        let sides = [
+            Linear { terms: vec![(variable, -1)], constant: most },
+            Linear { terms: vec![(variable, 1)], constant: least },
+        ];
         let mut unknown = false;
-        let problem = self.problem;
-        for part in &problem.clauses[clause] {
-            let mut more = facts.clone();
-            more.extend(part.iter().cloned());
-            match self.split(more, rest.to_vec()) {
+        for side in sides {
+            let mut child = node.clone();
+            self.extend(&mut child, &[side]);
+            match self.split(child, open, depth + 1) {
                 Answer::Unsat => {}
                 Answer::Unknown => unknown = true,
                 sat => return sat,
@@ -146,49 +315,90 @@ impl Search<'_> {
         if unknown { Answer::Unknown } else { Answer::Unsat }
     }
 
-    /// Decides a conjunction with further equalities; products are variables with the facts that follow from their factors.
-    fn conjunction(&mut self, facts: &[Linear], more: &[Linear]) -> Answer {
-        let equal: Vec<Linear> = self.problem.equal.iter().chain(more).cloned().collect();
-        let plain = omega::decide(facts.to_vec(), equal.clone(), self.problem.variables, self.budget);
-        match &plain {
-            Answer::Unsat => return plain,
-            Answer::Sat(model) if self.respects(model) => return plain,
-            _ => {}
-        }
-        let implied = implied(&self.problem.products, facts);
-        if implied.is_empty() {
-            return plain;
-        }
-        let atleast = facts.iter().cloned().chain(implied).collect();
-        omega::decide(atleast, equal, self.problem.variables, self.budget)
-    }
-
-    /// A model that respects the products: the given one, or one with some factors fixed.
-    fn with_products(&mut self, facts: &[Linear], model: Vec<i128>, open: &[usize], set: &Set<Linear>) -> Answer {
-        if self.respects(&model) {
-            return Answer::Sat(model);
-        }
-        for candidate in self.candidates(&model) {
-            let Some(fixed) = self.fixed(&candidate) else { continue };
-            if let Answer::Sat(found) = self.conjunction(facts, &fixed)
-                && self.respects(&found)
-            {
-                let holds =
-                    |part: &Conjunction| part.iter().all(|fact| fact.value(&found).is_some_and(|value| value >= 0));
-                match open.iter().copied().find(|at| !self.problem.clauses[*at].iter().any(holds)) {
-                    None => return Answer::Sat(found),
-                    Some(violated) => {
-                        let rest: Vec<usize> = open.iter().copied().filter(|at| *at != violated).collect();
-                        return self.branch(set, violated, &rest);
-                    }
-                }
+    /// Tries the alternatives of a clause.
+    fn branch(&mut self, node: &Node, clause: usize, open: &[usize], depth: usize) -> Answer {
+        let rest: Vec<usize> = open.iter().copied().filter(|at| *at != clause).collect();
+        let mut unknown = false;
+        let problem = self.problem;
+        for part in &problem.clauses[clause] {
+            let mut child = node.clone();
+            self.extend(&mut child, part);
+            match self.split(child, &rest, depth) {
+                Answer::Unsat => {}
+                Answer::Unknown => unknown = true,
+                sat => return sat,
             }
         }
-        // An alternative of an open clause may exclude this conjunction.
-        match open.split_first() {
-            Some((first, rest)) => self.branch(set, *first, rest),
-            None => Answer::Unknown,
+        if unknown { Answer::Unknown } else { Answer::Unsat }
+    }
+
+    /// Decides the conjunction over the integers by elimination, where the rational numbers do not decide.
+    fn whole(&mut self, node: Node, open: &[usize], depth: usize) -> Answer {
+        let cost = u32::try_from(8 * (node.facts.len() + node.implied.len())).unwrap_or(u32::MAX);
+        let Some(left) = self.budget.checked_sub(cost) else { return Answer::Unknown };
+        *self.budget = left;
+        let equal: Vec<Linear> = self.problem.equal.iter().chain(&node.equal).cloned().collect();
+        let atleast = node.facts.iter().chain(&node.implied).cloned().collect();
+        let mut left = *self.budget / PART;
+        let given = left;
+        let answer = omega::decide(atleast, equal, self.problem.variables, &mut left);
+        *self.budget -= given - left;
+        match (answer, open.first()) {
+            (Answer::Unsat, _) => Answer::Unsat,
+            (Answer::Sat(model), _) => {
+                let holds =
+                    |part: &Conjunction| part.iter().all(|fact| fact.value(&model).is_some_and(|value| value >= 0));
+                let clause = |at: &usize| &self.problem.clauses[*at];
+                match open.iter().copied().find(|at| !clause(at).iter().any(holds)) {
+                    Some(violated) => self.branch(&node, violated, open, depth),
+                    None => self.with_products(node, model, open, depth),
+                }
+            }
+            (Answer::Unknown, Some(first)) if *self.budget > 0 => self.branch(&node, *first, open, depth),
+            (Answer::Unknown, _) => Answer::Unknown,
         }
+    }
+
+    /// A model that respects the products: the given one, or one with some factors fixed. Else a factor is split, which tightens its products.
+    fn with_products(&mut self, node: Node, model: Vec<i128>, open: &[usize], depth: usize) -> Answer {
+        if self.is_model(&model) {
+            return Answer::Sat(model);
+        }
+        let candidates = if depth + 4 < DEPTH { self.candidates(&model) } else { Vec::new() };
+        for candidate in candidates {
+            let Some(fixed) = self.fixed(&candidate) else { continue };
+            let mut child = node.clone();
+            fixed.iter().for_each(|fact| child.hold_zero(fact));
+            child.equal.extend(fixed);
+            // Without further candidates.
+            let given = *self.budget;
+            *self.budget = given / PART;
+            let answer = self.split(child, open, DEPTH - 4);
+            *self.budget = given - (given / PART - *self.budget);
+            if let Answer::Sat(_) = answer {
+                return answer;
+            }
+        }
+        let broken = |(p, a, b): &&(usize, usize, usize)| model[*a].checked_mul(model[*b]) != Some(model[*p]);
+        match (self.problem.products.iter().find(broken), open.split_first()) {
+            (Some((_, a, b)), _) if depth + 12 < DEPTH => {
+                let factor = if self.named.values().any(|p| p == a) { *b } else { *a };
+                self.sides(&node, (factor, model[factor]), open, depth + 1)
+            }
+            // An alternative of an open clause may exclude this conjunction.
+            (_, Some((first, _))) => self.branch(&node, *first, open, depth),
+            _ => Answer::Unknown,
+        }
+    }
+
+    /// Returns true if everything holds.
+    fn is_model(&self, model: &[i128]) -> bool {
+        let all = |part: &Conjunction| part.iter().all(|fact| fact.value(model).is_some_and(|value| value >= 0));
+        let problem = self.problem;
+        all(&problem.atleast)
+            && problem.equal.iter().all(|fact| fact.value(model) == Some(0))
+            && problem.clauses.iter().all(|clause| clause.iter().any(all))
+            && self.respects(model)
     }
 
     fn respects(&self, model: &[i128]) -> bool {
@@ -250,26 +460,15 @@ impl Search<'_> {
     }
 }
 
-/// Inequalities of products: each fact times a factor that is bounded, where all products in the result have variables.
-fn implied(products: &[(usize, usize, usize)], facts: &[Linear]) -> Conjunction {
-    let named: Map<(usize, usize), usize> =
-        products.iter().flat_map(|(p, a, b)| [((*a, *b), *p), ((*b, *a), *p)]).collect();
-    let factors: Set<usize> = products.iter().flat_map(|(_, a, b)| [*a, *b]).collect();
-    let mut factors: Vec<usize> = factors.into_iter().collect();
-    factors.sort_unstable();
-    let mut found = Vec::new();
-    for factor in factors {
-        for bound in facts.iter().filter(|fact| fact.terms.len() == 1 && fact.terms[0].0 == factor) {
-            let (_, sign) = bound.terms[0];
-            if sign.abs() != 1 {
-                continue;
-            }
-            for fact in facts.iter().filter(|fact| !fact.terms.is_empty()) {
-                found.extend(times(fact, (factor, sign, bound.constant), &named));
-            }
-        }
+/// The inequality over integers, divided by the greatest number that divides its coefficients.
+fn tightened(fact: &Linear) -> Linear {
+    match omega::content(fact) {
+        0 | 1 => fact.clone(),
+        divisor => Linear {
+            terms: fact.terms.iter().map(|(variable, factor)| (*variable, factor / divisor)).collect(),
+            constant: fact.constant.div_euclid(divisor),
+        },
     }
-    found
 }
 
 /// `fact · (sign · factor + constant)`, which is at least zero as both are; nothing if it has a product without a variable, or does not fit.

@@ -18,6 +18,7 @@ impl<'m> Machine<'m> {
             return access::writes(inst, &mut |register| state.set(register, Value::Unknown));
         };
         self.current = state.registers.clone();
+        self.world.here = state.path.clone();
         let guard = self.guard(inst);
         if guard == Cond::Const(false) {
             return;

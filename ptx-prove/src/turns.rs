@@ -35,6 +35,14 @@ struct Candidate {
     range: (i128, i128),
 }
 
+/// A sum that is not zero behind any turn, and is less than zero as long as no turn was the last one: the way of a loop that ends where a counter
+/// equals a number.
+#[derive(Clone, PartialEq)]
+struct Before {
+    /// Of the turn before.
+    sum: Form,
+}
+
 /// The condition under which a turn leads to the next one.
 struct Back {
     cond: Cond,
@@ -48,13 +56,18 @@ struct Back {
 struct Known {
     /// Facts that do not carry over to the next turn: register and sign.
     refused: Vec<(RegId, bool)>,
+    /// By place in the list: sums that are not less than zero.
+    passed: Vec<usize>,
     before: Option<Back>,
+    /// That of an execution with facts, in which sums do not wrap. It gives candidates alone.
+    likely: Option<Back>,
 }
 
 /// An execution of a loop for all turns.
 struct Summary {
     exits: Vec<(usize, State)>,
     failed: Vec<(RegId, bool)>,
+    passed: Vec<usize>,
     back: Back,
 }
 
@@ -140,7 +153,7 @@ impl Machine<'_> {
         let scope = if together { Scope::Block } else { Scope::Thread };
         // What leads from turn to turn is found without facts that are not proved yet.
         let all = inductions.iter().flat_map(|one| [(one.register, false), (one.register, true)]);
-        let mut known = Known { refused: all.collect(), before: None };
+        let mut known = Known { refused: all.collect(), ..Known::default() };
         loop {
             let (trace, gaps) = (self.trace.clone(), self.gaps.clone());
             let summary = self.summary(header, &state, (&written, &inductions), scope, &known);
@@ -150,12 +163,18 @@ impl Machine<'_> {
                 self.gap(at, "the loop is too long for the budget of a proof");
                 return summary.exits;
             }
-            if known.before.is_some() && summary.failed.is_empty() {
+            if known.before.is_some() && summary.failed.is_empty() && summary.passed.is_empty() {
                 return summary.exits;
             }
-            match known.before {
-                Some(_) => known.refused.extend(summary.failed),
-                None => known = Known { refused: Vec::new(), before: Some(summary.back) },
+            if known.before.is_none() {
+                known = Known { before: Some(summary.back), ..Known::default() };
+            } else if known.likely.is_none() {
+                known.likely = Some(summary.back);
+            } else if summary.passed.is_empty() {
+                known.refused.extend(summary.failed);
+            } else {
+                // Facts may depend on those.
+                known.passed.extend(summary.passed);
             }
             (self.trace, self.gaps) = (trace, gaps);
         }
@@ -206,11 +225,20 @@ impl Machine<'_> {
         self.forget(&mut start, written);
         let candidates = self.start(&mut start, state, (turn, inductions), &known.refused);
         let mut facts: Vec<Cond> = candidates.iter().flat_map(|fact| inside(&fact.value, fact.range)).collect();
+        let is_first = Cond::at_least(Form { terms: vec![(vec![turn], Coef::One(-1))], constant: Coef::One(0) });
+        let mut sums: Vec<(usize, Before)> = Vec::new();
+        if let Some(back) = &known.likely
+            && let Some(cond) = self.world.earlier(&back.cond, back.turn, turn, back.first)
+        {
+            let mut found = Vec::new();
+            unequal(&cond, turn, back.first, &mut found);
+            sums = found.into_iter().enumerate().filter(|(at, _)| !known.passed.contains(at)).collect();
+            facts.extend(sums.iter().filter_map(|(_, one)| Some(Cond::any([is_first.clone(), less(&one.sum)?]))));
+        }
         if let Some(back) = &known.before
             && let Some(cond) = self.world.earlier(&back.cond, back.turn, turn, back.first)
         {
             // A turn is the first one, or the one before led back.
-            let is_first = Cond::at_least(Form { terms: vec![(vec![turn], Coef::One(-1))], constant: Coef::One(0) });
             facts.push(Cond::any([is_first, cond]));
         }
         start.path = start.path.fact(Cond::all(facts));
@@ -220,7 +248,7 @@ impl Machine<'_> {
         start.from = vec![node];
         let entered = start.path.clone();
         let Edges { exits, back } = self.region(Some(header), header, start);
-        let mut failed = Vec::new();
+        let (mut failed, mut passed) = (Vec::new(), Vec::new());
         let ways = back.iter().map(|next| Cond::all(next.path.since(&entered).iter().map(|step| step.cond.clone())));
         let way = Back { cond: Cond::any(ways.collect::<Vec<_>>()), turn, first };
         for next in &back {
@@ -235,6 +263,12 @@ impl Machine<'_> {
                     failed.push((fact.register, fact.signed));
                 }
             }
+            for (at, one) in &sums {
+                let held = following(&one.sum, turn).and_then(|sum| less(&sum));
+                if !held.is_some_and(|held| self.follows(next, &held)) {
+                    passed.push(*at);
+                }
+            }
         }
         let several = exits.len() > 1;
         let leaves = exits.into_iter().map(|(to, left)| {
@@ -245,7 +279,9 @@ impl Machine<'_> {
         let exits: Vec<_> = leaves.collect();
         failed.sort_unstable();
         failed.dedup();
-        Summary { exits, failed, back: way }
+        passed.sort_unstable();
+        passed.dedup();
+        Summary { exits, failed, passed, back: way }
     }
 
     /// One of several ways out of a loop: which of them a thread takes is not known.
@@ -295,12 +331,64 @@ impl Machine<'_> {
     /// Returns true if a fact about a turn holds for the next one.
     fn carries(&mut self, next: &State, fact: &Candidate) -> bool {
         let Some(value) = fact.value.add(&fact.step) else { return false };
-        let path = next.path.cond();
-        inside(&value, fact.range).into_iter().all(|cond| {
-            let conds = [path.clone(), cond.negate()].into_iter().chain(self.launch.facts.iter().cloned());
-            Views::one(&self.world, conds.collect()).decide(crate::query::LOOP_BUDGET).is_impossible()
-        })
+        inside(&value, fact.range).iter().all(|cond| self.follows(next, cond))
     }
+
+    /// Returns true if a condition follows from the path to the next turn.
+    fn follows(&self, next: &State, cond: &Cond) -> bool {
+        let conds = [next.path.cond(), cond.negate()].into_iter().chain(self.launch.facts.iter().cloned());
+        Views::one(&self.world, conds.collect()).decide(crate::query::LOOP_BUDGET).is_impossible()
+    }
+}
+
+/// Sums of the turn before that are not zero under a condition, with the sign with which they grow. Numbers that a turn makes are not in them.
+fn unequal(cond: &Cond, turn: u32, made: u32, found: &mut Vec<Before>) {
+    match cond {
+        Cond::All(parts) => parts.iter().for_each(|part| unequal(part, turn, made, found)),
+        Cond::Any(parts) => {
+            let [Cond::AtLeast(above), Cond::AtLeast(below)] = &parts[..] else { return };
+            let opposite = above.add(below).and_then(|sum| sum.known()) == Some(-2);
+            let factor = above.terms.iter().find(|(mono, _)| mono[..] == [turn]).map(|(_, factor)| factor.clone());
+            let (true, Some(factor)) = (opposite, factor) else { return };
+            let is_fixed = above.symbols().all(|symbol| symbol == turn || symbol < made);
+            let sum = if factor.all(|factor| factor > 0) {
+                above.plus(1)
+            } else if factor.all(|factor| factor < 0) {
+                below.plus(1)
+            } else {
+                None
+            };
+            if let Some(sum) = sum.filter(|_| is_fixed)
+                && found.len() < SUMS
+                && !found.contains(&Before { sum: sum.clone() })
+            {
+                found.push(Before { sum });
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The most sums of a loop.
+const SUMS: usize = 4;
+
+/// `sum < 0`
+fn less(sum: &Form) -> Option<Cond> {
+    Cond::lt(sum, &Form::number(0))
+}
+
+/// A sum of the turn before as one of this turn.
+fn following(sum: &Form, turn: u32) -> Option<Form> {
+    let mut next = Form { terms: Vec::new(), constant: sum.constant.clone() };
+    for (mono, coef) in &sum.terms {
+        let mut product = Form { terms: Vec::new(), constant: coef.clone() };
+        for symbol in mono {
+            let factor = Form::symbol(*symbol);
+            product = product.mul(&if *symbol == turn { factor.plus(1)? } else { factor })?;
+        }
+        next = next.add(&product)?;
+    }
+    Some(next)
 }
 
 /// The two bounds of a range.

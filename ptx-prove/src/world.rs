@@ -1,6 +1,7 @@
 //! The symbols of a proof, with their ranges and definitions, and the arithmetic that makes new ones.
 
 use crate::form::{Coef, Cond, Form, Mono, Sym};
+use crate::path::Path;
 use ptx_core::hash::Map;
 use std::cell::Cell;
 
@@ -58,7 +59,7 @@ pub(crate) struct Symbol {
 }
 
 /// The work of a proof, in inequalities that are looked at.
-const WORK: u32 = 20_000_000;
+const WORK: u32 = 4_000_000;
 
 /// All symbols of a proof.
 pub(crate) struct World {
@@ -71,6 +72,14 @@ pub(crate) struct World {
     pub(crate) work: Cell<u32>,
     /// Ranges that intervals do not find: of the terms with a constant.
     known: Map<Terms, Vec<(Coef, i128, i128)>>,
+    /// The conditions of every launch.
+    pub(crate) facts: Vec<Cond>,
+    /// The way to the instruction that is executed.
+    pub(crate) here: Path,
+    /// Decides that conditions exclude each other. The solver's questions need a world, so that it is given.
+    pub(crate) excludes: fn(&World, Vec<Cond>) -> bool,
+    /// Answers to whether a form is in a range, by the way on which that was asked.
+    asked: Map<(Form, i128, i128), Vec<(Path, bool)>>,
 }
 
 /// The part of a form beside its constant.
@@ -81,7 +90,17 @@ pub(crate) type Division = (Form, Form);
 
 impl World {
     pub(crate) fn new(threads: usize) -> World {
-        World { symbols: Vec::new(), threads, made: Map::default(), known: Map::default(), work: Cell::new(WORK) }
+        World {
+            symbols: Vec::new(),
+            threads,
+            made: Map::default(),
+            known: Map::default(),
+            work: Cell::new(WORK),
+            facts: Vec::new(),
+            here: Path::default(),
+            excludes: |_, _| false,
+            asked: Map::default(),
+        }
     }
 
     pub(crate) fn add(&mut self, symbol: Symbol) -> Sym {
@@ -180,6 +199,32 @@ impl World {
         self.range(form).is_some_and(|(low, high)| low >= least && high <= most)
     }
 
+    /// Returns true if the conditions of the way to this instruction keep a form in a range. Its value is of use on that way alone.
+    fn within_here(&mut self, form: &Form, (least, most): (i128, i128)) -> bool {
+        // Values from memory have no conditions that would help.
+        if form.symbols().any(|symbol| self.symbol(symbol).origin == Origin::Loose) {
+            return false;
+        }
+        let key = (form.clone(), least, most);
+        let known = self.asked.get(&key).into_iter().flatten();
+        let mut known = known.filter(|(path, is)| if *is { self.here.starts_with(path) } else { self.here.is(path) });
+        if let Some((_, is)) = known.next() {
+            return *is;
+        }
+        let way = [self.here.cond()].into_iter().chain(self.facts.iter().cloned());
+        let way: Vec<Cond> = way.collect();
+        let sides = [Cond::le(&Form::number(least), form), Cond::le(form, &Form::number(most))];
+        let is = sides.into_iter().all(|side| {
+            side.is_some_and(|side| {
+                let side = self.simplify(side);
+                let conds = way.iter().cloned().chain([side.negate()]);
+                side == Cond::Const(true) || (self.excludes)(self, conds.collect())
+            })
+        });
+        self.asked.entry(key).or_default().push((self.here.clone(), is));
+        is
+    }
+
     /// The number that bits are: `form` stands for its value modulo `2^bits`.
     pub(crate) fn number(&mut self, form: &Form, bits: u32, signed: bool) -> Form {
         let bits = bits.min(64);
@@ -190,7 +235,7 @@ impl World {
             return Form { terms: Vec::new(), constant: constant.map(reduce) };
         }
         let range = (least, least + modulus - 1);
-        if self.within(form, range) {
+        if self.within(form, range) || self.within_here(form, range) {
             return form.clone();
         }
         let quotient = self.divide_shifted(form, modulus, least);

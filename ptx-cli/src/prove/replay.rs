@@ -18,17 +18,26 @@ const STEPS: u64 = 50_000_000;
 enum Run {
     Confirmed,
     Denied,
+    /// It has another finding first.
+    Elsewhere,
     /// Too large, or its arguments cannot be given.
     Skipped,
 }
 
-/// Runs the launches of the refutations. One that a run does not show is unknown, and so is one that only a run could confirm.
-pub(super) fn confirm(proof: &Proof<'_>, report: &mut Report) {
-    let Ok(program) = Program::new(proof.checked) else { return };
-    for finding in &mut report.findings {
+/// Runs the launches of the refutations. One that a run does not show is unknown, and so is one that only a run could confirm. Returns the places in
+/// the report of those that were not run.
+pub(super) fn confirm(proof: &Proof<'_>, report: &mut Report) -> Vec<usize> {
+    let Ok(program) = Program::new(proof.checked) else { return (0..report.findings.len()).collect() };
+    let mut skipped = Vec::new();
+    for (at, finding) in report.findings.iter_mut().enumerate() {
         let Verdict::Refuted(example) = &finding.verdict else { continue };
         let missing = match (run(proof, &program, finding, example), example.is_certain) {
-            (Run::Confirmed, _) | (Run::Skipped, true) => continue,
+            (Run::Confirmed, _) | (Run::Elsewhere, true) => continue,
+            (Run::Skipped, true) => {
+                skipped.push(at);
+                continue;
+            }
+            (Run::Elsewhere, false) => "another finding comes first in the launch that seemed to violate it",
             (Run::Denied, _) if finding.property == Property::Barriers => {
                 "some threads do not come to this barrier, and it goes on only when they have ended"
             }
@@ -39,6 +48,7 @@ pub(super) fn confirm(proof: &Proof<'_>, report: &mut Report) {
         };
         finding.verdict = Verdict::Unknown(missing.to_owned());
     }
+    skipped
 }
 
 fn run(proof: &Proof<'_>, program: &Program, finding: &Finding, example: &Counterexample) -> Run {
@@ -63,10 +73,9 @@ fn run(proof: &Proof<'_>, program: &Program, finding: &Finding, example: &Counte
     match machine.launch(program, &launch) {
         Ok(_) => Run::Denied,
         Err(fault) if fault.kind == FaultKind::Launch => Run::Skipped,
-        // Another finding may come first.
         Err(fault) => match fault.span {
             Some(span) if span == finding.span || finding.other == Some(span) => Run::Confirmed,
-            _ => Run::Skipped,
+            _ => Run::Elsewhere,
         },
     }
 }

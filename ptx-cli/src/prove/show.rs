@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 
 /// A line for each property, and the places where it is refuted or unknown.
-pub(super) fn text(proof: &Proof<'_>, report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
+pub(super) fn text(proof: &Proof<'_>, report: &Report, skipped: &[usize], out: &mut dyn Write) -> std::io::Result<()> {
     let color = std::io::stdout().is_terminal();
     let mut told = Vec::new();
-    for finding in &report.findings {
+    for (at, finding) in report.findings.iter().enumerate() {
         let diagnostic = match &finding.verdict {
             Verdict::Proved => continue,
-            Verdict::Refuted(example) => refuted(proof, finding, example),
+            Verdict::Refuted(example) => refuted(proof, finding, example, !skipped.contains(&at)),
             // An instruction without a description concerns every property: it is shown once.
             Verdict::Unknown(missing) => {
                 if told.contains(&(finding.span, missing.clone())) {
@@ -78,7 +78,7 @@ fn sizes(proof: &Proof<'_>, example: &Counterexample) -> String {
     if all.is_empty() { String::new() } else { format!(" with {}", all.join(", ")) }
 }
 
-fn refuted(proof: &Proof<'_>, finding: &Finding, example: &Counterexample) -> Diagnostic {
+fn refuted(proof: &Proof<'_>, finding: &Finding, example: &Counterexample, was_run: bool) -> Diagnostic {
     let (name, with) = (&finding.memory, sizes(proof, example));
     let who: Vec<String> = example.places.iter().map(place).collect();
     let first = who.first().cloned().unwrap_or_default();
@@ -135,17 +135,21 @@ fn refuted(proof: &Proof<'_>, finding: &Finding, example: &Counterexample) -> Di
         diagnostic.labels.push(Label { span: other, text: "the other access".to_owned() });
     }
     match replay::command(proof, example) {
-        Some(command) => diagnostic.help(format!("this shows it: {command}")),
+        Some(command) if was_run => diagnostic.help(format!("this shows it: {command}")),
+        Some(command) => {
+            diagnostic.help(format!("this launch would show it, but was not run, because it is too large: {command}"))
+        }
         None => diagnostic,
     }
 }
 
 /// One object a line.
-pub(super) fn json(proof: &Proof<'_>, report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
-    report.findings.iter().try_for_each(|finding| writeln!(out, "{}", object(proof, finding)))
+pub(super) fn json(proof: &Proof<'_>, report: &Report, skipped: &[usize], out: &mut dyn Write) -> std::io::Result<()> {
+    let mut findings = report.findings.iter().enumerate();
+    findings.try_for_each(|(at, finding)| writeln!(out, "{}", object(proof, finding, !skipped.contains(&at))))
 }
 
-fn object(proof: &Proof<'_>, finding: &Finding) -> Value {
+fn object(proof: &Proof<'_>, finding: &Finding, was_run: bool) -> Value {
     let position = proof.source.position(finding.span.lo);
     let mut object = json!({
         "file": proof.source.name,
@@ -164,7 +168,10 @@ fn object(proof: &Proof<'_>, finding: &Finding) -> Value {
     match &finding.verdict {
         Verdict::Proved => {}
         Verdict::Unknown(missing) => object["missing"] = json!(missing),
-        Verdict::Refuted(example) => object["counterexample"] = launch(proof, example),
+        Verdict::Refuted(example) => {
+            object["counterexample"] = launch(proof, example);
+            object["counterexample"]["confirmed"] = json!(was_run);
+        }
     }
     object
 }

@@ -71,7 +71,7 @@ fn gcd(a: i128, b: i128) -> i128 {
     i128::try_from(a).unwrap_or(1)
 }
 
-fn content(form: &Linear) -> i128 {
+pub(super) fn content(form: &Linear) -> i128 {
     form.terms.iter().fold(0, |found, (_, coefficient)| gcd(found, *coefficient))
 }
 
@@ -107,6 +107,10 @@ impl Tight {
         let divisor = content(form);
         if divisor == 0 {
             self.absurd |= form.constant < 0;
+            return;
+        }
+        // What is left out could only exclude more.
+        if form.terms.iter().any(|(_, c)| c.unsigned_abs() > LARGEST) {
             return;
         }
         let terms: Vec<_> = form.terms.iter().map(|(v, c)| (*v, c / divisor)).collect();
