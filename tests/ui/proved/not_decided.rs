@@ -14,8 +14,10 @@ pub fn gather(x: &[f32], index: &[u32], y: &mut [f32]) {
 #[ptx_kernel(arch = "sm_80", block = BLOCK, grid = 1, proved)]
 pub fn hidden_constant() {}
 
-#[ptx_kernel(arch = "sm_80", block = 64, grid = 1, pdl, proved)]
-pub fn beside_another() {}
+#[ptx_kernel(arch = "sm_90", block = 64, grid = 1, pdl, proved)]
+pub fn beside_another() {
+    grid::wait();
+}
 
 #[ptx_kernel(arch = "sm_80", block = 64, grid = 1, unsafe(requires(x.len() >= 64)), proved)]
 pub fn vouched(x: &[f32]) {}
