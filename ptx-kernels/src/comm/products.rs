@@ -41,7 +41,7 @@ const BLOCK_N: u32 = 256;
 /// The order of a part's tiles: bands of so many clusters along M, in runs of so many along N.
 const RASTER: [u32; 2] = [4, 8];
 /// Bytes that a thread has on a link at a time, a power of two. More fill the queue in which the loads of operands stand, too.
-const PIECE: u32 = 2048;
+const PIECE: u32 = 1024;
 /// Bytes of a tile of a cluster, as it travels.
 const TILE: usize = (CLUSTER_M * BLOCK_N * 2) as usize;
 
