@@ -52,7 +52,7 @@ impl Module {
 /// ```
 /// # use ptx_launch::prelude::*;
 /// # #[ptx_kernel(arch = "sm_80", block = 32, grid = 1, unsafe(requires(x.len() >= 32)))]
-/// # fn fill(x: &mut [u32]) { x[tid.x] = tid.x; }
+/// # fn fill(x: &mut [u32]) { let (at, value): (u64, u32) = (x + wide(tid.x) * 4, tid.x); ptx! { st.global.u32 [at], value; } }
 /// ptx_launch::warm(&Device::best()?, &[&fill::KERNEL])?;
 /// # Ok::<(), ptx_launch::Error>(())
 /// ```
