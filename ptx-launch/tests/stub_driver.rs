@@ -458,6 +458,7 @@ fn kernels_are_warmed() {
     ptx_launch::warm(&device, &kernels).unwrap();
     kernels.iter().for_each(|kernel| launch(kernel, &device, Config::grid(1).block(32)).unwrap());
     assert_eq!(loads() - before, 5);
+    #[cfg(feature = "cpu")]
     ptx_launch::warm(&Device::cpu(), &kernels).unwrap();
 }
 

@@ -16,7 +16,8 @@ fn a_test_or_an_example_comes_to_every_helper() {
     let (mut pending, mut reached) = (roots.collect::<Vec<_>>(), BTreeSet::new());
     while let Some((text, home)) = pending.pop() {
         for (path, (module, code)) in &library {
-            if calls(&text, path, *module == home) && reached.insert(path) {
+            if !reached.contains(path) && calls(&text, path, *module == home) {
+                reached.insert(path);
                 pending.push((code.clone(), module.clone()));
             }
         }
