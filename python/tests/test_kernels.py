@@ -71,10 +71,8 @@ mod kernels {
 """
 
 SHAPE = """
-#[ptx_module(arch = "sm_80")]
+#[ptx_module(arch = "sm_80", params(Line { factor: f32, offset: f32 }))]
 mod kernels {
-    struct Line { factor: f32, offset: f32 }
-
     #[ptx_kernel(block = 64, grid = N.div_ceil(64), unsafe(requires(N > 0)))]
     fn line(x: Tile<f32, (N,)>, line: Line, out: TileMut<f32, (N,)>) {
         let i: u32 = ctaid.x * ntid.x + tid.x;
@@ -212,6 +210,13 @@ def test_structs_are_bytes() -> None:
         line(x, b"1234")
     with pytest.raises(TypeError, match="line: line: expected the bytes of a struct, found float"):
         line(x, 1.0)
+
+
+def test_structs_of_arguments_are_their_fields() -> None:
+    text = SHAPE.replace(", params(Line { factor: f32, offset: f32 })", "")
+    line, x = ptx_kernels.kernel(text.replace("mod kernels {", "mod kernels { struct Line { factor: f32, offset: f32 }")), _x()
+    np.testing.assert_array_equal(line(x, 2.0, 0.5), 2 * x + np.float32(0.5))
+    np.testing.assert_array_equal(line(x, line_offset=0.5, line_factor=2.0), 2 * x + np.float32(0.5))
 
 
 def test_ptx_of_other_compilers(tmp_path: pathlib.Path) -> None:

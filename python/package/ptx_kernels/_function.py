@@ -16,7 +16,8 @@ class Param:
     __slots__ = ("name", "kind", "optional", "has_default", "default", "written", "dtype", "rank", "dims")
 
     def __init__(self, entry: dict[str, Any]) -> None:
-        self.name: str = entry["name"]
+        # A field of a struct of arguments, `inputs.x` in Rust, is `inputs_x` here.
+        self.name: str = entry["name"].replace(".", "_")
         self.kind: str = entry["kind"]
         self.optional: bool = entry["optional"]
         self.has_default: bool = "default" in entry
@@ -47,7 +48,8 @@ class Function:
     def __init__(self, library: Any, entry: dict[str, Any]) -> None:
         self.library = library
         self.described = entry
-        self.name: str = entry["name"]
+        # A field of a struct of arguments, `inputs.x` in Rust, is `inputs_x` here.
+        self.name: str = entry["name"].replace(".", "_")
         # Names of its operator in PyTorch, of its custom call in JAX, and of the symbols that XLA calls with these attributes.
         self.operator: str = self.name
         self.target = f"{library._name}.{self.name}"
