@@ -29,7 +29,7 @@ pub enum Expr {
 /// A number in a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Where its bytes begin.
+    /// The offset of its first byte.
     pub offset: u64,
     /// Its type.
     pub ty: Plain,

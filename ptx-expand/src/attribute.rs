@@ -78,7 +78,7 @@ pub struct Launch {
     pub pdl: bool,
     /// `no_local`, `no_spills`, `max_registers = 128`, `occupancy = 2`
     pub contract: Contract,
-    /// Those of them that stand there.
+    /// The names of the promises in the attribute.
     pub promised: Vec<Ident>,
 }
 

@@ -92,7 +92,7 @@ pub struct Promised {
     pub contract: Contract,
     /// The kernel's name in the source.
     pub kernel: String,
-    /// The options, where they stand in the attribute.
+    /// The options and their places in the attribute.
     pub options: Vec<(String, Span)>,
 }
 

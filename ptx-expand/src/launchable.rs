@@ -46,7 +46,12 @@ pub struct Launchable {
 impl Launchable {
     /// Returns true if the launch is a safe function: its author vouches, or everything is proved.
     pub fn is_safe(&self) -> bool {
-        self.launch.vouched.is_some() || self.is_proved && self.launch.is_safe()
+        self.launch.vouched.is_some() || self.is_safe_by_proof()
+    }
+
+    /// Returns true if the launch is a safe function because of a proof alone.
+    pub fn is_safe_by_proof(&self) -> bool {
+        self.is_proved && self.launch.vouched.is_none() && self.launch.is_safe()
     }
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn symbols(
     Ok(symbols)
 }
 
-/// How often facts narrow each other.
+/// The most rounds in which facts narrow each other.
 const ROUNDS: usize = 4;
 
 /// Narrows the ranges of symbols that a condition bounds: products of bounded factors then stay in the width of a register.

@@ -219,7 +219,7 @@ fn cannot_be_passed(formal: &ParamType) -> Option<(&'static str, &'static str)> 
     }
 }
 
-/// The functions that an entry calls, or whose names stand in what it calls.
+/// The functions that an entry calls, directly or through others, or takes the address of.
 fn assembled(module: &Module) -> Vec<bool> {
     let named: Vec<Vec<usize>> = module.functions.iter().map(|f| named(f, module).1).collect();
     let entries = module.functions.iter().enumerate().filter(|(_, f)| f.entry);

@@ -55,7 +55,7 @@ pub(super) fn check_limits(tree: &Tree, module: &Module, out: &mut Vec<Diagnosti
     }
 }
 
-/// The directives of functions and prototypes stand in this order, each once; those of one place in any.
+/// The order of the directives of functions and prototypes. Each stands once; those with the same number stand in any order.
 const ORDER: &[(&str, u8)] =
     &[(".noreturn", 0), (".abi_preserve", 1), (".abi_preserve_control", 1), (".local_maxnreg", 2), (".language", 3)];
 

@@ -77,7 +77,7 @@ fn declared(function: &Function, aliases: &Map<&str, &str>, out: &mut Vec<Diagno
     }
 }
 
-/// Where the body of a function is. One of the driver's can be called, and has no address.
+/// The place of a function's body. A function of the driver can be called, and has no address.
 #[derive(Clone, Copy, PartialEq)]
 enum Body {
     Here,

@@ -37,8 +37,8 @@ pub struct Names<'a> {
     pub bound: Vec<(String, Expr)>,
     /// Calls around it.
     pub depth: usize,
-    /// Where a compiler of Rust evaluates the expressions as well: the constants in them and the values that they have here. Calls with arguments of
-    /// the launch are refused there.
+    /// For expressions that a compiler of Rust evaluates as well: their constants, with the values found here. Calls with arguments of the launch are
+    /// refused then.
     pub evaluated: Option<RefCell<Vec<(syn::Expr, Value)>>>,
 }
 

@@ -230,7 +230,7 @@ impl<'a> Instance<'a> {
             shared: expr(&launch.shared)?,
             dynamic: self.entry.dynamic.filter(|_| launch.sized_shared),
             vouched: launch.vouched.is_some(),
-            proved: self.kernel.is_proved && self.kernel.launch.vouched.is_none() && self.kernel.launch.is_safe(),
+            proved: self.kernel.is_safe_by_proof(),
             cooperative: launch.cooperative,
             pdl: launch.pdl,
         })

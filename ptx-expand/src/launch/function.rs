@@ -140,11 +140,7 @@ impl Launch<'_> {
         let has_docs = self.kernel.attributes.iter().any(|a| a.path().is_ident("doc"));
         let own = if has_docs { String::new() } else { format!(" Launches the kernel `{}`.", self.kernel.name) };
         let safety = (!self.kernel.is_safe()).then_some(SAFETY);
-        let proved = self
-            .kernel
-            .is_proved
-            .then_some(PROVED)
-            .filter(|_| self.kernel.launch.vouched.is_none() && safety.is_none());
+        let proved = self.kernel.is_safe_by_proof().then_some(PROVED);
         let conditions =
             self.kernel.launch.requires.iter().map(|condition| format!("\n - `{}`", source_text(condition)));
         let conditions: String = conditions.collect();

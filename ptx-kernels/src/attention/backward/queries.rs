@@ -113,7 +113,7 @@ pub(crate) mod kernels {
         logs
     }
 
-    /// What the forward pass saved, the gradient of its output, and the results. `pairs` has two numbers of each query.
+    /// The tensors that the forward pass saved, the gradient of its output, and the results. `pairs` has two numbers of each query.
     struct Tensors<T> {
         q: &[T],
         k: &[T],

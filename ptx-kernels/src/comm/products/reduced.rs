@@ -31,7 +31,7 @@ pub(crate) mod reduced {
     }
 
     impl Work {
-        /// How often the sums of a tile change hands: once, or for each other rank that has some to add.
+        /// The turns in which warps pass a tile's sums on: one, or one for each other rank that adds to them.
         fn turns(&self, part: u32) -> u32 {
             self.is_own(part).select((self.ranks - 1).max(1), 1)
         }
