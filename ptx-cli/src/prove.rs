@@ -2,6 +2,7 @@
 
 mod kernel;
 mod replay;
+mod sample;
 mod show;
 
 use crate::output::{Failure, Outcome};
@@ -101,6 +102,7 @@ fn decide(proof: &Proof<'_>, format: Format, out: &mut dyn Write) -> Result<Repo
     let mut report =
         prove(proof.checked, &proof.entry.name, &proof.contract).map_err(|refusal| Failure::usage(refused(refusal)))?;
     let skipped = replay::confirm(proof, &mut report);
+    sample::explore(proof, &mut report);
     match format {
         Format::Text => show::text(proof, &report, &skipped, out)?,
         Format::Json => show::json(proof, &report, &skipped, out)?,
@@ -190,6 +192,7 @@ fn contract(
         absent: false,
         signed,
         numbers: reader.into_numbers(),
+        samples: true,
     })
 }
 

@@ -155,7 +155,7 @@ impl Proof<'_> {
     fn wants(&self, property: Property) -> bool {
         match property {
             Property::Bounds | Property::Alignment => self.wanted.bounds,
-            Property::Races | Property::Barriers => self.wanted.races,
+            Property::Races | Property::Barriers | Property::Initialization => self.wanted.races,
         }
     }
 }

@@ -1,27 +1,26 @@
 //! Barriers: all threads of the block that have not ended come to each, or none does.
 
-use crate::contract::Contract;
 use crate::finding::{blank, counterexample, worse};
-use crate::form::{Cond, Form};
+use crate::form::{Cond, Form, Sym};
 use crate::machine::Machine;
 use crate::query::{Atom, BUDGET, Decision, View, Views};
 use crate::report::{Finding, Property, Verdict};
-use crate::trace::{Barrier, Lanes, Span};
+use crate::trace::{Barrier, Collective, Lanes, Source, Span};
 use crate::world::Scope;
 use std::collections::BTreeMap;
 
-pub(crate) fn check(machine: &Machine<'_>, contract: &Contract) -> Vec<Finding> {
+pub(crate) fn check(machine: &Machine<'_>) -> Vec<Finding> {
     let mut found: BTreeMap<usize, Finding> = BTreeMap::new();
     for barrier in machine.trace.barriers.iter().chain(&machine.trace.meetings) {
-        let verdict = together(machine, contract, barrier);
+        let verdict = together(machine, barrier);
         let finding = Finding { verdict, ..blank(machine, Property::Barriers, barrier.inst) };
         match found.get_mut(&barrier.inst) {
             Some(old) => worse(old, finding),
             None => drop(found.insert(barrier.inst, finding)),
         }
     }
-    for (barrier, lanes) in &machine.trace.collectives {
-        let verdict = lanes_together(machine, contract, barrier, lanes);
+    for Collective { barrier, lanes, source } in &machine.trace.collectives {
+        let verdict = lanes_together(machine, barrier, (lanes, source));
         let finding = Finding { verdict, verb: "executes", ..blank(machine, Property::Barriers, barrier.inst) };
         match found.get_mut(&barrier.inst) {
             Some(old) => worse(old, finding),
@@ -32,7 +31,7 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract) -> Vec<Finding> 
 }
 
 /// Decides whether the lanes that an instruction names execute it together.
-fn lanes_together(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier, lanes: &Lanes) -> Verdict {
+fn lanes_together(machine: &Machine<'_>, barrier: &Barrier, (lanes, source): (&Lanes, &Source)) -> Verdict {
     let steps = barrier.path.steps().filter(|step| step.decides).map(|step| step.cond.clone());
     let conds: Vec<Cond> = steps
         .chain([barrier.guard.clone()])
@@ -41,7 +40,14 @@ fn lanes_together(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier,
     if let Lanes::Mask(mask) = lanes
         && named(&conds, mask, machine.world.threads)
     {
-        return Verdict::Proved;
+        return match mask.constant().is_some_and(|mask| reads(&conds, source, &|thread| mask.at(thread), machine)) {
+            true => Verdict::Proved,
+            false => Verdict::Unknown(ABSENT.to_owned()),
+        };
+    }
+    // In a block without a whole last warp some lanes do not exist.
+    if !machine.world.threads.is_multiple_of(32) && !reads(&conds, source, &|_| 0xffff_ffff, machine) {
+        return Verdict::Unknown(ABSENT.to_owned());
     }
     if !matches!(lanes, Lanes::All) {
         let missing = "the mask names lanes that are not known to come here together";
@@ -49,13 +55,33 @@ fn lanes_together(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier,
     }
     let mut verdict = Verdict::Proved;
     for cond in conds {
-        match differs(machine, contract, barrier, &cond, false) {
+        match differs(machine, barrier, &cond, false) {
             Verdict::Proved => {}
             Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
             refuted => return refuted,
         }
     }
     verdict
+}
+
+/// A shuffle whose lanes are not known.
+const ABSENT: &str =
+    "a lane may be read that does not execute this: the mask does not name it, or the block does not have it";
+
+/// Returns true if numbers tell that each thread reads a lane that its mask names, and that comes.
+fn reads(conds: &[Cond], source: &Source, mask: &dyn Fn(usize) -> i128, machine: &Machine<'_>) -> bool {
+    let lanes = match source {
+        Source::Named => return true,
+        Source::Unknown => return false,
+        Source::Lanes(lanes) => lanes,
+    };
+    let threads = machine.world.threads;
+    let tables: Vec<Option<Vec<bool>>> = conds.iter().map(|cond| cond.decided(threads)).collect();
+    let comes = |thread: usize| thread < threads && tables.iter().flatten().all(|table| table[thread]);
+    (0..threads).filter(|thread| comes(*thread)).all(|thread| {
+        let lane = lanes[thread];
+        mask(thread) >> lane & 1 == 1 && comes(thread / 32 * 32 + lane)
+    })
 }
 
 /// Returns true if numbers tell that each thread that comes is in its mask, and that all threads of its mask come.
@@ -70,7 +96,7 @@ fn named(conds: &[Cond], mask: &Form, threads: usize) -> bool {
 }
 
 /// Decides whether the threads that come to a barrier are all that can come to one.
-fn together(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier) -> Verdict {
+fn together(machine: &Machine<'_>, barrier: &Barrier) -> Verdict {
     let steps: Vec<Cond> = barrier
         .path
         .steps()
@@ -81,7 +107,7 @@ fn together(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier) -> Ve
         .collect();
     let mut verdict = Verdict::Proved;
     for cond in steps {
-        match differs(machine, contract, barrier, &cond, true) {
+        match differs(machine, barrier, &cond, true) {
             Verdict::Proved => {}
             Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
             refuted => return refuted,
@@ -91,10 +117,16 @@ fn together(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier) -> Ve
 }
 
 /// Looks for two threads of a block, or of a warp, of which one fulfills a condition on the way and the other does not.
-fn differs(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier, cond: &Cond, may_end: bool) -> Verdict {
+fn differs(machine: &Machine<'_>, barrier: &Barrier, cond: &Cond, may_end: bool) -> Verdict {
     let world = &machine.world;
+    // Lanes that meet are in the same turn of a loop in which they take each jump back together.
+    let turns = machine.trace.loops.iter().filter(|own| own.warps && barrier.span == Span::Warp).map(|own| own.turn);
+    let turns: Vec<Sym> = turns.collect();
     let view = |second: bool| View {
-        own: Box::new(move |_, symbol: &crate::world::Symbol| second && symbol.scope == Scope::Thread),
+        own: Box::new({
+            let turns = turns.clone();
+            move |at, symbol: &crate::world::Symbol| second && symbol.scope == Scope::Thread && !turns.contains(&at)
+        }),
         shift: ptx_core::hash::Map::default(),
         threads: None,
     };
@@ -119,6 +151,6 @@ fn differs(machine: &Machine<'_>, contract: &Contract, barrier: &Barrier, cond: 
         Decision::Possible(model) if model.is_loose => Verdict::Unknown(
             "the threads that come here depend on a value that is not described, such as one from memory".to_owned(),
         ),
-        Decision::Possible(model) => Verdict::Refuted(Box::new(counterexample(machine, contract, &model, 0))),
+        Decision::Possible(model) => Verdict::Refuted(Box::new(counterexample(machine, &model, 0))),
     }
 }

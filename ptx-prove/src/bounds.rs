@@ -19,8 +19,8 @@ pub(crate) fn check(machine: &mut Machine<'_>, contract: &Contract) -> Vec<Findi
         if !done.insert(key) {
             continue;
         }
-        let bounds = within(machine, contract, &access);
-        let alignment = aligned(machine, contract, &access);
+        let bounds = within(machine, &access);
+        let alignment = aligned(machine, &access);
         for (property, verdict) in [(Property::Bounds, bounds), (Property::Alignment, alignment)] {
             let finding = Finding { verdict, ..describe(machine, contract, property, &access) };
             match found.get_mut(&(access.inst, access.base, property)) {
@@ -39,7 +39,7 @@ pub(crate) fn check(machine: &mut Machine<'_>, contract: &Contract) -> Vec<Findi
     found.into_values().collect()
 }
 
-fn within(machine: &Machine<'_>, contract: &Contract, access: &Access) -> Verdict {
+fn within(machine: &Machine<'_>, access: &Access) -> Verdict {
     let base = &machine.bases[access.base];
     let least = Form::number(0);
     let end = access.offset.plus(access.size.into());
@@ -47,7 +47,7 @@ fn within(machine: &Machine<'_>, contract: &Contract, access: &Access) -> Verdic
     let mut verdict = Verdict::Proved;
     for side in sides {
         let Some(side) = side.map(|cond| machine.world.simplify(cond)) else { return overflow() };
-        match ask(machine, contract, access, &side) {
+        match ask(machine, access, &side) {
             Verdict::Proved => {}
             Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
             refuted => return refuted,
@@ -61,7 +61,7 @@ fn overflow() -> Verdict {
 }
 
 /// Decides a condition that every thread of an access must fulfill.
-fn ask(machine: &Machine<'_>, contract: &Contract, access: &Access, must: &Cond) -> Verdict {
+fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
     if *must == Cond::Const(true) {
         return Verdict::Proved;
     }
@@ -74,13 +74,13 @@ fn ask(machine: &Machine<'_>, contract: &Contract, access: &Access, must: &Cond)
             "the offset or a condition depends on a value that is not described, such as one from memory: check it in the kernel".to_owned(),
         ),
         Decision::Possible(model) => match model.form(&machine.world, &access.offset, 0) {
-            Some(offset) => Verdict::Refuted(Box::new(counterexample(machine, contract, &model, offset))),
+            Some(offset) => Verdict::Refuted(Box::new(counterexample(machine, &model, offset))),
             None => overflow(),
         },
     }
 }
 
-fn aligned(machine: &mut Machine<'_>, contract: &Contract, access: &Access) -> Verdict {
+fn aligned(machine: &mut Machine<'_>, access: &Access) -> Verdict {
     let align = i128::from(access.align.max(1));
     let base = &machine.bases[access.base];
     if !i128::from(base.align).rem_euclid(align).eq(&0) {
@@ -94,7 +94,7 @@ fn aligned(machine: &mut Machine<'_>, contract: &Contract, access: &Access) -> V
     match Cond::equal(&rest, &Form::number(0)) {
         Some(must) => {
             let must = machine.world.simplify(must);
-            ask(machine, contract, access, &must)
+            ask(machine, access, &must)
         }
         None => overflow(),
     }

@@ -44,6 +44,8 @@ pub struct Contract {
     pub signed: Vec<bool>,
     /// Names of the free numbers (`Expr::Dim`).
     pub numbers: Vec<String>,
+    /// True if the report shall have launches to run where something is open.
+    pub samples: bool,
 }
 
 /// The most blocks in each dimension.

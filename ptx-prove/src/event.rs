@@ -4,7 +4,7 @@ use crate::form::Cond;
 use crate::machine::{Machine, State, Value};
 use crate::memory;
 use crate::site::Site;
-use crate::trace::{Barrier, Lanes, Span};
+use crate::trace::{Barrier, Collective, Lanes, Source, Span};
 use crate::world::Scope;
 use ptx_core::ir::{Operand, RegId};
 
@@ -39,6 +39,41 @@ const COLLECTIVES: [(&str, bool); 10] = [
     ("ldmatrix", false), ("stmatrix", false), ("wmma", false),
 ];
 
+/// Opcodes that end threads anywhere in a block.
+const ENDS: [&str; 3] = ["trap", "exit", "ret"];
+
+/// Modes of a shuffle: the lane that a lane reads, by its number, the operand `b`, the least and the greatest lane of its segment, and the bits that
+/// number a lane in it.
+type Shuffle = fn(i128, i128, [i128; 3]) -> i128;
+
+const SHUFFLES: [(&str, Shuffle); 4] = [
+    ("up", |lane, by, [least, ..]| if lane - by >= least { lane - by } else { lane }),
+    ("down", |lane, by, [_, most, _]| if lane + by <= most { lane + by } else { lane }),
+    ("bfly", |lane, by, [_, most, _]| if lane ^ by <= most { lane ^ by } else { lane }),
+    ("idx", |lane, by, [least, most, own]| {
+        let from = least | by & own;
+        if from <= most { from } else { lane }
+    }),
+];
+
+/// The lanes that a shuffle reads; those that it names, for other instructions.
+fn source(machine: &mut Machine<'_>, site: &Site<'_>) -> Source {
+    let Some(shuffle) = site.one_of(&SHUFFLES) else { return Source::Named };
+    let mut number = |at: usize| match machine.source(site, site.operand(at), None) {
+        Value::Bits(form) => form.constant().cloned(),
+        _ => None,
+    };
+    let (Some(by), Some(clamp)) = (number(2), number(3)) else { return Source::Unknown };
+    let lanes = (0..machine.world.threads).map(|thread| {
+        let (lane, clamp) = ((thread % 32) as i128, clamp.at(thread));
+        let segment = clamp >> 8 & 31;
+        let least = lane & segment;
+        let most = least | clamp & 31 & !segment;
+        shuffle(lane, by.at(thread) & 31, [least, most, 31 & !segment]) as usize
+    });
+    Source::Lanes(lanes.collect())
+}
+
 /// Opcodes of barriers of a block.
 const BARRIERS: [&str; 2] = ["bar", "barrier"];
 
@@ -69,11 +104,25 @@ impl Event {
             Some(_) => Lanes::Unknown,
         };
         let barrier = Barrier { inst: at, span: Span::Warp, path: state.path.clone(), guard: guard.clone() };
-        machine.trace.collectives.push((barrier, lanes));
+        let source = source(machine, site);
+        machine.trace.collectives.push(Collective { barrier, lanes, source });
     }
 
     pub(crate) fn only_computes(site: &Site<'_>) -> bool {
         COMPUTES.contains(&site.row.opcode())
+    }
+
+    /// Returns true if lanes of a warp meet here.
+    pub(crate) fn is_of_warp(inst: &ptx_core::ir::Inst) -> bool {
+        inst.row.is_some_and(|row| {
+            let is_collective = COLLECTIVES.iter().any(|(opcode, _)| *opcode == row.opcode());
+            is_collective || BARRIERS.contains(&row.opcode()) && row.parts.contains(&"warp")
+        })
+    }
+
+    /// Returns true if threads end here, besides by `ret`.
+    pub(crate) fn ends_threads(inst: &ptx_core::ir::Inst) -> bool {
+        inst.row.is_some_and(|row| ENDS.contains(&row.opcode()))
     }
 
     /// Returns true if threads of a block meet here.

@@ -21,31 +21,31 @@ pub(crate) fn blank(machine: &Machine<'_>, property: Property, inst: usize) -> F
     }
 }
 
+/// A violation in the launch of a model.
+pub(crate) fn counterexample(machine: &Machine<'_>, model: &Model, offset: i128) -> Counterexample {
+    Counterexample { offset, is_certain: !model.is_later(&machine.world), ..launch_of(machine, model) }
+}
+
 /// The launch of a model.
-pub(crate) fn counterexample(
-    machine: &Machine<'_>,
-    contract: &Contract,
-    model: &Model,
-    offset: i128,
-) -> Counterexample {
+pub(crate) fn launch_of(machine: &Machine<'_>, model: &Model) -> Counterexample {
     let world = &machine.world;
     let extent = |value: Option<i128>| u32::try_from(value.unwrap_or(0).max(0)).unwrap_or(u32::MAX);
-    let [x, y, _] = contract.block.map(|extent| extent as usize);
+    let [x, y, _] = machine.block.map(|extent| extent as usize);
     let place = |view: usize, thread: usize| Place {
         thread: [thread % x, thread / x % y, thread / x / y].map(|at| at as u32),
         block: std::array::from_fn(|d| extent(model.form(world, &machine.launch.block[d], view))),
     };
     let number = |form: &Form| model.form(world, form, 0);
-    let is_pointer = |at: usize| machine.base_of.contains_key(&What::Param(at));
     let params = machine.launch.params.iter().enumerate();
     Counterexample {
         places: model.threads.iter().enumerate().map(|(view, thread)| place(view, *thread)).collect(),
         grid: std::array::from_fn(|d| extent(number(&machine.launch.blocks[d]))),
-        params: params.map(|(at, form)| form.as_ref().filter(|_| !is_pointer(at)).and_then(number)).collect(),
+        params: params.map(|(at, form)| form.as_ref().filter(|_| !machine.is_address(at)).and_then(number)).collect(),
         lens: machine.launch.lens.iter().map(|form| number(form).and_then(|len| u64::try_from(len).ok())).collect(),
         numbers: machine.launch.numbers.iter().map(|form| number(form).unwrap_or(0)).collect(),
-        offset,
-        is_certain: !model.is_later(world),
+        offset: 0,
+        is_certain: true,
+        seen: None,
     }
 }
 

@@ -203,6 +203,27 @@ impl Form {
         yes.times(&keep)?.add(&no.times(&drop)?)
     }
 
+    /// With other forms in the place of its symbols; nothing if one has no replacement.
+    pub(crate) fn replaced(&self, by: &dyn Fn(Sym) -> Option<Form>) -> Option<Form> {
+        let mut sum = Form { terms: Vec::new(), constant: self.constant.clone() };
+        for (mono, coef) in &self.terms {
+            let product = Form { terms: Vec::new(), constant: coef.clone() };
+            let product = mono.iter().try_fold(product, |product, symbol| product.mul(&by(*symbol)?))?;
+            sum = sum.add(&product)?;
+        }
+        Some(sum)
+    }
+
+    /// For each thread the value of another one; zero where there is none.
+    pub(crate) fn taken(&self, of: &[Option<usize>]) -> Form {
+        let coef = |coef: &Coef| match coef {
+            Coef::One(value) => Coef::One(*value),
+            Coef::Each(_) => Coef::of(of.iter().map(|other| other.map_or(0, |other| coef.at(other))).collect()),
+        };
+        let terms = self.terms.iter().map(|(mono, own)| (mono.clone(), coef(own))).filter(|(_, own)| !own.is_zero());
+        Form { terms: terms.collect(), constant: coef(&self.constant) }
+    }
+
     /// Returns true if every coefficient is a multiple, so that the value is one.
     pub(crate) fn is_multiple_of(&self, of: i128) -> bool {
         let fits = |coef: &Coef| coef.all(|value| value % of == 0);
@@ -294,6 +315,31 @@ impl Cond {
             }),
             Cond::All(parts) => Cond::Any(parts.iter().map(Cond::negate).collect()),
             Cond::Any(parts) => Cond::All(parts.iter().map(Cond::negate).collect()),
+        }
+    }
+
+    /// With other forms in the place of its symbols; nothing if one has no replacement.
+    pub(crate) fn replaced(&self, by: &dyn Fn(Sym) -> Option<Form>) -> Option<Cond> {
+        let all = |parts: &[Cond]| parts.iter().map(|part| part.replaced(by)).collect::<Option<Vec<_>>>();
+        Some(match self {
+            Cond::AtLeast(form) => Cond::at_least(form.replaced(by)?),
+            Cond::All(parts) => Cond::all(all(parts)?),
+            Cond::Any(parts) => Cond::any(all(parts)?),
+            decided => decided.clone(),
+        })
+    }
+
+    /// For each thread the condition of another one; anything where there is none.
+    pub(crate) fn taken(&self, of: &[Option<usize>]) -> Cond {
+        match self {
+            Cond::Const(value) => Cond::Const(*value),
+            Cond::Table(values) => {
+                let value = |other: &Option<usize>| other.is_none_or(|other| values.get(other) == Some(&true));
+                Cond::table(of.iter().map(value).collect())
+            }
+            Cond::AtLeast(form) => Cond::at_least(form.taken(of)),
+            Cond::All(parts) => Cond::all(parts.iter().map(|part| part.taken(of))),
+            Cond::Any(parts) => Cond::any(parts.iter().map(|part| part.taken(of))),
         }
     }
 

@@ -9,6 +9,7 @@
 //! - `form` has values: sums of products of symbols with a coefficient for each thread of the block. `world` makes new symbols with definitions.
 //! - `machine` executes an entry symbolically: `step` one instruction, with the meanings of `ops/`, the effects of `event` and the accesses of
 //!   `memory`; `blocks` walks the basic blocks of `flow`, `turns` the loops; `path` holds conditions. `trace` records what happens.
+//! - `initial` finds what was written before it is read. `samples` finds launches for a run, where something is open.
 //! - `query` decides by `solver` if conditions can hold together, for groups of threads at once.
 //!
 //! An instruction without a description leaves a gap: every property that depends on it is unknown. A proof never rests on what is left out.
@@ -24,6 +25,7 @@ mod event;
 mod finding;
 mod flow;
 mod form;
+mod initial;
 mod machine;
 mod memory;
 mod ops;
@@ -32,6 +34,7 @@ mod prove;
 mod query;
 mod races;
 mod report;
+mod samples;
 mod signs;
 mod site;
 pub mod solver;

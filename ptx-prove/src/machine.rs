@@ -90,6 +90,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) outside_params: Vec<usize>,
     /// Loads of equal memory: by buffer, offset and type.
     pub(crate) loads: Map<(usize, Form, Type), Form>,
+    /// The loops around the current instruction that are executed once for all turns.
+    pub(crate) open: Vec<usize>,
     /// The registers that the current instruction reads.
     pub(crate) current: Rc<Vec<Value>>,
     /// Instructions that may still be executed.
@@ -141,6 +143,7 @@ impl<'m> Machine<'m> {
             trace: Trace::default(),
             gaps: Vec::new(),
             loads: Map::default(),
+            open: Vec::new(),
             current: Rc::default(),
             steps: STEPS,
             branches: 0,
@@ -152,6 +155,11 @@ impl<'m> Machine<'m> {
         if !self.gaps.contains(&gap) {
             self.gaps.push(gap);
         }
+    }
+
+    /// Returns true if a parameter is the address of a buffer.
+    pub(crate) fn is_address(&self, param: usize) -> bool {
+        self.base_of.contains_key(&What::Param(param))
     }
 
     pub(crate) fn next_branch(&mut self) -> u32 {
@@ -248,8 +256,6 @@ impl<'m> Machine<'m> {
             ("cluster_ctarank", _) if alone => Form::number(0),
             ("cluster_nctarank", _) => Form::number(self.cluster.iter().copied().map(i128::from).product()),
             ("laneid", _) => table(&|thread| thread as u64 % 32),
-            ("warpid", _) => table(&|thread| thread as u64 / 32),
-            ("nwarpid", _) => Form::number(threads.div_ceil(32) as i128),
             ("lanemask_eq", _) => table(&|thread| 1 << (thread % 32)),
             ("lanemask_lt", _) => table(&|thread| (1 << (thread % 32)) - 1),
             ("lanemask_le", _) => table(&|thread| (2 << (thread % 32)) - 1),

@@ -250,7 +250,22 @@ fn accessed(
     let strong = STRONG.iter().any(|modifier| site.is(modifier));
     let narrow = NARROW.iter().any(|modifier| site.is(modifier));
     let (base, offset, path) = (place.base, place.offset.clone(), state.path.clone());
-    Access { inst, kind, base, offset, size, align: size, path, guard, value: None, strong, narrow, is_copy: false }
+    let turns = machine.open.as_slice().into();
+    Access {
+        inst,
+        kind,
+        base,
+        offset,
+        size,
+        align: size,
+        path,
+        guard,
+        value: None,
+        strong,
+        narrow,
+        is_copy: false,
+        turns,
+    }
 }
 
 impl Machine<'_> {

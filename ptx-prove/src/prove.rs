@@ -7,9 +7,10 @@ use crate::flow::Flow;
 use crate::machine::{Gap, Machine, Setup, State, Value};
 use crate::path::Path;
 use crate::report::{Finding, Property, Report, Verdict};
+use crate::samples::samples;
 use crate::trace::What;
 use crate::world::World;
-use crate::{barriers, bounds, query, races};
+use crate::{barriers, bounds, initial, query, races};
 use ptx_core::check::Checked;
 use ptx_core::hash::Set;
 use ptx_core::ir::{Function, Module, Param, Variable};
@@ -131,11 +132,12 @@ impl<'m> Input<'m> {
 /// All findings, in the order of the text.
 fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
     let mut found = bounds::check(&mut machine, contract);
-    found.extend(barriers::check(&machine, contract));
+    found.extend(barriers::check(&machine));
     let are_together = found.iter().all(|finding| {
         finding.property != Property::Barriers || finding.verdict == Verdict::Proved || !finding.verb.is_empty()
     });
     found.extend(races::check(&machine, contract, are_together));
+    found.extend(initial::check(&machine, contract));
     if !machine.gaps.is_empty() {
         // What is not described may order threads, or end them.
         for finding in &mut found {
@@ -151,5 +153,9 @@ fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
         }));
     }
     found.sort_by_key(|finding| (finding.span.lo, finding.property));
-    Report { findings: found }
+    let mut report = Report { findings: found, samples: Vec::new(), communicates: races::communicates(&machine) };
+    if contract.samples && !report.is_refuted() && !report.is_proved() {
+        report.samples = samples(&machine);
+    }
+    report
 }

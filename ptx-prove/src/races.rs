@@ -63,7 +63,7 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
         if decided.contains(&insts) {
             continue;
         }
-        let verdict = decide(machine, contract, &pair);
+        let verdict = decide(machine, &pair);
         if matches!(verdict, Verdict::Refuted(_)) {
             decided.insert(insts);
         }
@@ -230,7 +230,9 @@ fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) ->
     let space = machine.bases[a.base].space;
     let is_common = space == Space::Global || space == Space::Shared && !blocks;
     let writes = a.kind != Kind::Read || b.kind != Kind::Read;
-    let are_strong = a.strong && b.strong && !(blocks && (a.narrow || b.narrow));
+    // Stores that communicate without atomics leave open which value is read.
+    let is_atomic = a.kind == Kind::Atomic || b.kind == Kind::Atomic;
+    let are_strong = is_atomic && a.strong && b.strong && !(blocks && (a.narrow || b.narrow));
     a.base == b.base && is_common && writes && !are_strong
 }
 
@@ -300,7 +302,7 @@ fn relation(a: &Crossings, b: &Crossings) -> Turns {
 }
 
 /// Decides whether two threads can make two accesses at once.
-fn decide(machine: &Machine<'_>, contract: &Contract, pair: &Pair) -> Verdict {
+fn decide(machine: &Machine<'_>, pair: &Pair) -> Verdict {
     let (a, b) = (&machine.trace.accesses[pair.first], &machine.trace.accesses[pair.second]);
     let mut restricted = vec![None];
     if let Some(overlaps) = overlaps(machine, pair, a, b) {
@@ -313,7 +315,7 @@ fn decide(machine: &Machine<'_>, contract: &Contract, pair: &Pair) -> Verdict {
     }
     let mut verdict = Verdict::Proved;
     for threads in restricted {
-        match ask(machine, contract, pair, threads) {
+        match ask(machine, pair, threads) {
             Verdict::Proved => {}
             Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
             refuted => return refuted,
@@ -334,7 +336,7 @@ fn is_own(machine: &Machine<'_>, pair: &Pair, symbol: Sym, known: &Symbol) -> bo
         return true;
     }
     pair.turns.iter().any(|(own, turns)| {
-        let own = machine.trace.loops[*own];
+        let own = &machine.trace.loops[*own];
         if symbol == own.turn { turns.is_none() } else { symbol >= own.first && !is_turn(known) }
     })
 }
@@ -469,8 +471,14 @@ fn rows(machine: &Machine<'_>, pair: &Pair, a: &Form, b: &Form) -> Vec<Vec<Vec<A
     found
 }
 
+/// Returns true if threads may be ordered by atomics and fences.
+pub(crate) fn communicates(machine: &Machine<'_>) -> bool {
+    let trace = &machine.trace;
+    trace.has_other_order || trace.accesses.iter().any(|access| access.strong && access.kind == Kind::Atomic)
+}
+
 /// Asks for two threads, or for all.
-fn ask(machine: &Machine<'_>, contract: &Contract, pair: &Pair, threads: Option<(usize, usize)>) -> Verdict {
+fn ask(machine: &Machine<'_>, pair: &Pair, threads: Option<(usize, usize)>) -> Verdict {
     let world = &machine.world;
     let (a, b) = (&machine.trace.accesses[pair.first], &machine.trace.accesses[pair.second]);
     let mut conds: Vec<(usize, Cond)> = reached(machine, a).into_iter().map(|cond| (0, cond)).collect();
@@ -530,23 +538,25 @@ fn ask(machine: &Machine<'_>, contract: &Contract, pair: &Pair, threads: Option<
             Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned())
         }
         Decision::Possible(model) => {
-            let other_order = machine.trace.has_other_order
-                || machine.trace.accesses.iter().any(|access| access.strong && access.kind == Kind::Atomic);
             if model.is_loose {
                 let missing =
                     "the places or conditions depend on values that are not described, such as those from memory";
+                return Verdict::Unknown(missing.to_owned());
+            }
+            if a.strong && b.strong {
+                let missing = "volatile and relaxed accesses may communicate, which is not described";
                 return Verdict::Unknown(missing.to_owned());
             }
             if may_be_same {
                 let missing = "lanes of a warp store to one place, and may store the same value";
                 return Verdict::Unknown(missing.to_owned());
             }
-            if other_order {
+            if communicates(machine) {
                 let missing = "threads may be ordered by atomics and fences, which are not described";
                 return Verdict::Unknown(missing.to_owned());
             }
             match model.form(world, &a.offset, 0) {
-                Some(offset) => Verdict::Refuted(Box::new(counterexample(machine, contract, &model, offset))),
+                Some(offset) => Verdict::Refuted(Box::new(counterexample(machine, &model, offset))),
                 None => Verdict::Unknown("the numbers do not fit into 128 bits".to_owned()),
             }
         }

@@ -13,11 +13,14 @@ pub enum Property {
     Races,
     /// Barriers are reached by all threads of the block, or by none.
     Barriers,
+    /// Shared memory that is read was written before.
+    Initialization,
 }
 
 impl Property {
     /// All properties.
-    pub const ALL: [Property; 4] = [Property::Bounds, Property::Alignment, Property::Races, Property::Barriers];
+    pub const ALL: [Property; 5] =
+        [Property::Bounds, Property::Alignment, Property::Races, Property::Barriers, Property::Initialization];
 
     /// The name in messages and options.
     pub fn name(self) -> &'static str {
@@ -26,6 +29,7 @@ impl Property {
             Property::Alignment => "alignment",
             Property::Races => "races",
             Property::Barriers => "barriers",
+            Property::Initialization => "initialization",
         }
     }
 }
@@ -67,6 +71,8 @@ pub struct Counterexample {
     pub offset: i128,
     /// False if it is in a later turn of a loop, and the turns before are not examined: a run has to confirm it.
     pub is_certain: bool,
+    /// The finding of a run, where a run and no proof found it.
+    pub seen: Option<String>,
 }
 
 /// The verdict on one instruction.
@@ -95,6 +101,10 @@ pub struct Finding {
 pub struct Report {
     /// In the order of the text; a property that holds everywhere has a finding for each instruction that it is about.
     pub findings: Vec<Finding>,
+    /// Launches of the contract that are worth a run, if something is open and the contract has `samples`.
+    pub samples: Vec<Counterexample>,
+    /// True if threads communicate by atomics and fences, so that a race in a run may be one that the kernel's author means.
+    pub communicates: bool,
 }
 
 impl Report {

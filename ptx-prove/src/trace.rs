@@ -3,6 +3,7 @@
 use crate::form::{Cond, Form, Sym};
 use crate::path::Path;
 use ptx_core::ir::{Space, VarId};
+use std::rc::Rc;
 
 /// A buffer or a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +55,8 @@ pub(crate) struct Access {
     pub(crate) is_copy: bool,
     /// True if its scope is the block or the cluster: to other blocks it is a plain access.
     pub(crate) narrow: bool,
+    /// The loops around it that are executed once for all turns.
+    pub(crate) turns: Rc<[usize]>,
 }
 
 /// The threads that a barrier orders.
@@ -79,6 +82,26 @@ pub(crate) struct Barrier {
     pub(crate) span: Span,
     pub(crate) path: Path,
     pub(crate) guard: Cond,
+}
+
+/// An instruction that lanes of a warp execute together.
+#[derive(Clone, Debug)]
+pub(crate) struct Collective {
+    pub(crate) barrier: Barrier,
+    /// The lanes that it names.
+    pub(crate) lanes: Lanes,
+    /// The lane that each thread reads.
+    pub(crate) source: Source,
+}
+
+/// The lanes that a shuffle reads.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// Any that it names.
+    Named,
+    /// By thread.
+    Lanes(Vec<usize>),
+    Unknown,
 }
 
 /// One event of a node.
@@ -111,7 +134,7 @@ pub(crate) struct Node {
 }
 
 /// A loop that is executed once for all turns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Turns {
     /// The number of the turn.
     pub(crate) turn: Sym,
@@ -119,6 +142,10 @@ pub(crate) struct Turns {
     pub(crate) first: Sym,
     /// True if all threads of the block are in the same turn between its barriers.
     pub(crate) together: bool,
+    /// True if all lanes of a warp are in the same turn where they meet.
+    pub(crate) warps: bool,
+    /// Under this condition the turn before led to this one, or this one is the first; nothing if it is not known.
+    pub(crate) enters: Option<Cond>,
 }
 
 /// All events.
@@ -132,8 +159,8 @@ pub(crate) struct Trace {
     pub(crate) meetings: Vec<Barrier>,
     /// True if threads are ordered in ways that only the other checks describe, so that a race may be none.
     pub(crate) has_other_order: bool,
-    /// Instructions that lanes of a warp execute together, and the lanes that each names, if not all.
-    pub(crate) collectives: Vec<(Barrier, Lanes)>,
+    /// Instructions that lanes of a warp execute together.
+    pub(crate) collectives: Vec<Collective>,
 }
 
 impl Trace {

@@ -3,6 +3,7 @@
 
 use crate::blocks::Edges;
 use crate::event::Event;
+use crate::flow::End;
 use crate::form::{Coef, Cond, Form};
 use crate::machine::{Machine, State, Value};
 use crate::query::Views;
@@ -144,19 +145,25 @@ impl Machine<'_> {
         let written = self.written_in(header);
         let inductions = self.inductions(header, &state, &written);
         let range = self.flow.loops[header].iter().flat_map(|own| &own.blocks).enumerate().filter(|(_, own)| **own);
-        let mut blocks = range.map(|(block, _)| block);
+        let blocks = range.map(|(block, _)| block);
+        let blocks: Vec<usize> = blocks.collect();
+        let mut blocks = blocks.into_iter();
         let is_barrier = |block: usize| {
             let insts = &self.function.insts[self.flow.graph.range(block)];
             insts.iter().any(Event::is_barrier)
         };
-        let together = blocks.any(is_barrier);
+        let together = blocks.clone().any(is_barrier);
+        let warps = blocks.any(|block| {
+            let insts = &self.function.insts[self.flow.graph.range(block)];
+            insts.iter().any(Event::is_of_warp)
+        });
         let scope = if together { Scope::Block } else { Scope::Thread };
         // What leads from turn to turn is found without facts that are not proved yet.
         let all = inductions.iter().flat_map(|one| [(one.register, false), (one.register, true)]);
         let mut known = Known { refused: all.collect(), ..Known::default() };
         loop {
             let (trace, gaps) = (self.trace.clone(), self.gaps.clone());
-            let summary = self.summary(header, &state, (&written, &inductions), scope, &known);
+            let summary = self.summary(header, &state, (&written, &inductions), (scope, warps), &known);
             if self.steps == 0 {
                 // The facts of this execution may not hold.
                 let at = self.flow.graph.range(header).start;
@@ -209,7 +216,7 @@ impl Machine<'_> {
         header: usize,
         state: &State,
         (written, inductions): (&[RegId], &[Induction]),
-        scope: Scope,
+        (scope, warps): (Scope, bool),
         known: &Known,
     ) -> Summary {
         let first = self.world.symbols.len() as u32;
@@ -226,6 +233,7 @@ impl Machine<'_> {
         let candidates = self.start(&mut start, state, (turn, inductions), &known.refused);
         let mut facts: Vec<Cond> = candidates.iter().flat_map(|fact| inside(&fact.value, fact.range)).collect();
         let is_first = Cond::at_least(Form { terms: vec![(vec![turn], Coef::One(-1))], constant: Coef::One(0) });
+        let mut enters = None;
         let mut sums: Vec<(usize, Before)> = Vec::new();
         if let Some(back) = &known.likely
             && let Some(cond) = self.world.earlier(&back.cond, back.turn, turn, back.first)
@@ -239,23 +247,27 @@ impl Machine<'_> {
             && let Some(cond) = self.world.earlier(&back.cond, back.turn, turn, back.first)
         {
             // A turn is the first one, or the one before led back.
-            facts.push(Cond::any([is_first, cond]));
+            let cond = Cond::any([is_first, cond]);
+            enters = Some(cond.clone());
+            facts.push(cond);
         }
         start.path = start.path.fact(Cond::all(facts));
         let own = self.trace.loops.len();
-        self.trace.loops.push(Turns { turn, first, together: scope == Scope::Block });
+        self.trace.loops.push(Turns { turn, first, together: scope == Scope::Block, warps, enters });
         let node = self.trace.node(&start.from);
         start.from = vec![node];
         let entered = start.path.clone();
+        self.open.push(own);
         let Edges { exits, back } = self.region(Some(header), header, start);
+        self.open.pop();
         let (mut failed, mut passed) = (Vec::new(), Vec::new());
         let ways = back.iter().map(|next| Cond::all(next.path.since(&entered).iter().map(|step| step.cond.clone())));
         let way = Back { cond: Cond::any(ways.collect::<Vec<_>>()), turn, first };
         for next in &back {
             if scope == Scope::Block {
-                let inst = next.from.first().map_or(0, |_| self.flow.graph.range(header).start);
-                let (span, path, guard) = (Span::Block, next.path.clone(), Cond::Const(true));
-                self.trace.meetings.push(Barrier { inst, span, path, guard });
+                self.meet(header, Span::Block, next);
+            } else if warps {
+                self.meet(header, Span::Warp, next);
             }
             next.from.iter().for_each(|from| self.trace.nodes[*from].next.push((node, Some(own))));
             for fact in &candidates {
@@ -271,9 +283,12 @@ impl Machine<'_> {
             }
         }
         let several = exits.len() > 1;
+        let ends = self.ends_threads(header);
         let leaves = exits.into_iter().map(|(to, left)| {
             let path = left.path.as_facts(&state.path);
-            let path = if several { self.way_out(path) } else { path };
+            let path = if several { self.way_out(path, false) } else { path };
+            // Of those who entered, some have ended.
+            let path = if ends { self.way_out(path, true) } else { path };
             (to, State { path, ..left })
         });
         let exits: Vec<_> = leaves.collect();
@@ -284,11 +299,26 @@ impl Machine<'_> {
         Summary { exits, failed, passed, back: way }
     }
 
+    /// Notes that threads take a jump back together.
+    fn meet(&mut self, header: usize, span: Span, next: &State) {
+        let (inst, path, guard) = (self.flow.graph.range(header).start, next.path.clone(), Cond::Const(true));
+        self.trace.meetings.push(Barrier { inst, span, path, guard });
+    }
+
     /// One of several ways out of a loop: which of them a thread takes is not known.
-    fn way_out(&mut self, path: crate::path::Path) -> crate::path::Path {
+    fn way_out(&mut self, path: crate::path::Path, excused: bool) -> crate::path::Path {
         let cond = self.world.any_truth(Scope::Thread);
         let branch = self.next_branch();
-        path.branch(cond, branch, false)
+        path.branch(cond, branch, excused)
+    }
+
+    /// Returns true if a guarded instruction of a loop ends threads.
+    fn ends_threads(&self, header: usize) -> bool {
+        let own = self.flow.loops[header].iter().flat_map(|own| &own.blocks).enumerate().filter(|(_, own)| **own);
+        own.map(|(block, _)| block).any(|block| {
+            self.flow.ends[block] == End::Leave
+                || self.function.insts[self.flow.graph.range(block)].iter().any(Event::ends_threads)
+        })
     }
 
     /// Gives the inductive registers their values at the start of a turn.

@@ -6,7 +6,7 @@ use crate::output::{Failure, Outcome};
 use crate::source::Source;
 use ptx_expand::proof::contract;
 use ptx_jit::describe::Kernel;
-use ptx_prove::Report;
+use ptx_prove::{Contract, Report};
 use std::io::Write;
 
 /// Proves each kernel of a file, or the one that is asked for.
@@ -43,5 +43,6 @@ fn one(arguments: &Arguments, source: &Source, kernel: &Kernel, out: &mut dyn Wr
     let entry = entry.ok_or_else(|| Failure::usage("there is no such entry"))?;
     let params = params(&checked, entry);
     let contract = contract(kernel).map_err(|(message, help)| Failure::usage(format!("{message}; help: {help}")))?;
+    let contract = Contract { samples: true, ..contract };
     decide(&Proof { source, checked: &checked, entry, contract, params }, arguments.format, out)
 }

@@ -3,7 +3,7 @@
 use super::Proof;
 use ptx_core::ir::Variable;
 use ptx_core::isa::Class;
-use ptx_interp::{FaultKind, Launch, Machine, Options, Program};
+use ptx_interp::{Fault, FaultKind, Launch, Machine, Options, Program};
 use ptx_prove::{Counterexample, Finding, Property, Report, Verdict};
 
 /// The most threads of a launch that is run.
@@ -52,14 +52,31 @@ pub(super) fn confirm(proof: &Proof<'_>, report: &mut Report) -> Vec<usize> {
 }
 
 fn run(proof: &Proof<'_>, program: &Program, finding: &Finding, example: &Counterexample) -> Run {
+    match launch(proof, program, example, (&|_| 0, (THREADS, STEPS))) {
+        None => Run::Skipped,
+        Some(None) => Run::Denied,
+        Some(Some(fault)) => match fault.span {
+            Some(span) if span == finding.span || finding.other == Some(span) => Run::Confirmed,
+            _ => Run::Elsewhere,
+        },
+    }
+}
+
+/// The finding of a run, if it has one; nothing if the launch is too large, or cannot be made. Words of buffers are filled by their numbers.
+pub(super) fn launch(
+    proof: &Proof<'_>,
+    program: &Program,
+    example: &Counterexample,
+    (fill, (most, steps)): (&dyn Fn(u32) -> u32, (u64, u64)),
+) -> Option<Option<Box<Fault>>> {
     let blocks = example.grid.iter().map(|extent| u64::from(*extent)).product::<u64>();
     let threads = proof.contract.block.iter().map(|extent| u64::from(*extent)).product::<u64>();
     let bytes: u64 = (0..proof.params.len()).filter_map(|at| buffer(proof, example, at)).sum();
-    if blocks.saturating_mul(threads) > THREADS || bytes > BYTES {
-        return Run::Skipped;
+    if blocks.saturating_mul(threads) > most || bytes > BYTES {
+        return None;
     }
     let mut machine = Machine::new();
-    let Some(params) = parameters(proof, &mut machine, example) else { return Run::Skipped };
+    let params = parameters(proof, &mut machine, example, fill)?;
     let launch = Launch {
         entry: &proof.entry.name,
         grid: example.grid,
@@ -68,15 +85,12 @@ fn run(proof: &Proof<'_>, program: &Program, finding: &Finding, example: &Counte
         dynamic_shared: u32::try_from(proof.contract.shared).unwrap_or(u32::MAX),
         cooperative: false,
         params: &params,
-        options: Options { watch: true, seed: 0, step_limit: Some(STEPS) },
+        options: Options { watch: true, seed: 0, step_limit: Some(steps) },
     };
     match machine.launch(program, &launch) {
-        Ok(_) => Run::Denied,
-        Err(fault) if fault.kind == FaultKind::Launch => Run::Skipped,
-        Err(fault) => match fault.span {
-            Some(span) if span == finding.span || finding.other == Some(span) => Run::Confirmed,
-            _ => Run::Elsewhere,
-        },
+        Ok(_) => Some(None),
+        Err(fault) if fault.kind == FaultKind::Launch => None,
+        Err(fault) => Some(Some(Box::new(fault))),
     }
 }
 
@@ -90,13 +104,20 @@ pub(super) fn buffer(proof: &Proof<'_>, example: &Counterexample, at: usize) -> 
     }
 }
 
-fn parameters(proof: &Proof<'_>, machine: &mut Machine, example: &Counterexample) -> Option<Vec<u8>> {
+fn parameters(
+    proof: &Proof<'_>,
+    machine: &mut Machine,
+    example: &Counterexample,
+    fill: &dyn Fn(u32) -> u32,
+) -> Option<Vec<u8>> {
     let mut params = Vec::new();
     for (at, variable) in proof.params.iter().enumerate() {
         let value = match (buffer(proof, example, at), number(variable, example, at)) {
             (Some(bytes), _) => {
                 let address = machine.alloc(bytes).ok()?;
-                machine.write(address, &vec![0; usize::try_from(bytes).ok()?]).ok()?;
+                let bytes = usize::try_from(bytes).ok()?;
+                let words = (0..).flat_map(|at| fill(at).to_le_bytes());
+                machine.write(address, &words.take(bytes).collect::<Vec<u8>>()).ok()?;
                 address
             }
             (None, Some(number)) => number as u64,

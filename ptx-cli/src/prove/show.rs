@@ -57,6 +57,7 @@ fn plural(property: Property) -> &'static str {
         Property::Alignment => "alignment is",
         Property::Races => "races are",
         Property::Barriers => "whether all threads come here is",
+        Property::Initialization => "reads of shared memory are",
     }
 }
 
@@ -87,6 +88,10 @@ fn refuted(proof: &Proof<'_>, finding: &Finding, example: &Counterexample, was_r
     let bytes = format!("bytes {}..{end} of `{name}`", example.offset);
     let len = finding.argument.and_then(|at| example.lens.get(at).copied().flatten());
     let (title, help) = match finding.property {
+        _ if example.seen.is_some() => {
+            let seen = example.seen.clone().unwrap_or_default();
+            (if first.is_empty() { seen } else { format!("{first}{with}: {seen}") }, Vec::new())
+        }
         Property::Bounds => {
             let has = len.map_or(String::new(), |len| {
                 format!(", which has {}", count(usize::try_from(len).unwrap_or(usize::MAX), "byte"))
@@ -121,6 +126,11 @@ fn refuted(proof: &Proof<'_>, finding: &Finding, example: &Counterexample, was_r
                 format!("{first}{with} executes this together with {second}, which does not come here"),
                 vec![help.to_owned()],
             )
+        }
+        Property::Initialization => {
+            let help =
+                "write every byte that is read, such as zero where the data ends, and add a barrier behind the writes";
+            (format!("{first}{with} {} {bytes}, which no thread wrote before", finding.verb), vec![help.to_owned()])
         }
         Property::Barriers => {
             let help = "let all threads of the block come to the barrier";

@@ -22,8 +22,14 @@ const KERNELS: [(&str, &str); 9] = [
 ];
 
 /// The findings of the watcher that the prover's properties are about.
-const HARM: [FaultKind; 5] =
-    [FaultKind::OutOfBounds, FaultKind::Misaligned, FaultKind::Race, FaultKind::Deadlock, FaultKind::Sync];
+const HARM: [FaultKind; 6] = [
+    FaultKind::OutOfBounds,
+    FaultKind::Misaligned,
+    FaultKind::Race,
+    FaultKind::Deadlock,
+    FaultKind::Sync,
+    FaultKind::Unwritten,
+];
 /// The most warp instructions of a launch; a mutant may never end.
 const STEPS: u64 = 200_000;
 /// One mutant of so many is tested where `PTX_THOROUGH` is not set.

@@ -273,6 +273,67 @@ fn json_has_a_line_for_each_verdict() {
     assert!(first["counterexample"]["run"].as_str().unwrap().starts_with("ptx run "), "{first}");
 }
 
+/// Threads of which the first 64 write what they read in the opposite order; the rest has nothing to do.
+const SYMMETRIC: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 y)
+{
+    .shared .align 4 .b8 sm[1024];
+    .reg .pred %p<5>;
+    .reg .b32 %r<20>;
+    .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [y];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, sm;
+    mad.lo.u32 %r3, %r1, 4, %r2;
+    setp.lt.u32 %p1, %r1, 64;
+    @%p1 st.shared.u32 [%r3], %r1;
+    bar.sync 0;
+    xor.b32 %r4, %r1, 63;
+    mad.lo.u32 %r5, %r4, 4, %r2;
+    setp.lt.u32 %p2, %r1, 64;
+    @!%p2 bra DONE;
+    ld.shared.u32 %r6, [%r5];
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    st.global.u32 [%rd2], %r6;
+DONE:
+    ret;
+}
+";
+
+const FREE: [&str; 4] = ["--grid", "1", "--assume", "len(y) >= 256"];
+
+/// A read of shared memory that nobody wrote is refuted, by the thread that reads it.
+#[test]
+fn shared_memory_is_written_before_it_is_read() {
+    let (code, out, err) = proved(SYMMETRIC, &FREE);
+    assert!(code == 0 && out.contains("initialization: 1 proved\n"), "{out}{err}");
+    let (code, out, _) = proved(&SYMMETRIC.replace("%r1, 64;\n    @%p1", "%r1, 60;\n    @%p1"), &FREE);
+    let expected = "thread 0 of block 0 reads bytes 252..256 of `sm`, which no thread wrote before";
+    assert!(code == 1 && out.contains(expected) && out.contains("this shows it: ptx run "), "{out}");
+}
+
+/// What only a run of a launch shows is a refutation, too.
+#[test]
+fn launches_are_tried_where_something_is_not_described() {
+    let other =
+        SYMMETRIC.replace("sm_80", "sm_90").replace("    mov.u32 %r1", "    griddepcontrol.wait;\n    mov.u32 %r1");
+    assert_eq!(proved(&other, &FREE).0, 2);
+    let wait = |parity: u32| {
+        let text = format!(
+            "    .shared .align 8 .b64 bar;\n    mov.u32 %r7, bar;\n    mov.u32 %r8, %tid.x;\n    setp.eq.u32 %p3, %r8, 0;\n    \
+             @%p3 mbarrier.init.shared.b64 [%r7], 256;\n    bar.sync 1;\n    mbarrier.arrive.shared.b64 %rd3, [%r7];\nWAIT:\n    \
+             mbarrier.try_wait.parity.shared.b64 %p3, [%r7], {parity};\n    @!%p3 bra WAIT;\n    mov.u32 %r1"
+        );
+        other.replace("    mov.u32 %r1", &text)
+    };
+    let (code, out, err) = proved(&wait(0), &FREE);
+    assert_eq!(code, 2, "{out}{err}");
+    let (code, out, err) = proved(&wait(0).replace("[%r7], 256", "[%r7], 257"), &FREE);
+    assert!(code == 1 && out.contains("waiting for the phase of parity 0"), "{out}{err}");
+}
+
 /// Each change makes a proved kernel harmful: none of them is proved.
 #[test]
 fn mutants_are_not_proved() {
@@ -294,6 +355,11 @@ fn mutants_are_not_proved() {
         (REDUCE, "setp.lt.u32", "setp.le.u32", &SUMS),
         (REDUCE, "shl.b32 %r6, %r3, 2", "shl.b32 %r6, %r3, 1", &SUMS),
         (REDUCE, "    @%p4 bra DONE;\n", "", &SUMS),
+        (REDUCE, "    st.shared.f32 [%r8], %f1;\n", "", &SUMS),
+        (REDUCE, "    st.shared.f32 [%r8], %f1;", "    @%p1 st.shared.f32 [%r8], %f1;", &SUMS),
+        (SYMMETRIC, "setp.lt.u32 %p1, %r1, 64", "setp.lt.u32 %p1, %r1, 63", &FREE),
+        (SYMMETRIC, "xor.b32 %r4, %r1, 63", "xor.b32 %r4, %r1, 127", &FREE),
+        (SYMMETRIC, "    bar.sync 0;\n", "    bar.sync 0, 32;\n", &FREE),
         (REDUCE, "mul.wide.u32 %rd5, %r2, 4", "mul.wide.u32 %rd5, %r2, 2", &SUMS),
     ];
     for (kernel, from, to, options) in mutants {

@@ -73,6 +73,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         absent: true,
         signed: Vec::new(),
         numbers,
+        samples: false,
     })
 }
 

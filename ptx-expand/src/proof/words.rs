@@ -10,6 +10,10 @@ use ptx_prove::{Counterexample, Finding, Place, Property, Refusal};
 /// A violation that only a run could confirm.
 pub(super) const LATER: &str = "it may be violated in a later turn of a loop";
 
+/// The repair of a read of shared memory that nobody wrote.
+const UNWRITTEN: &str =
+    "write every element that is read, such as zero where the data ends, and add a barrier behind the writes";
+
 /// The most places that a message lists.
 const MOST_PLACES: usize = 4;
 
@@ -57,6 +61,9 @@ impl Words<'_> {
                 let message = format!("{first}{with} comes to this barrier, and {second} does not");
                 (message, "let all threads of the block come to the barrier".to_owned())
             }
+            Property::Initialization => {
+                (format!("{first}{with} {} {bytes}, which no thread wrote before", finding.verb), UNWRITTEN.to_owned())
+            }
         };
         let diagnostic = Diagnostic::error(&codes::P0916, finding.span, message).help(help);
         match finding.other.filter(|other| *other != finding.span) {
@@ -86,6 +93,7 @@ impl Words<'_> {
             Property::Alignment => "alignment is",
             Property::Races => "races are",
             Property::Barriers => "this barrier is",
+            Property::Initialization => "reads of shared memory are",
         };
         let at = spans.first().copied().unwrap_or_default();
         let help = match property {

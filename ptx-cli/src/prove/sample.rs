@@ -1,0 +1,75 @@
+//! Runs of a few launches on the CPU device, where a proof leaves something open: what goes wrong in a launch of the contract is a refutation,
+//! whatever the prover does not describe.
+//!
+//! A contract does not say what buffers hold. So a finding counts where two fillings have the same one: indexes from memory that a kernel takes
+//! without a check make no refutation of a kernel whose data may be better.
+
+use super::{Proof, replay};
+use ptx_interp::{Fault, FaultKind, Program};
+use ptx_prove::{Counterexample, Finding, Place, Property, Report, Verdict};
+
+/// Findings of the watcher, and the property that each violates.
+const HARM: [(FaultKind, Property); 7] = [
+    (FaultKind::OutOfBounds, Property::Bounds),
+    (FaultKind::Misaligned, Property::Alignment),
+    (FaultKind::Race, Property::Races),
+    (FaultKind::Async, Property::Races),
+    (FaultKind::Deadlock, Property::Barriers),
+    (FaultKind::Sync, Property::Barriers),
+    (FaultKind::Unwritten, Property::Initialization),
+];
+
+/// The words of buffers: zeros, and each its own number.
+const FILLINGS: [fn(u32) -> u32; 2] = [|_| 0, |at| at];
+/// The most threads of a launch, and the most warp instructions.
+const SIZE: (u64, u64) = (1 << 14, 300_000);
+
+/// Runs the samples of a report, until one has a finding.
+pub(super) fn explore(proof: &Proof<'_>, report: &mut Report) {
+    if report.is_refuted() || report.samples.is_empty() {
+        return;
+    }
+    let Ok(program) = Program::new(proof.checked) else { return };
+    for sample in std::mem::take(&mut report.samples) {
+        let found = find(proof, &program, &sample);
+        if let Some(finding) = found.filter(|found| found.property != Property::Races || !report.communicates) {
+            let same = |old: &&mut Finding| old.span == finding.span && old.property == finding.property;
+            match report.findings.iter_mut().find(same) {
+                Some(old) => *old = finding,
+                None => report.findings.push(finding),
+            }
+            return;
+        }
+    }
+}
+
+/// What a launch shows whatever its buffers hold.
+fn find(proof: &Proof<'_>, program: &Program, sample: &Counterexample) -> Option<Finding> {
+    let run = |fill: &dyn Fn(u32) -> u32| replay::launch(proof, program, sample, (fill, SIZE)).flatten();
+    let fault = run(&FILLINGS[0])?;
+    let (_, property) = HARM.iter().find(|(kind, _)| *kind == fault.kind)?;
+    let span = fault.span?;
+    let same = FILLINGS[1..]
+        .iter()
+        .all(|fill| run(fill).is_some_and(|other| other.kind == fault.kind && other.span == Some(span)));
+    same.then(|| refutation(sample, &fault, *property, span))
+}
+
+fn refutation(sample: &Counterexample, fault: &Fault, property: Property, span: ptx_core::span::Span) -> Finding {
+    let place = |(thread, block)| Place { thread, block };
+    let example = Counterexample {
+        places: fault.thread.zip(fault.block).map(place).into_iter().collect(),
+        seen: Some(fault.message.clone()),
+        ..sample.clone()
+    };
+    Finding {
+        property,
+        span,
+        other: None,
+        memory: String::new(),
+        argument: None,
+        verb: "",
+        size: 0,
+        verdict: Verdict::Refuted(Box::new(example)),
+    }
+}
