@@ -4,6 +4,7 @@
 
 mod bench;
 mod check;
+mod completions;
 mod debug;
 mod diff;
 mod emit;
@@ -18,6 +19,7 @@ mod launch;
 mod library;
 mod lsp;
 mod memory;
+mod new;
 mod output;
 mod profile;
 mod prove;
@@ -29,9 +31,10 @@ mod run;
 mod sass;
 mod source;
 mod transpile;
+mod warm;
 mod write;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use output::Outcome;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -50,6 +53,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Report every error of PTX files, as ptxas would find it and more, and of kernels in `.rs` files.
     Check(check::Arguments),
+    /// Print the completions of a shell.
+    Completions(completions::Arguments),
     /// Serve an editor's debugger: the Debug Adapter Protocol over standard input and output, on the CPU device.
     Debug(debug::Arguments),
     /// Compare two files, names and layout aside.
@@ -68,6 +73,10 @@ enum Command {
     Library(library::Arguments),
     /// Serve an editor: the Language Server Protocol over standard input and output.
     Lsp(lsp::Arguments),
+    /// Print a page of the manual, for `man -l -`.
+    Man(completions::ManArguments),
+    /// Make a crate with a kernel and its tests.
+    New(new::Arguments),
     /// Count what a kernel requires of a GPU, line by line, without a GPU.
     Profile(profile::Arguments),
     /// Decide for all launches at once: bounds, alignment, races and barriers.
@@ -82,6 +91,8 @@ enum Command {
     Sass(sass::Arguments),
     /// Write a PTX file as Rust, and prove that it is the same.
     Transpile(transpile::Arguments),
+    /// Assemble the kernels of files on a GPU into the cache on disk, so that the first launch of a program assembles nothing.
+    Warm(warm::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -98,6 +109,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
     match command {
         Command::Bench(arguments) => bench::run(arguments, out),
         Command::Check(arguments) => check::run(arguments, out),
+        Command::Completions(arguments) => completions::run(arguments, Arguments::command(), out),
         Command::Debug(arguments) => debug::run(arguments, out),
         Command::Diff(arguments) => diff::run(arguments, out),
         Command::Emit(arguments) => emit::run(arguments, out),
@@ -107,11 +119,14 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
         Command::Isa(arguments) => isa::run(arguments, out),
         Command::Library(arguments) => library::run(arguments, out),
         Command::Lsp(arguments) => lsp::run(arguments, out),
+        Command::Man(arguments) => completions::man(arguments, Arguments::command(), out),
+        Command::New(arguments) => new::run(arguments, out),
         Command::Profile(arguments) => profile::run(arguments, out),
         Command::Prove(arguments) => prove::run(arguments, out),
         Command::Roundtrip(arguments) => roundtrip::run(arguments, out),
         Command::Run(arguments) => run::run(arguments, out),
         Command::Sass(arguments) => sass::run(arguments, out),
         Command::Transpile(arguments) => transpile::run(arguments, out),
+        Command::Warm(arguments) => warm::run(arguments, out),
     }
 }

@@ -9,6 +9,8 @@ mod lsp;
 mod mutants;
 #[path = "commands/proofs.rs"]
 mod proofs;
+#[path = "commands/new.rs"]
+mod new;
 #[path = "commands/prove.rs"]
 mod prove;
 #[path = "commands/solver.rs"]
