@@ -33,7 +33,7 @@ pub(crate) fn man(arguments: &ManArguments, mut command: Command, out: &mut dyn 
         None => command,
         Some(name) => {
             let found = command.find_subcommand(name).cloned();
-            let unknown = || Failure::usage(format!("there is no command `{name}`; `ptx --help` lists them"));
+            let unknown = || Failure::usage(format!("there is no command `{name}`\nhelp: `ptx --help` lists them"));
             found.ok_or_else(unknown)?.version(env!("CARGO_PKG_VERSION"))
         }
     };

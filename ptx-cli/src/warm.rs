@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let device = Device::named(&arguments.device).map_err(|error| Failure::usage(error.to_string()))?;
     if !device.is_cuda() {
         return Err(Failure::usage(format!(
-            "`--device {}` assembles nothing; `cuda` and `cuda:1` do",
+            "`--device {}` assembles nothing\nhelp: name a GPU: `cuda`, or `cuda:1` for the second one",
             arguments.device
         )));
     }

@@ -7,10 +7,10 @@ mod dap;
 mod lsp;
 #[path = "commands/mutants.rs"]
 mod mutants;
-#[path = "commands/proofs.rs"]
-mod proofs;
 #[path = "commands/new.rs"]
 mod new;
+#[path = "commands/proofs.rs"]
+mod proofs;
 #[path = "commands/prove.rs"]
 mod prove;
 #[path = "commands/solver.rs"]

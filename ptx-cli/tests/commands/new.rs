@@ -1,41 +1,76 @@
-//! `ptx new`, `ptx completions` and `ptx man`. `.ci/templates` builds the crates and runs their tests.
+//! `ptx new`, `ptx completions`, `ptx man` and `ptx warm`. `.ci/templates` builds the crates and runs their tests.
 
 use super::ptx;
 use ptx_expand::temp_dir::TempDir;
+use std::path::Path;
+
+/// The kinds of crates, each with files of it; the first has kernels.
+const KINDS: &[(&str, &[&str])] = &[
+    ("app", &["src/main.rs", "Cargo.toml", ".gitignore"]),
+    ("library", &["src/lib.rs", "Cargo.toml"]),
+    ("python", &["src/lib.rs", "pyproject.toml", "package/my_python/__init__.py", "tests/test_my_python.py"]),
+    ("candle", &["src/lib.rs", "Cargo.toml"]),
+];
+
+fn stderr(arguments: &[&str]) -> String {
+    let output = ptx(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
 
 #[test]
 fn crates_are_written() {
     let folder = TempDir::new("ptx-new").unwrap();
-    for (kind, files) in [
-        ("app", &["Cargo.toml", "src/main.rs", ".gitignore"][..]),
-        ("library", &["Cargo.toml", "src/lib.rs"]),
-        ("python", &["pyproject.toml", "package/my_python/__init__.py", "tests/test_my_python.py"]),
-        ("candle", &["Cargo.toml", "src/lib.rs"]),
-    ] {
+    for (kind, files) in KINDS {
         let path = folder.path().join(format!("my-{kind}"));
         let output = ptx(&["new", kind, path.to_str().unwrap()]);
         assert!(output.status.success(), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stdout).contains("cd "));
-        for file in files {
+        for file in *files {
             let text = std::fs::read_to_string(path.join(file)).unwrap();
             assert!(!text.contains("{{"), "{kind}/{file}: {text}");
         }
-        assert!(std::fs::read_to_string(path.join("Cargo.toml")).unwrap().contains(&format!("name = \"my-{kind}\"")));
-        let again = ptx(&["new", kind, path.to_str().unwrap()]);
-        assert_eq!(again.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&again.stderr).contains("exists already"));
+        let manifest = std::fs::read_to_string(path.join("Cargo.toml")).unwrap();
+        assert!(manifest.contains(&format!("name = \"my-{kind}\"")));
+        assert!(manifest.contains(concat!("ptx-launch = { version = \"", env!("CARGO_PKG_VERSION_MAJOR"), ".")));
+        let kernels = path.join(files[0]);
+        let checked = ptx(&["check", kernels.to_str().unwrap()]);
+        assert!(checked.status.success(), "{kind}: {checked:?}");
+        assert!(stderr(&["new", kind, path.to_str().unwrap()]).contains("exists already"));
     }
 }
 
 #[test]
+fn crates_of_a_checkout_are_named_by_paths() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let folder = TempDir::new("ptx-new").unwrap();
+    let path = folder.path().join("mine");
+    let output = ptx(&["new", "python", path.to_str().unwrap(), "--crates", root.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let manifest = std::fs::read_to_string(path.join("Cargo.toml")).unwrap();
+    for name in ["ptx-launch", "ptx-ffi"] {
+        assert!(manifest.contains(&format!("/{name}\"")), "{manifest}");
+    }
+    let other = folder.path().join("other");
+    let refused = stderr(&["new", "app", other.to_str().unwrap(), "--crates", folder.path().to_str().unwrap()]);
+    assert!(refused.contains("there is no `ptx-launch`") && !other.exists(), "{refused}");
+}
+
+#[test]
 fn names_that_no_package_can_have_are_errors() {
-    for name in ["9lives", "with space", "fn", "ptx-launch", ".."] {
-        let output = ptx(&["new", "app", name]);
-        assert_eq!(output.status.code(), Some(2), "{name}");
-        assert!(
-            String::from_utf8_lossy(&output.stderr).contains("cannot be the name of a package"),
-            "{name}: {output:?}"
-        );
+    for (kind, name, why) in [
+        ("app", "9lives", "begin it with a lower-case letter"),
+        ("app", "with space", "begin it with a lower-case letter"),
+        ("app", "MyApp", "begin it with a lower-case letter"),
+        ("app", "..", "the last part of `..`"),
+        ("app", "fn", "it is a word of Rust"),
+        ("library", "ptx-launch", "it is a crate that its code uses"),
+        ("app", "build", "it is a folder of cargo's builds"),
+        ("python", "class", "it is a word of Python"),
+        ("python", "torch", "it is a package that it is used with"),
+    ] {
+        let text = stderr(&["new", kind, name]);
+        assert!(text.contains("cannot be the name of a package") && text.contains(why), "{name}: {text}");
     }
 }
 
@@ -48,6 +83,10 @@ fn shells_and_man_know_the_commands() {
     let page = |arguments: &[&str]| String::from_utf8(ptx(arguments).stdout).unwrap();
     assert!(page(&["man"]).starts_with(".ie") && page(&["man"]).contains("ptx"));
     assert!(page(&["man", "check"]).contains("SYNOPSIS"));
-    let wrong = ptx(&["man", "chekc"]);
-    assert!(String::from_utf8_lossy(&wrong.stderr).contains("there is no command `chekc`"));
+    assert!(stderr(&["man", "chekc"]).contains("there is no command `chekc`"));
+}
+
+#[test]
+fn the_cpu_device_has_nothing_to_warm() {
+    assert!(stderr(&["warm", "--device", "cpu", "kernel.ptx"]).contains("`--device cpu` assembles nothing"));
 }

@@ -83,9 +83,15 @@ fn options(attributes: &[syn::Attribute], name: &str) -> Option<TokenStream> {
     attributes.iter().find(|attribute| is_named(attribute, name)).map(tokens)
 }
 
-/// The other attributes.
+/// Attributes that Rust expands before the kernel's, and that leave the kernel as it is: `#[ptx_ffi::export]`.
+const BEFORE: &[&str] = &["export"];
+
+/// The other attributes that the kernel's own sees.
 fn others(attributes: &[syn::Attribute], name: &str) -> Vec<syn::Attribute> {
-    attributes.iter().filter(|attribute| !is_named(attribute, name)).cloned().collect()
+    let own = attributes.iter().position(|attribute| is_named(attribute, name)).unwrap_or_default();
+    let is_expanded = |attribute: &syn::Attribute| BEFORE.iter().any(|before| is_named(attribute, before));
+    let (before, after) = attributes.split_at(own);
+    before.iter().filter(|attribute| !is_expanded(attribute)).chain(after.iter().skip(1)).cloned().collect()
 }
 
 fn tokens(attribute: &syn::Attribute) -> TokenStream {
