@@ -93,7 +93,7 @@ const OF_PYTHON: &[(&str, &str)] = &[
         "is a word of Python",
         "and assert class def del elif except finally from global import is lambda nonlocal not or pass raise with",
     ),
-    ("is a package that it is used with", "cupy jax numpy torch"),
+    ("is a package that its arrays come from", "cupy jax numpy torch"),
 ];
 
 /// Always sound.

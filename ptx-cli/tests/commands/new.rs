@@ -67,7 +67,7 @@ fn names_that_no_package_can_have_are_errors() {
         ("library", "ptx-launch", "it is a crate that its code uses"),
         ("app", "build", "it is a folder of cargo's builds"),
         ("python", "class", "it is a word of Python"),
-        ("python", "torch", "it is a package that it is used with"),
+        ("python", "torch", "it is a package that its arrays come from"),
     ] {
         let text = stderr(&["new", kind, name]);
         assert!(text.contains("cannot be the name of a package") && text.contains(why), "{name}: {text}");
