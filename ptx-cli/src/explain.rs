@@ -9,7 +9,7 @@ use std::io::Write;
 pub(crate) struct Arguments {
     /// A code such as P0302, in any case; none lists them all.
     code: Option<String>,
-    /// Every page, as one Markdown document: `docs/diagnostics.md`.
+    /// Every page, as one Markdown document: `docs/language/diagnostics.md`.
     #[arg(long, conflicts_with = "code")]
     markdown: bool,
 }

@@ -12,7 +12,7 @@ pub(crate) struct Arguments {
     /// An opcode (`ld`), more of the name (`cp.async.bulk`), a special register (`%clock64`) or a directive
     /// (`.maxntid`); nothing lists the opcodes.
     name: Option<String>,
-    /// The whole table as one Markdown document: `docs/isa.md`.
+    /// The whole table as one Markdown document: `docs/language/isa.md`.
     #[arg(long, conflicts_with = "name")]
     markdown: bool,
 }

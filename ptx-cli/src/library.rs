@@ -10,7 +10,7 @@ pub(crate) struct Arguments {
     /// A module (`mbarrier`) or one of its functions (`mbarrier::wait`), which is shown as it is written; nothing lists
     /// them all.
     name: Option<String>,
-    /// All of it as one Markdown document: `docs/library.md`.
+    /// All of it as one Markdown document: `docs/language/library.md`.
     #[arg(long, conflicts_with = "name")]
     markdown: bool,
 }
@@ -68,6 +68,19 @@ fn list(out: &mut dyn Write) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Pictures of modules in the document: their words, and their paths in the repository.
+const PICTURES: &[(&str, &str, &str)] = &[
+    ("matrix", "A of mma.m16n8k16", "ptx-launch/docs/figures/mma_m16n8k16_a.svg"),
+    ("matrix", "B of mma.m16n8k16", "ptx-launch/docs/figures/mma_m16n8k16_b.svg"),
+    ("matrix", "C and D of mma.m16n8k16", "ptx-launch/docs/figures/mma_m16n8k16_c.svg"),
+    ("swizzle", "Swizzle of 128 bytes", "ptx-launch/docs/figures/swizzle_128.svg"),
+    ("tcgen05", "tcgen05.ld.32x32b", "ptx-launch/docs/figures/tcgen05_ld_32x32b.svg"),
+    ("wgmma", "D of wgmma", "ptx-launch/docs/figures/wgmma_d.svg"),
+    ("pipeline", "A ring of four stages over time", "docs/book/figures/ring_4.svg"),
+    ("scheduler", "The order of tiles", "ptx-kernels/docs/figures/gemm_order.svg"),
+    ("scheduler", "Schedulers of a GEMM over time", "ptx-kernels/docs/figures/gemm_schedulers.svg"),
+];
+
 fn markdown(out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,
@@ -77,6 +90,9 @@ fn markdown(out: &mut dyn Write) -> std::io::Result<()> {
     )?;
     for (module, source) in FILES {
         writeln!(out, "\n## `{module}`\n\n{}\n", about(source))?;
+        for (_, words, path) in PICTURES.iter().filter(|(of, ..)| of == module) {
+            writeln!(out, "![{words}](../../{path})\n")?;
+        }
         for helper in helpers(source) {
             writeln!(out, "- `{}`  \n  {}", helper.signature, helper.about)?;
         }

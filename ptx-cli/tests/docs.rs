@@ -12,15 +12,15 @@ fn markdown(command: &str) -> String {
 
 #[test]
 fn isa_is_up_to_date() {
-    expect_file!["../../docs/isa.md"].assert_eq(&markdown("isa"));
+    expect_file!["../../docs/language/isa.md"].assert_eq(&markdown("isa"));
 }
 
 #[test]
 fn diagnostics_is_up_to_date() {
-    expect_file!["../../docs/diagnostics.md"].assert_eq(&markdown("explain"));
+    expect_file!["../../docs/language/diagnostics.md"].assert_eq(&markdown("explain"));
 }
 
 #[test]
 fn library_is_up_to_date() {
-    expect_file!["../../docs/library.md"].assert_eq(&markdown("library"));
+    expect_file!["../../docs/language/library.md"].assert_eq(&markdown("library"));
 }

@@ -18,6 +18,12 @@
 //! (Flash-Decoding, Dao et al., 2023) and finds them by a table of pages (Kwon et al., *PagedAttention*, 2023). Latent attention is that of DeepSeek-V2 (DeepSeek-AI,
 //! 2024, section 2.1).
 //!
+//! **Overlap on Hopper.** Exponentials run beside products; forward, then backward:
+//!
+#![doc = include_str!("../docs/figures/attention_forward.svg")]
+//!
+#![doc = include_str!("../docs/figures/attention_backward.svg")]
+//!
 //! **Error.** P is rounded to 16 bits, and O is rounded once. With
 //! ε = 2⁻⁸ for `bf16`, 2⁻¹¹ for `f16`, an element of O differs from the exact one by at most ε · (|O| + 2 max |V|) / 2 plus the
 //! rounding of the scores in `f32`, which is below 2⁻²⁰ · dim · max |Q| · max |K| · scale of it. Decode has the same bound: its parts of a sum are `f32`. With

@@ -75,6 +75,14 @@
 //! - Where tiles of `simt` and `mma` are few, blocks share K (split-K). The sums of the parts go through a workspace, and another
 //!   kernel adds them up in a fixed order and finishes them.
 //!
+//! The schedulers over time:
+//!
+#![doc = include_str!("../docs/figures/gemm_schedulers.svg")]
+//!
+//! The order of tiles, which [`Gemm::raster`] sets:
+//!
+#![doc = include_str!("../docs/figures/gemm_order.svg")]
+//!
 //! The model's times are fitted to random shapes on an H100 (16 bits) and an H200 ([`tuning`]); a thread keeps its last choices, and its last tensor maps.
 //!
 //! On an H200 at M = N = K = 4096, [`gemm`] reaches, in TFLOP/s: 700 to 810 in `bf16` and 677 in `f16` (the power limit of the card decides), 1336 in `e4m3`,

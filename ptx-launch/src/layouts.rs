@@ -1,6 +1,10 @@
-//! Layouts of fragments and swizzles, as pictures: which thread and register hold an element.
+//! Memory spaces, and layouts of fragments and swizzles, as pictures: which threads see a space, which thread and register hold an element.
 //!
-//! A cell names the thread of the warp (T0 to T31) and its register, in the order of the instruction's operands. The pictures are
+//! Memory spaces:
+//!
+#![doc = include_str!("../docs/figures/memory_spaces.svg")]
+//!
+//! A cell of the following pictures names the thread of the warp (T0 to T31) and its register, in the order of the instruction's operands. The pictures are
 //! drawn from the functions that the CPU device uses.
 //!
 //! A of mma.m16n8k16:

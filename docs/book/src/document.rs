@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn links_lead_to_chapters_or_become_words() {
         let mut documents = Documents::new(Path::new("."));
-        documents.add("docs/launching.md", "reference/launching.md");
+        documents.add("docs/language/launching.md", "reference/launching.md");
         let rewrite = |line| documents.links(line, Path::new("docs/watcher.md"), "internals/watcher.md");
         let cases = [
             ("see [it](launching.md#cost), or", "see [it](../reference/launching.md#cost), or"),

@@ -6,6 +6,6 @@
 
 pub mod chapters;
 pub mod document;
+pub mod figures;
 pub mod listing;
 pub mod site;
-pub mod timeline;

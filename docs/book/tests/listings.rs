@@ -107,18 +107,15 @@ fn the_transpiled_softmax_is_current() {
     assert!(std::fs::read_to_string(&path).unwrap() == made, "UPDATE_EXPECT=1 renews transpiled/softmax.rs");
 }
 
-/// The pictures of pipelines in the chapters; `UPDATE_EXPECT=1` renews them.
+/// The pictures of the documents; `UPDATE_EXPECT=1` renews them.
 #[test]
-fn the_timelines_are_current() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("figures");
-    for stages in [1, 4] {
-        // The chapter's durations: a copy takes about 1 µs to arrive, and a stage of 128 × 128 × 64 about 0.3 µs to multiply.
-        let svg = ptx_book::timeline::Ring { stages, copy: 10, multiply: 3 }.svg(if stages == 1 { 6 } else { 20 });
-        let path = folder.join(format!("ring_{stages}.svg"));
+fn the_pictures_are_current() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (path, svg) in ptx_book::figures::all() {
         if std::env::var_os("UPDATE_EXPECT").is_some() {
-            std::fs::write(&path, &svg).unwrap();
+            std::fs::write(root.join(path), &svg).unwrap();
         }
-        assert!(std::fs::read_to_string(&path).unwrap_or_default() == svg, "UPDATE_EXPECT=1 renews ring_{stages}.svg");
+        assert!(std::fs::read_to_string(root.join(path)).unwrap_or_default() == svg, "UPDATE_EXPECT=1 renews {path}");
     }
 }
 

@@ -16,7 +16,7 @@ macro_rules! files {
     };
 }
 
-/// The files, in the order of `docs/isa.md`.
+/// The files, in the order of `docs/language/isa.md`.
 const FILES: &[(&str, &str)] = files! {
     "sets.isa" "types.isa" "targets.isa" "registers.isa" "directives.isa"
     "integer.isa" "float.isa" "half.isa" "compare.isa" "logic.isa" "convert.isa" "video.isa"

@@ -1,4 +1,4 @@
-//! Rows as the manual would print them, for help texts and for `docs/isa.md`.
+//! Rows as the manual would print them, for help texts and for `docs/language/isa.md`.
 
 mod entry;
 mod operands;

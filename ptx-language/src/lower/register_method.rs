@@ -81,7 +81,7 @@ impl<'a> Lowerer<'a> {
 
     fn wrong_count(&mut self, name: &Ident, takes: usize, has: usize) -> Value {
         let message = format!("`{}` takes {}, not {has}", name.name, plural(takes, "argument"));
-        self.fail(&codes::P0811, name.span, message, "`ptx library` and docs/operators.md show the methods")
+        self.fail(&codes::P0811, name.span, message, "`ptx library` and docs/language/operators.md show the methods")
     }
 
     fn no_method(&mut self, name: &str, ty: Type, span: Span) -> Value {

@@ -1,6 +1,6 @@
 //! Fragments of `mma.sync`: the matrices of 8 × 8 elements of 16 bits that a warp moves between shared memory and its
 //! registers. Each lane names one row of 16 bytes; rows at different offsets modulo 128 bytes have no bank conflicts.
-//! ptx-launch/docs/layouts.md shows which lane and register hold an element.
+//! docs/language/layouts.md shows which lane and register hold an element.
 
 /// Four matrices: lanes 0 to 7 name the rows of the first, 8 to 15 those of the second. `ldmatrix.x4`.
 fn load_x4(row: u32) -> [b32; 4] {
