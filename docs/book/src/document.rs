@@ -152,7 +152,7 @@ mod tests {
         documents.add("docs/language/launching.md", "reference/launching.md");
         let rewrite = |line| documents.links(line, Path::new("docs/watcher.md"), "internals/watcher.md");
         let cases = [
-            ("see [it](launching.md#cost), or", "see [it](../reference/launching.md#cost), or"),
+            ("see [it](language/launching.md#cost), or", "see [it](../reference/launching.md#cost), or"),
             ("the file [`x`](../tests/x.rs) is", "the file `x` is"),
             ("put [`#[ptx_test]`](crate::ptx_test) on", "put `#[ptx_test]` on"),
             ("[web](https://a.b/c) [here](#x)", "[web](https://a.b/c) [here](#x)"),

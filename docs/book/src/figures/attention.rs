@@ -114,7 +114,7 @@ fn forward_in_order(group: usize, tiles: usize) -> Vec<Step> {
     steps.collect()
 }
 
-pub fn forward() -> String {
+pub(super) fn forward() -> String {
     let tiles = 6;
     let alone = chart("", run(&[(0, forward_in_order(0, tiles))]), 1, 1).busy(1);
     let bars = run(&[(0, forward_steps(0, tiles)), (0, forward_steps(1, tiles))]);
@@ -164,7 +164,7 @@ fn backward_steps(group: usize, tiles: usize) -> Vec<Step> {
     steps
 }
 
-pub fn backward() -> String {
+pub(super) fn backward() -> String {
     let tiles = 5;
     // The second warp group begins when the first one's scores are there.
     let bars = run(&[(0, backward_steps(0, tiles)), (GRAD_PRODUCT + EXPONENTIALS, backward_steps(1, tiles))]);

@@ -3,62 +3,62 @@
 use std::fmt::Write;
 
 /// Light colors, so that black text is readable on them.
-pub const BLUE: &str = "#cfe3ff";
-pub const ORANGE: &str = "#ffe2c2";
-pub const GREEN: &str = "#d5f0cf";
-pub const PINK: &str = "#f7d0e2";
-pub const VIOLET: &str = "#e4daf7";
-pub const YELLOW: &str = "#fdf3b8";
-pub const GRAY: &str = "#e3e3e3";
+pub(super) const BLUE: &str = "#cfe3ff";
+pub(super) const ORANGE: &str = "#ffe2c2";
+pub(super) const GREEN: &str = "#d5f0cf";
+pub(super) const PINK: &str = "#f7d0e2";
+pub(super) const VIOLET: &str = "#e4daf7";
+pub(super) const YELLOW: &str = "#fdf3b8";
+pub(super) const GRAY: &str = "#e3e3e3";
 
 /// The height of a row, with the distance to the next one.
 const ROW: usize = 26;
 
 /// A bar of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bar {
+pub(super) struct Bar {
     /// The number of its row.
-    pub row: usize,
+    pub(super) row: usize,
     /// Its start and its length, in units of time.
-    pub start: usize,
-    pub length: usize,
-    pub color: &'static str,
-    pub words: String,
+    pub(super) start: usize,
+    pub(super) length: usize,
+    pub(super) color: &'static str,
+    pub(super) words: String,
 }
 
 impl Bar {
-    pub fn end(&self) -> usize {
+    pub(super) fn end(&self) -> usize {
         self.start + self.length
     }
 }
 
 /// A picture.
 #[derive(Debug)]
-pub struct Chart {
-    pub title: String,
+pub(super) struct Chart {
+    pub(super) title: String,
     /// The names of the rows. A name that ends with a colon is a heading of the rows below it.
-    pub rows: Vec<String>,
-    pub bars: Vec<Bar>,
+    pub(super) rows: Vec<String>,
+    pub(super) bars: Vec<Bar>,
     /// The line below the rows.
-    pub foot: String,
+    pub(super) foot: String,
     /// The width of a unit of time, and of the names.
-    pub unit: usize,
-    pub left: usize,
+    pub(super) unit: usize,
+    pub(super) left: usize,
 }
 
 impl Chart {
     /// The end of the last bar.
-    pub fn end(&self) -> usize {
+    pub(super) fn end(&self) -> usize {
         self.bars.iter().map(Bar::end).max().unwrap_or(0)
     }
 
     /// The time in which a row has bars, in percent of the time up to the last bar of all rows.
-    pub fn busy(&self, row: usize) -> usize {
+    pub(super) fn busy(&self, row: usize) -> usize {
         let busy: usize = self.bars.iter().filter(|bar| bar.row == row).map(|bar| bar.length).sum();
         100 * busy / self.end().max(1)
     }
 
-    pub fn svg(&self) -> String {
+    pub(super) fn svg(&self) -> String {
         let (width, height) = (self.left + self.end() * self.unit + 1, self.rows.len() * ROW + 24);
         let mut out = open(&self.title, [width, height]);
         for bar in &self.bars {
@@ -78,7 +78,7 @@ impl Chart {
 }
 
 /// The beginning of a picture.
-pub fn open(title: &str, [width, height]: [usize; 2]) -> String {
+pub(super) fn open(title: &str, [width, height]: [usize; 2]) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
          font-family=\"sans-serif\" font-size=\"11\" text-anchor=\"middle\" role=\"img\">\n<title>{title}</title>\n"
@@ -86,7 +86,7 @@ pub fn open(title: &str, [width, height]: [usize; 2]) -> String {
 }
 
 /// A rectangle at x and y, with words in it.
-pub fn rect(out: &mut String, [x, y, width, height]: [usize; 4], color: &str, words: &str) {
+pub(super) fn rect(out: &mut String, [x, y, width, height]: [usize; 4], color: &str, words: &str) {
     let _ = write!(
         out,
         "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{color}\" stroke=\"#666\" stroke-width=\"0.6\"/>"
@@ -95,7 +95,7 @@ pub fn rect(out: &mut String, [x, y, width, height]: [usize; 4], color: &str, wo
 }
 
 /// Centered words.
-pub fn text(out: &mut String, [x, y]: [usize; 2], color: &str, words: &str) {
+pub(super) fn text(out: &mut String, [x, y]: [usize; 2], color: &str, words: &str) {
     let words = words.replace('&', "&amp;").replace('<', "&lt;");
     let _ = writeln!(out, "<text x=\"{x}\" y=\"{y}\" fill=\"{color}\">{words}</text>");
 }

@@ -4,13 +4,13 @@ use super::chart::{BLUE, Bar, Chart, ORANGE};
 
 /// A ring with one producer and one group of consumers. Times are in tenths of a microsecond.
 #[derive(Clone, Copy, Debug)]
-pub struct Ring {
+pub(super) struct Ring {
     /// Stages of the ring.
-    pub stages: usize,
+    pub(super) stages: usize,
     /// Time from the start of a copy until its bytes have arrived.
-    pub copy: usize,
+    pub(super) copy: usize,
     /// Time in which the consumers multiply a stage.
-    pub multiply: usize,
+    pub(super) multiply: usize,
 }
 
 /// One use of a stage.
@@ -36,7 +36,7 @@ impl Ring {
     }
 
     /// The ring over time, a row per stage, and a row for the tensor cores.
-    pub fn svg(&self, tiles: usize) -> String {
+    pub(super) fn svg(&self, tiles: usize) -> String {
         let bar = |row, start, length, color, words| Bar { row, start, length, color, words };
         let bars = self.uses(tiles).into_iter().enumerate().flat_map(|(tile, used)| {
             [

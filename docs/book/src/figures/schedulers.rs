@@ -11,7 +11,7 @@ const EXCHANGE: usize = 1;
 
 const COLORS: [&str; 4] = [BLUE, ORANGE, GREEN, VIOLET];
 
-/// A part of a tile on an SM; `name` tells the tile.
+/// A part of a tile on an SM.
 fn unit(sm: usize, start: usize, length: usize, tile: usize) -> Bar {
     Bar { row: sm, start, length, color: COLORS[tile / SMS % COLORS.len()], words: format!("tile {tile}") }
 }
@@ -62,7 +62,7 @@ fn add(chart: &mut Chart, heading: &str, bars: Vec<Bar>) {
     chart.bars.extend(bars.into_iter().map(|bar| Bar { row: first + bar.row, ..bar }));
 }
 
-pub fn over_time() -> String {
+pub(super) fn over_time() -> String {
     let title = "Schedulers of the GEMM: tiles of 8 steps along K on 8 SMs".to_owned();
     let foot = "time in steps along K; + adds the sums of other SMs".to_owned();
     let mut chart = Chart { title, rows: Vec::new(), bars: Vec::new(), foot, unit: 24, left: 60 };
@@ -89,7 +89,7 @@ const TILES: [usize; 2] = [8, 16];
 const CLUSTERS: usize = 32;
 const CELL: usize = 24;
 
-pub fn order() -> String {
+pub(super) fn order() -> String {
     let [rows, columns] = TILES;
     let orders =
         [("by rows", 1, columns), ("G8x1: bands of 8, by columns", 8, 1), ("G4x8: blocks of 4 rows of 8", 4, 8)];

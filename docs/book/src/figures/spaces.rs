@@ -60,7 +60,7 @@ const SCOPE: usize = 64;
 const MOVED: usize = 480;
 const ROW: usize = 28;
 
-pub fn svg() -> String {
+pub(super) fn svg() -> String {
     let size = [NAMES + SCOPES.len() * SCOPE + MOVED, (SPACES.len() + 1) * ROW];
     let mut out = chart::open("Memory spaces: who sees each, and what moves its data", size);
     for (at, scope) in SCOPES.iter().enumerate() {
