@@ -212,9 +212,9 @@ impl Compiled {
 
     /// Adds the entries that wait in a text.
     pub fn wait_in(&mut self, text: usize, entries: Vec<Waiting>) {
-        let bit = u32::try_from(text).ok().and_then(|text| 1_u32.checked_shl(text)).unwrap_or(0);
-        for Waiting { entry, early } in entries {
-            *self.waiting.entry(entry).or_default() |= if early { 0 } else { bit };
+        for found in entries {
+            let bit = found.bit(text);
+            *self.waiting.entry(found.entry).or_default() |= bit;
         }
     }
 

@@ -13,7 +13,7 @@ use crate::launch::CpuProgram;
 use crate::launch::launch;
 use crate::param::{Arg, KernelParam, Param, bytes};
 use crate::stream::{AsStream, Submission};
-use ptx_core::check::{Checked, check, waiting};
+use ptx_core::check::{Checked, Waiting, check, waiting};
 use ptx_core::diag::Diagnostic;
 use ptx_core::diag::near::nearest;
 use ptx_core::ir;
@@ -322,11 +322,11 @@ fn find_or_make(name: &str, texts: &[CompiledText<'_>]) -> Result<&'static Loade
 /// The data that the macros write as `static`s.
 fn make(name: &str, texts: &[CompiledText<'_>]) -> Result<Loaded> {
     let (mut kept, mut variants, mut entries) = (Kept::default(), Vec::new(), Vec::new());
-    let mut waits: Vec<(String, u32)> = Vec::new();
-    for (at, text) in (0..u32::BITS).zip(texts) {
+    let mut waits: Vec<(usize, Waiting)> = Vec::new();
+    for (at, text) in texts.iter().enumerate() {
         let checked = checked(name, text.ptx)?;
         let ir = checked.module();
-        waits.extend(waiting(ir).into_iter().filter(|found| !found.early).map(|found| (found.entry, 1 << at)));
+        waits.extend(waiting(ir).into_iter().map(|found| (at, found)));
         let [arch, ptx, source, lines] =
             [ir.arch.to_string(), text.ptx.to_owned(), text.source.to_owned(), text.lines.to_owned()]
                 .map(|text| kept.keep(text).as_str());
@@ -340,7 +340,10 @@ fn make(name: &str, texts: &[CompiledText<'_>]) -> Result<Loaded> {
     }
     let (name, variants) = (kept.keep(name.to_owned()), kept.keep(variants));
     let module = kept.keep(Module::new(name, variants));
-    let bits = |entry: &str| waits.iter().filter(|(name, _)| name == entry).fold(0, |all, (_, bit)| all | bit);
+    let bits = |entry: &str| {
+        let own = waits.iter().filter(|(_, found)| found.entry == entry);
+        own.fold(0, |all, (at, found)| all | found.bit(*at))
+    };
     let kernels = entries.into_iter().map(|(entry, params)| Kernel::new(module, entry, params).waiting(bits(entry)));
     let kernels = kernels.collect();
     Ok(Loaded { module, kernels, _kept: kept })

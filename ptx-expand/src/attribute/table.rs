@@ -51,22 +51,22 @@ pub const OPTIONS: &[Choice] = &[
     Choice {
         name: "no_local",
         like: "`no_local`",
-        read: |r, a, arg| r.promise(a, arg, |contract, _| contract.no_local = true),
+        read: |r, a, arg| r.promise(a, arg, |contract| contract.no_local = true),
     },
     Choice {
         name: "no_spills",
         like: "`no_spills`",
-        read: |r, a, arg| r.promise(a, arg, |contract, _| contract.no_spills = true),
+        read: |r, a, arg| r.promise(a, arg, |contract| contract.no_spills = true),
     },
     Choice {
         name: "max_registers",
         like: "`max_registers = 128`",
-        read: |r, a, arg| r.promise(a, arg, |contract, most| contract.max_registers = most),
+        read: |r, a, arg| r.limit(a, arg, |contract, most| contract.max_registers = most),
     },
     Choice {
         name: "occupancy",
         like: "`occupancy = 2`, blocks of a multiprocessor",
-        read: |r, a, arg| r.promise(a, arg, |contract, least| contract.occupancy = least),
+        read: |r, a, arg| r.limit(a, arg, |contract, least| contract.occupancy = least),
     },
     Choice { name: "pdl", like: "`pdl`", read: |_, a, arg| flag(arg, &mut a.launch.pdl) },
     Choice {

@@ -121,21 +121,25 @@ impl Reader {
         true
     }
 
-    /// `no_spills`, `max_registers = 128`: an option with a number if it sets one.
-    pub(super) fn promise(&mut self, attribute: &mut Attribute, arg: &Arg, keep: fn(&mut Contract, u32)) -> bool {
-        let is_number = ["max_registers", "occupancy"].iter().any(|name| arg.name == name);
-        let value = match &arg.value {
-            Value::Nothing if !is_number => Some(0),
-            Value::Equals(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(number), .. })) if is_number => {
-                number.base10_parse::<u32>().ok().filter(|number| *number > 0)
-            }
-            _ => None,
-        };
-        if let Some(value) = value {
-            keep(&mut attribute.launch.contract, value);
+    /// `no_spills`
+    pub(super) fn promise(&mut self, attribute: &mut Attribute, arg: &Arg, keep: fn(&mut Contract)) -> bool {
+        let is_given = matches!(arg.value, Value::Nothing);
+        if is_given {
+            keep(&mut attribute.launch.contract);
             attribute.launch.promised.push(arg.name.clone());
         }
-        value.is_some()
+        is_given
+    }
+
+    /// `max_registers = 128`
+    pub(super) fn limit(&mut self, attribute: &mut Attribute, arg: &Arg, keep: fn(&mut Contract, u32)) -> bool {
+        let Value::Equals(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(number), .. })) = &arg.value else {
+            return false;
+        };
+        let Some(limit) = number.base10_parse::<u32>().ok().filter(|limit| *limit > 0) else { return false };
+        keep(&mut attribute.launch.contract, limit);
+        attribute.launch.promised.push(arg.name.clone());
+        true
     }
 
     /// `instances = [(128, f32), (256, f16)]`

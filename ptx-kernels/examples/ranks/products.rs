@@ -256,7 +256,7 @@ pub(crate) fn measure(devices: &Devices) -> Result<()> {
         for way in WAYS {
             let is_fused = matches!(way, Way::Scatter | Way::Reduce | Way::Gather);
             for piece in if is_fused { &pieces[..] } else { &pieces[..1] } {
-                data.fused.iter_mut().for_each(|rank| rank.set_piece(*piece));
+                data.fused.iter_mut().for_each(|rank| rank.set_chunk(*piece));
                 let graphs =
                     graphs(devices, &streams, |rank, stream| (0..calls).try_for_each(|_| data.run(way, rank, stream)))?;
                 all.push((if is_fused { format!("{way:?} {piece}") } else { format!("{way:?}") }, graphs));

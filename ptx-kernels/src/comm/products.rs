@@ -41,7 +41,7 @@ const BLOCK_N: u32 = 256;
 /// The order of a part's tiles: bands of so many clusters along M, in runs of so many along N.
 const RASTER: [u32; 2] = [4, 8];
 /// Bytes that a thread has on a link at a time, a power of two. More fill the queue in which the loads of operands stand, too.
-const PIECE: u32 = 1024;
+const CHUNK: u32 = 1024;
 /// Bytes of a tile of a cluster, as it travels.
 const TILE: usize = (CLUSTER_M * BLOCK_N * 2) as usize;
 
@@ -60,9 +60,9 @@ pub(crate) struct Shape {
     /// The outputs that get the own part.
     copies: u32,
     /// Bytes that a thread has on a link at a time.
-    piece: u32,
+    chunk: u32,
     /// The same at the end, when no loads wait behind the stores.
-    last_piece: u32,
+    last_chunk: u32,
     /// Bytes of half an inbox.
     half: u64,
     patience: u64,
@@ -97,7 +97,7 @@ pub struct Rank {
     claims: Claims,
     num_blocks: u32,
     most: [usize; 2],
-    piece: u32,
+    chunk: u32,
     patience: u64,
 }
 
@@ -125,7 +125,7 @@ impl Rank {
         let rank = |((device, claims), inbox): ((&Device, Claims), Symmetric<u8>)| {
             let counters = || device.zeros(2 * blocks);
             let (reduced, gathered) = (counters()?, counters()?);
-            Ok(Rank { inbox, reduced, gathered, claims, num_blocks, most, piece: PIECE, patience: 0 })
+            Ok(Rank { inbox, reduced, gathered, claims, num_blocks, most, chunk: CHUNK, patience: 0 })
         };
         devices.iter().zip(claims).zip(inboxes.into_ranks()).map(rank).collect()
     }
@@ -147,8 +147,8 @@ impl Rank {
 
     /// Bytes that a thread has on a link at a time: a power of two from 512 to 32768, for measurements.
     #[doc(hidden)]
-    pub fn set_piece(&mut self, piece: u32) {
-        self.piece = piece.clamp(512, 32_768).next_power_of_two();
+    pub fn set_chunk(&mut self, chunk: u32) {
+        self.chunk = chunk.clamp(512, 32_768).next_power_of_two();
     }
 
     /// The division of a product of `m` rows.
@@ -167,8 +167,8 @@ impl Rank {
             rank: self.rank() as u32,
             ranks: ranks as u32,
             copies: copies as u32,
-            piece: self.piece,
-            last_piece: BLOCK_N * 128,
+            chunk: self.chunk,
+            last_chunk: BLOCK_N * 128,
             half: (self.inbox.len() / 2) as u64,
             patience: self.patience,
         })
@@ -310,10 +310,8 @@ pub fn gemm_reduce_scatter<'t, T: Half>(
     rank.check_room(&shape)?;
     let pitch = c.strides()[0];
     let (left, right, to) = (a.bind_to(stream)?, b.bind_to(stream)?, c.bind_to(stream)?);
-    let operands = [
-        map_of_parts::<T>(stream, left.address(), &shape, a.strides()[0])?,
-        map_of_columns::<T>(stream, right.address(), &shape, b.strides()[1])?,
-    ];
+    let operands =
+        maps_of_operands::<T>(stream, &shape, (left.address(), a.strides()[0]), (right.address(), b.strides()[1]))?;
     let output = map_of_result::<T>(stream, to.address(), &shape, pitch)?;
     T::reduced(stream, rank, &Reduced { operands, outputs: [output; MOST_RANKS] }, Division(shape))
 }
@@ -342,10 +340,8 @@ pub fn gemm_all_reduce<'t, T: Half>(
     }
     rank.check_room(&shape)?;
     let (left, right) = (a.bind_to(stream)?, b.bind_to(stream)?);
-    let operands = [
-        map_of_parts::<T>(stream, left.address(), &shape, a.strides()[0])?,
-        map_of_columns::<T>(stream, right.address(), &shape, b.strides()[1])?,
-    ];
+    let operands =
+        maps_of_operands::<T>(stream, &shape, (left.address(), a.strides()[0]), (right.address(), b.strides()[1]))?;
     let first = m / rank.ranks() * rank.rank() * n * size_of::<T>();
     let addresses = c.addresses().to_vec();
     let mut data = c.parts_mut().data;
@@ -388,9 +384,10 @@ pub fn all_gather_gemm<'t, T: Half>(
     let (right, to, parts) = (b.bind_to(stream)?, c.bind_to(stream)?, a.parts_mut());
     let (table, mut data) = (parts.table, parts.data);
     let rows = data.bind(stream)?;
+    let [left, right] = maps_of_operands::<T>(stream, &shape, (rows.address(), k), (right.address(), b.strides()[1]))?;
     let maps = [
-        map_of_parts::<T>(stream, rows.address(), &shape, k)?,
-        map_of_columns::<T>(stream, right.address(), &shape, b.strides()[1])?,
+        left,
+        right,
         TensorMap::of_address(stream, T::TYPE, to.address(), &[shape.ranks as usize, shape.rows as usize, n])
             .strides(&[part, pitch, 1])
             .tile(&[1, 64, 64])
@@ -444,28 +441,20 @@ fn along_k(name: &str, stride: usize, shape: [usize; 2]) -> Result<()> {
     .help("pass `b` as a view of an N x K matrix: `TensorRef::strided(&b, [k, n], [1, k])?`"))
 }
 
-/// The map of A: its parts, their rows, and K.
-fn map_of_parts<T: TensorElement>(
+/// The maps of A and B, by their addresses and pitches: A has its parts, their rows, and K; B has one matrix, its columns, and K. Each block of a
+/// cluster loads half of a tile's columns.
+fn maps_of_operands<T: TensorElement>(
     stream: StreamRef<'_>,
-    address: u64,
     shape: &Shape,
-    pitch: usize,
-) -> Result<TensorMap> {
-    let (parts, rows, k) = (shape.ranks as usize, shape.rows as usize, shape.k as usize);
-    let map = TensorMap::of_address(stream, T::TYPE, address, &[parts, rows, k]).strides(&[rows * pitch, pitch, 1]);
-    map.tile(&[1, BLOCK_M as usize, 64]).swizzle(Swizzle::B128).promotion(Promotion::B128).build()
-}
-
-/// The map of B: one matrix, its columns, and K. Each block of a cluster loads half of a tile's columns.
-fn map_of_columns<T: TensorElement>(
-    stream: StreamRef<'_>,
-    address: u64,
-    shape: &Shape,
-    pitch: usize,
-) -> Result<TensorMap> {
-    let (n, k) = (shape.n as usize, shape.k as usize);
-    let map = TensorMap::of_address(stream, T::TYPE, address, &[1, n, k]).strides(&[n * pitch, pitch, 1]);
-    map.tile(&[1, BLOCK_N as usize / 2, 64]).swizzle(Swizzle::B128).promotion(Promotion::B128).build()
+    a: (u64, usize),
+    b: (u64, usize),
+) -> Result<[TensorMap; 2]> {
+    let map = |(address, pitch): (u64, usize), parts: usize, rows: usize, tile: u32| {
+        let map = TensorMap::of_address(stream, T::TYPE, address, &[parts, rows, shape.k as usize]);
+        let map = map.strides(&[rows * pitch, pitch, 1]).tile(&[1, tile as usize, 64]);
+        map.swizzle(Swizzle::B128).promotion(Promotion::B128).build()
+    };
+    Ok([map(a, shape.ranks as usize, shape.rows as usize, BLOCK_M)?, map(b, 1, shape.n as usize, BLOCK_N / 2)?])
 }
 
 /// The map of a part of C, in boxes of 2 KiB.

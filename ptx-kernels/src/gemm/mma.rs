@@ -2,6 +2,28 @@
 //! them K-major or, but for 8-bit elements, MN-major. The sums go to the generic epilogue through the ring's memory.
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
+/// The rows of the kernels of a module for a type. A module for each target has its own entries, of which these functions are alike.
+macro_rules! rows {
+    ($capability:literal) => {
+        fn rows<T>(kind: u32) -> impl Iterator<Item = Instance>
+        where
+            T: KernelParam,
+            mma::Types<T>: mma::Exists,
+        {
+            <mma::Types<T> as mma::Exists>::kernels().iter().filter_map(move |(instance, _)| {
+                let (_, config) = mma::INSTANCES.iter().find(|(known, _)| known == instance)?;
+                let axes = $crate::gemm::mma::axes(config.tile, 64 / config.size, config.majors);
+                Some(Instance::new(instance, (Family::Mma, $capability), (kind, None), axes, |_, call| {
+                    let (p, problem) = (call.product, call.problem());
+                    // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; the workspace has the bytes that the plan
+                    // has counted.
+                    unsafe { mma::launch::<T>(*instance, call.stream, problem.grid(), p.a, p.b, p.output(), problem) }
+                }))
+            })
+        }
+    };
+}
+
 pub(super) mod float8;
 mod multiply;
 
@@ -84,22 +106,7 @@ pub(super) fn instances() -> impl Iterator<Item = Instance> {
         .chain(float8::instances())
 }
 
-fn rows<T>(kind: u32) -> impl Iterator<Item = Instance>
-where
-    T: KernelParam,
-    mma::Types<T>: mma::Exists,
-{
-    <mma::Types<T> as mma::Exists>::kernels().iter().filter_map(move |(instance, _)| {
-        let (_, config) = mma::INSTANCES.iter().find(|(known, _)| known == instance)?;
-        let axes = axes(config.tile, 64 / config.size, config.majors);
-        Some(Instance::new(instance, (Family::Mma, 80), (kind, None), axes, |_, call| {
-            let (p, problem) = (call.product, call.problem());
-            // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; the workspace has the bytes that the plan
-            // has counted.
-            unsafe { mma::launch::<T>(*instance, call.stream, problem.grid(), p.a, p.b, p.output(), problem) }
-        }))
-    })
-}
+rows!(80);
 
 /// The axes of a kernel without clusters.
 fn axes(tile: [u32; 2], depth: u32, majors: [u32; 2]) -> Axes {

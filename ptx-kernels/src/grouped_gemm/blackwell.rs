@@ -217,10 +217,10 @@ pub mod kernels {
             for part in 0..C.block_n / 64 {
                 let values: [f32; 64] = tcgen05::load::<f32, 64>(from + 64 * part);
                 let pairs: [b32; 32] = tcgen05::pack::<T, 64>(values);
-                for piece in 0..8 {
-                    let inside: pred = mine & (n + (64 * part + 8 * piece) < work.n);
+                for chunk in 0..8 {
+                    let inside: pred = mine & (n + (64 * part + 8 * chunk) < work.n);
                     ptx! {
-                        @inside st.global.v4.b32 [to + 128 * part + 16 * piece], {pairs[4 * piece..4 * piece + 4]};
+                        @inside st.global.v4.b32 [to + 128 * part + 16 * chunk], {pairs[4 * chunk..4 * chunk + 4]};
                     }
                 }
             }

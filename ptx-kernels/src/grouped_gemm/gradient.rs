@@ -207,13 +207,13 @@ pub mod kernels {
     /// Sets the rows of a stage from `first` on to zero, for all 64 columns side by side. By both consumers: twice `st.shared.v4` for each
     /// 8 KiB, `fence.proxy.async`, `bar.sync` of named barrier 3.
     fn clear_rows<const C: Config>(stage: u32, first: u32) {
-        const PIECES: u32 = (BLOCK_M + C.block_n) / 64;
+        const CHUNKS: u32 = (BLOCK_M + C.block_n) / 64;
         let thread: u32 = tid.x - 128;
         let row: u32 = thread >> 3;
         let to: u32 = stage + row * 128 + (thread & 7) * 16;
         let (upper, lower): (pred, pred) = (row >= first, row + 32 >= first);
-        for piece in 0..PIECES {
-            const AT: u32 = piece * (DEPTH * 128);
+        for chunk in 0..CHUNKS {
+            const AT: u32 = chunk * (DEPTH * 128);
             ptx! {
                 @upper st.shared.v4.b32 [to + AT], {0, 0, 0, 0};
                 @lower st.shared.v4.b32 [to + (AT + 4096)], {0, 0, 0, 0};

@@ -129,7 +129,7 @@ fn all_keys_of_bytes() {
         scale: Some(0.4),
         ..Case::default()
     };
-    crate::one_in(2, [case.clone(), Case { portable: true, ..case }]).for_each(|case| check(&case));
+    crate::thorough::one_in(2, [case.clone(), Case { portable: true, ..case }]).for_each(|case| check(&case));
 }
 
 #[test]

@@ -120,9 +120,9 @@ fn sequences_that_overlap() {
     let device = Device::cpu().watch(false);
     let starts = device.upload(&[0, 300, 100, 400]).unwrap();
     let starts = starts.tile([4]).unwrap();
-    for head in crate::one_in(2, [64, 256]) {
+    for head in crate::thorough::one_in(2, [64, 256]) {
         let options = [Attention::new(), Attention::new().portable(), Attention::new().deterministic()];
-        for options in crate::one_in(2, options) {
+        for options in crate::thorough::one_in(2, options) {
             let options = options.lengths(starts, starts, 400, 400);
             let [out, ..] = gradients(&device, [[1, 400, 1, head]; 2], &options).unwrap();
             assert!(out.iter().all(|x| *x == ONE), "{head}");

@@ -22,6 +22,8 @@ mod from_text;
 mod random;
 mod reference;
 mod speed;
+#[path = "../thorough/mod.rs"]
+mod thorough;
 
 use case::{CANARY, Case, Data, Extras, Field, Float};
 use ptx_kernels::attention::{self, Attention, Grads, Layout, Saved};
@@ -36,11 +38,6 @@ fn device() -> Device {
         Ok(name) => Device::named(&name).unwrap(),
         Err(_) => Device::cpu(),
     }
-}
-
-/// Of a list of cases that take seconds each, one in so many is run; with `PTX_THOROUGH` set, as in `.ci/run`, all are.
-fn one_in<T>(many: usize, cases: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
-    cases.into_iter().step_by(if std::env::var_os("PTX_THOROUGH").is_some() { 1 } else { many })
 }
 
 /// Compares a field on the device with the expected rows of one head; marks what it has seen.
@@ -263,7 +260,7 @@ fn the_hopper_kernel() {
     check(&Case { queries: vec![9], keys: vec![4], half: true, dim: 64, dim_v: 64, ..case.clone() });
     // The last tiles of keys are those of the last queries alone.
     let last = [(330, 331, 64), (200, 290, 128)];
-    for (queries, keys, dim) in one_in(2, last) {
+    for (queries, keys, dim) in thorough::one_in(2, last) {
         check_forward(&Case { queries: vec![queries], keys: vec![keys], dim, dim_v: dim, ..case.clone() });
     }
     let narrow = Case { dim: 64, dim_v: 64, ..case };
@@ -271,14 +268,14 @@ fn the_hopper_kernel() {
     let several = Case { queries: vec![200; 2], keys: vec![140; 2], heads: 2, group: 2, ..narrow.clone() };
     // Its backward pass takes windows, too.
     let window = Case { queries: vec![150], keys: vec![140], left: Some(40), right: Some(3), ..narrow };
-    one_in(2, [window, several]).for_each(|case| check(&case));
+    thorough::one_in(2, [window, several]).for_each(|case| check(&case));
 }
 
 /// Every instance of the Hopper kernel that takes lengths, windows and a cap.
 #[test]
 fn the_hopper_kernel_with_masks() {
     let packed = Case { queries: vec![130, 0, 9, 70], keys: vec![90, 4, 0, 150], packed: true, ..Case::default() };
-    for (dim, dim_v) in one_in(3, [(64, 64), (40, 24), (96, 96), (128, 72), (192, 128), (256, 256)]) {
+    for (dim, dim_v) in thorough::one_in(3, [(64, 64), (40, 24), (96, 96), (128, 72), (192, 128), (256, 256)]) {
         let cap = if dim == 96 { 5.0 } else { 0.0 };
         check_forward(&Case { dim, dim_v, heads: 2, group: 2, left: Some(60), right: Some(0), cap, ..packed.clone() });
     }
@@ -293,9 +290,11 @@ fn the_hopper_kernel_with_masks() {
 /// Scores of later tiles exceed those of the first one by so much that exponentials relative to it are too large, or no numbers.
 #[test]
 fn the_hopper_kernel_with_scores_that_grow() {
-    for (dim, half, scale) in one_in(3, [(64, true, 3.0), (64, false, 30.0), (128, true, 30.0), (128, false, 100.0)]) {
+    for (dim, half, scale) in
+        thorough::one_in(3, [(64, true, 3.0), (64, false, 30.0), (128, true, 30.0), (128, false, 100.0)])
+    {
         let case = Case { queries: vec![70], keys: vec![400], dim, dim_v: dim, half, ..Case::default() };
-        for (left, right) in one_in(2, [(None, None), (None, Some(0)), (Some(300), Some(3))]) {
+        for (left, right) in thorough::one_in(2, [(None, None), (None, Some(0)), (Some(300), Some(3))]) {
             check_forward(&Case { scale: Some(scale), left, right, ..case.clone() });
         }
     }
@@ -305,10 +304,10 @@ fn the_hopper_kernel_with_scores_that_grow() {
 #[test]
 fn the_hopper_kernel_with_a_bias() {
     let case = Case { queries: vec![70, 70], keys: vec![300, 300], heads: 2, bias: 1, ..Case::default() };
-    for (dim, dim_v) in one_in(4, [(64, 64), (96, 96), (128, 128), (192, 128), (256, 256)]) {
+    for (dim, dim_v) in thorough::one_in(4, [(64, 64), (96, 96), (128, 128), (192, 128), (256, 256)]) {
         check_forward(&Case { dim, dim_v, right: (dim == 128).then_some(0), ..case.clone() });
     }
-    for bias in one_in(2, [2, 1]) {
+    for bias in thorough::one_in(2, [2, 1]) {
         let odd = Case { queries: vec![33], keys: vec![151], bias, half: bias == 2, ..case.clone() };
         check_forward(&Case { cap: 7.0, left: Some(90), right: Some(4), ..odd.clone() });
         check_forward(&Case { top_left: true, right: Some(0), group: 2, scale: Some(2.0), ..odd });
@@ -320,24 +319,25 @@ fn the_hopper_kernel_with_a_bias() {
 #[test]
 fn the_hopper_gradients_with_masks() {
     let packed = Case { queries: vec![70, 0, 9], keys: vec![90, 4, 0], packed: true, ..Case::default() };
-    for (dim, dim_v) in one_in(3, [(40, 24), (64, 64), (96, 128), (192, 128), (256, 256)]) {
+    for (dim, dim_v) in thorough::one_in(3, [(40, 24), (64, 64), (96, 128), (192, 128), (256, 256)]) {
         let cap = if dim == 40 { 5.0 } else { 0.0 };
         check(&Case { dim, dim_v, heads: 2, group: 2, left: Some(60), right: Some(0), cap, ..packed.clone() });
     }
     let dense = Case { queries: vec![70], keys: vec![150], left: Some(100), right: Some(7), ..Case::default() };
     let wide = Case { cap: 3.0, dim: 136, dim_v: 136, top_left: true, layout: Layout::Bhsd, ..dense.clone() };
-    one_in(2, [Case { cap: 20.0, dim: 128, dim_v: 128, half: true, ..dense }, wide]).for_each(|case| check(&case));
+    thorough::one_in(2, [Case { cap: 20.0, dim: 128, dim_v: 128, half: true, ..dense }, wide])
+        .for_each(|case| check(&case));
 }
 
 /// The same with a bias, with a cap or without.
 #[test]
 fn the_hopper_gradients_with_a_bias() {
     let case = Case { queries: vec![70, 70], keys: vec![150, 150], heads: 2, bias: 1, ..Case::default() };
-    for (dim, dim_v) in one_in(4, [(128, 128), (64, 64), (192, 128), (256, 256)]) {
+    for (dim, dim_v) in thorough::one_in(4, [(128, 128), (64, 64), (192, 128), (256, 256)]) {
         check(&Case { dim, dim_v, right: (dim == 128).then_some(0), ..case.clone() });
     }
     let odd = Case { queries: vec![33], keys: vec![151], bias: 2, half: true, group: 2, ..case.clone() };
-    for (dim, cap) in one_in(3, [(40, 7.0), (136, 7.0), (96, 0.0)]) {
+    for (dim, cap) in thorough::one_in(3, [(40, 7.0), (136, 7.0), (96, 0.0)]) {
         check(&Case { dim, dim_v: dim, cap, left: Some(90), right: Some(4), ..odd.clone() });
     }
     check(&Case { queries: vec![9, 40], keys: vec![70, 20], packed: true, scale: Some(2.0), ..case });
@@ -347,7 +347,7 @@ fn the_hopper_gradients_with_a_bias() {
 #[test]
 fn the_hopper_gradients_of_many_pieces() {
     let case = Case { queries: vec![150], keys: vec![300], heads: 2, right: Some(0), ..Case::default() };
-    for dim in one_in(2, [64, 128]) {
+    for dim in thorough::one_in(2, [64, 128]) {
         check(&Case { dim, dim_v: dim, top_left: true, ..case.clone() });
         let (queries, keys) = (vec![150, 20, 0, 70], vec![140, 150, 30, 0]);
         check(&Case { dim, dim_v: dim, queries, keys, packed: true, right: None, ..case.clone() });
@@ -361,7 +361,7 @@ fn the_hopper_gradients_of_many_heads() {
     let grouped = Case { group: 2, right: Some(0), ..case.clone() };
     let wide =
         Case { queries: vec![70; 3], dim: 128, dim_v: 128, right: Some(0), layout: Layout::Bhsd, ..case.clone() };
-    one_in(3, [grouped, case, wide]).for_each(|case| check(&case));
+    thorough::one_in(3, [grouped, case, wide]).for_each(|case| check(&case));
 }
 
 /// Values behind the end of a packed sequence are another one's, and do not count, even if they are no numbers.
@@ -395,7 +395,7 @@ fn a_packed_sequence_of_nans_stays_alone() {
 /// The deterministic backward pass adds in the order of keys: its result is the same each time.
 #[test]
 fn deterministic_gradients() {
-    for (dim, tokens, packed) in one_in(3, [(64, 150, false), (128, 150, true), (256, 80, true)]) {
+    for (dim, tokens, packed) in thorough::one_in(3, [(64, 150, false), (128, 150, true), (256, 80, true)]) {
         let (queries, keys) = (vec![tokens], vec![tokens]);
         let case = Case { queries, keys, heads: 3, dim, dim_v: dim, packed, right: Some(0), ..Case::default() };
         let (device, data) = (device(), Data::new::<bf16>(&case));
@@ -512,7 +512,7 @@ fn latent_decode() {
     let contiguous = decode::Decode { case: case.clone(), capacity: 640, bytes: false, page_size: 0 };
     let case = Case { queries: vec![3], heads: 24, group: 24, cap: 3.0, left: Some(250), dim_v: 264, ..case };
     let windowed = decode::Decode { case, capacity: 700, bytes: false, page_size: 7 };
-    one_in(3, [paged, contiguous, windowed]).for_each(|decode| check_latent(&decode));
+    thorough::one_in(3, [paged, contiguous, windowed]).for_each(|decode| check_latent(&decode));
 }
 
 fn check_prefill(decode: &decode::Decode) {

@@ -10,7 +10,7 @@ use std::path::Path;
 pub(crate) fn compare(operations: &[&str], quick: &[&str], macros: &[(String, &'static str)]) {
     let text = operations.iter().map(|name| module(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), name));
     let source = Source::text("the library", text.collect::<String>());
-    let is_thorough = std::env::var_os("PTX_THOROUGH").is_some();
+    let is_thorough = crate::thorough::is_thorough();
     let sources = match is_thorough {
         true => vec![source],
         false => quick.iter().map(|kernel| source.clone().only(*kernel)).collect(),

@@ -134,9 +134,7 @@ fn every_generic_instance_is_right() -> Result<()> {
     let [m, n, k] = [72, 136, 72];
     let values: Vec<bf16> = (0..n * k).map(|at| bf16::from_f32((at * 7 % 15) as f32 - 7.0)).collect();
     let (a, b) = (device.upload(&values[..m * k])?, device.upload(&values)?);
-    // Without `PTX_THOROUGH`, as `.ci/run` sets it, a part.
-    let step = if std::env::var_os("PTX_THOROUGH").is_some() { 1 } else { 5 };
-    for name in algorithms("bf16").filter(|name| name.ends_with("_generic")).step_by(step) {
+    for name in crate::thorough::one_in(5, algorithms("bf16").filter(|name| name.ends_with("_generic"))) {
         let (a_mn, b_mn) = (name.contains("_m"), name.ends_with("n_generic"));
         let mut results = Vec::new();
         for (algorithm, splits) in [("m64n64k16_1x1_xx_simt", 1), (name, 1), (name, 2)] {

@@ -20,6 +20,8 @@ mod kept;
 mod random;
 mod reference;
 mod speed;
+#[path = "../thorough/mod.rs"]
+mod thorough;
 
 use half::{bf16, f16};
 use ptx_kernels::float8::{E4m3, E5m2};

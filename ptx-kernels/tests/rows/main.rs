@@ -14,3 +14,5 @@ mod norm;
 mod rotary;
 mod softmax;
 mod support;
+#[path = "../thorough/mod.rs"]
+mod thorough;

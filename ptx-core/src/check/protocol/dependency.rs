@@ -55,6 +55,14 @@ pub struct Waiting {
     pub early: bool,
 }
 
+impl Waiting {
+    /// The bit of a module's text of this number, if launches of the kernel may overlap the grids before them.
+    pub fn bit(&self, text: usize) -> u32 {
+        let bit = u32::try_from(text).ok().and_then(|text| 1_u32.checked_shl(text)).unwrap_or(0);
+        if self.early { 0 } else { bit }
+    }
+}
+
 /// The kernels of a module that wait for the grids before them: launches of those that wait before all accesses may overlap these grids.
 pub fn waiting(module: &Module) -> Vec<Waiting> {
     let entries = module.functions.iter().filter(|function| function.entry && function.defined);

@@ -143,20 +143,6 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The operands and the results.
-    struct Tensors<T> {
-        q: &[T],
-        cache: &[T],
-        /// The keys of each sequence, the new ones included, and the pages that hold them.
-        lengths: &[i32],
-        table: &[i32],
-        out: &mut [T],
-        lse: &mut [f32],
-        /// The parts of blocks that share a head, and flags that are zeros before and after.
-        scratch: &mut [u8],
-        flags: &mut [u32],
-    }
-
     /// The output of a few queries against a cache whose rows are K, and in their first part V. Parameters are those of `decode`.
     #[ptx_kernel(
         block = 384,

@@ -85,24 +85,6 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The operands and the results.
-    struct Tensors<T, K> {
-        q: &[T],
-        k: &[K],
-        v: &[K],
-        /// The keys of each sequence, the new ones included, and the pages that hold them.
-        lengths: &[i32],
-        table: &[i32],
-        /// The factors of the heads of the cache.
-        k_scales: &[f32],
-        v_scales: &[f32],
-        out: &mut [T],
-        lse: &mut [f32],
-        /// The parts of blocks that share a head, and flags that are zeros before and after.
-        scratch: &mut [u8],
-        flags: &mut [u32],
-    }
-
     /// The output of a few queries against a cache. `lengths` are the keys of each sequence, the new ones included, `table` the pages
     /// of each sequence, `k_scales` and `v_scales` factors of the heads of the cache; `flags` are zeros before and after.
     #[ptx_kernel(

@@ -113,24 +113,6 @@ pub(crate) mod kernels {
         v_map: TensorMap,
     }
 
-    /// The operands and the results.
-    struct Tensors<T, K> {
-        q: &[T],
-        k: &[K],
-        v: &[K],
-        /// The keys of each sequence, the new ones included, and the pages that hold them.
-        lengths: &[i32],
-        table: &[i32],
-        /// The factors of the heads of the cache.
-        k_scales: &[f32],
-        v_scales: &[f32],
-        out: &mut [T],
-        lse: &mut [f32],
-        /// The parts of blocks that share a head, and flags that are zeros before and after.
-        scratch: &mut [u8],
-        flags: &mut [u32],
-    }
-
     /// The output of a few queries against a cache. Parameters are those of `kernel`'s `decode`, and the maps of `k` and `v`, whose boxes have
     /// `p.box_tokens` tokens.
     #[ptx_kernel(

@@ -4,6 +4,20 @@ use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod walk {
+    /// The operands and the results.
+    struct Tensors<T> {
+        q: &[T],
+        cache: &[T],
+        /// The keys of each sequence, the new ones included, and the pages that hold them.
+        lengths: &[i32],
+        table: &[i32],
+        out: &mut [T],
+        lse: &mut [f32],
+        /// The parts of blocks that share a head, and flags that are zeros before and after.
+        scratch: &mut [u8],
+        flags: &mut [u32],
+    }
+
     /// The walk of a block with `ROWS` packed rows of Q over rounds of `KEYS` keys: the next round, the end, and the sequence of the next round.
     struct Walk<const ROWS: u32, const KEYS: u32> {
         sequences: kv_cache::Sequences<KEYS>,

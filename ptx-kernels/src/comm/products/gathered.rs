@@ -140,7 +140,7 @@ pub(crate) mod gathered {
             while start < part {
                 let mut end: u64 = start + bytes_of_row * (CLUSTER_M as u64);
                 ptx! { min.u64 end, end, part; }
-                push_rows::<C>(smem, data, [start, end, part], shape.piece, &mut turn);
+                push_rows::<C>(smem, data, [start, end, part], shape.chunk, &mut turn);
                 start = end;
                 sent += 1;
                 tma::wait::<0>();
@@ -156,19 +156,19 @@ pub(crate) mod gathered {
         }
     }
 
-    /// Sends this block's share of the bytes from `range[0]` up to `range[1]` of the part, which has `range[2]`, `piece` of them at a time.
+    /// Sends this block's share of the bytes from `range[0]` up to `range[1]` of the part, which has `range[2]`, `chunk` of them at a time.
     fn push_rows<const C: Config>(
         smem: Shared<GatheredMemory<C>>,
         data: &node::Symmetric,
         range: [u64; 3],
-        piece: u32,
+        chunk: u32,
         turn: &mut u32,
     ) {
         let first: u64 = range[2] * (data.rank as u64);
-        let (piece, step): (u32, u64) = (piece.min(PARCEL), wide(nctaid.x) * piece.min(PARCEL));
-        let mut at: u64 = range[0] + wide(ctaid.x) * piece;
+        let (chunk, step): (u32, u64) = (chunk.min(PARCEL), wide(nctaid.x) * chunk.min(PARCEL));
+        let mut at: u64 = range[0] + wide(ctaid.x) * chunk;
         while at < range[1] {
-            let (mut left, most): (u64, u64) = (range[1] - at, piece as u64);
+            let (mut left, most): (u64, u64) = (range[1] - at, chunk as u64);
             ptx! { min.u64 left, left, most; }
             let bytes: u32 = left as u32;
             let (parcel, arrived) = (smem.parcels.at(*turn & 1), smem.arrived.at(*turn & 1));

@@ -135,8 +135,8 @@ pub(crate) mod reduced {
                 if work.is_own(at.part) {
                     receive::<C>(smem, symm, at.index, epoch, &mut phase, shape);
                     let last: pred = tile + work.num_clusters >= work.count();
-                    let piece: u32 = last.select(shape.last_piece, shape.piece);
-                    store_everywhere::<C>(outputs, smem, &at, shape, piece);
+                    let chunk: u32 = last.select(shape.last_chunk, shape.chunk);
+                    store_everywhere::<C>(outputs, smem, &at, shape, chunk);
                 } else {
                     send::<C>(smem, symm, &at, epoch, &mut phase, shape);
                 }
@@ -194,10 +194,10 @@ pub(crate) mod reduced {
         let (to, from): (u64, u32) = (inbox::<C>(symm.on(at.part), slot, epoch, shape), smem.sums.at(group));
         let mut sent: u32 = 0;
         while sent < C.bytes() {
-            bulk::store(to + sent as u64, from + sent, shape.piece);
+            bulk::store(to + sent as u64, from + sent, shape.chunk);
             tma::commit();
             tma::wait::<0>();
-            sent += shape.piece;
+            sent += shape.chunk;
         }
         ptx! { fence.proxy.async; }
         node::signal(slot_signal(symm.signals_of(at.part), slot, symm.ranks), epoch);
@@ -235,13 +235,13 @@ pub(crate) mod reduced {
         }
     }
 
-    /// Stores a finished tile to the first `copies` outputs, in boxes of 16 rows; `piece` bytes of them are on the links at a time.
+    /// Stores a finished tile to the first `copies` outputs, in boxes of 16 rows; `chunk` bytes of them are on the links at a time.
     fn store_everywhere<const C: Config>(
         outputs: &[u64; 8],
         smem: Shared<ReducedMemory<C>>,
         at: &Place,
         shape: &Shape,
-        piece: u32,
+        chunk: u32,
     ) {
         let group: u32 = (tid.x >> 5) - 1;
         let from: u32 = smem.sums.at(group);
@@ -256,7 +256,7 @@ pub(crate) mod reduced {
                     tma::commit();
                     stored += 2048;
                     under_way += 2048;
-                    if (shape.copies > 1) & (copy != shape.rank) & (under_way >= piece) {
+                    if (shape.copies > 1) & (copy != shape.rank) & (under_way >= chunk) {
                         tma::wait::<0>();
                         under_way = 0;
                     }

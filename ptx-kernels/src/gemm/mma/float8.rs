@@ -44,19 +44,4 @@ pub(super) fn instances() -> impl Iterator<Item = Instance> {
     rows::<e4m3>(params::E4M3).chain(rows::<e5m2>(params::E5M2))
 }
 
-fn rows<T>(kind: u32) -> impl Iterator<Item = Instance>
-where
-    T: KernelParam,
-    mma::Types<T>: mma::Exists,
-{
-    <mma::Types<T> as mma::Exists>::kernels().iter().filter_map(move |(instance, _)| {
-        let (_, config) = mma::INSTANCES.iter().find(|(known, _)| known == instance)?;
-        let axes = super::axes(config.tile, 64 / config.size, config.majors);
-        Some(Instance::new(instance, (Family::Mma, 89), (kind, None), axes, |_, call| {
-            let (p, problem) = (call.product, call.problem());
-            // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; the workspace has the bytes that the plan
-            // has counted.
-            unsafe { mma::launch::<T>(*instance, call.stream, problem.grid(), p.a, p.b, p.output(), problem) }
-        }))
-    })
-}
+rows!(89);

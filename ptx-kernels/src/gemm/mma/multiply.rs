@@ -191,7 +191,7 @@ pub(crate) mod multiply {
                 rows = self.lines;
                 limit = count * C.size;
             }
-            let room: u32 = limit.max(self.byte) - self.byte;
+            let bytes_left: u32 = limit.max(self.byte) - self.byte;
             if self.wide_runs {
                 copy_runs::<16, { C.rows(LINES, MN) }, { C.row(LINES, MN) }, { C.pitch(LINES, MN) }, C>(
                     self.from,
@@ -199,7 +199,7 @@ pub(crate) mod multiply {
                     self.step,
                     self.row,
                     rows,
-                    room,
+                    bytes_left,
                 );
             } else {
                 copy_runs::<4, { C.rows(LINES, MN) }, { C.row(LINES, MN) }, { C.pitch(LINES, MN) }, C>(
@@ -208,7 +208,7 @@ pub(crate) mod multiply {
                     self.step,
                     self.row,
                     rows,
-                    room,
+                    bytes_left,
                 );
             }
             self.from += self.further;
@@ -216,17 +216,17 @@ pub(crate) mod multiply {
     }
 
     /// Begins to copy runs of `BYTES`: of all `ROWS` rows of a slice those of this thread. Zeros after `rows` rows and
-    /// `room` bytes.
+    /// `bytes_left` bytes.
     fn copy_runs<const BYTES: u32, const ROWS: u32, const ROW: u32, const PITCH: u32, const C: Config>(
         from: u64,
         to: u32,
         step: u64,
         row: u32,
         rows: u32,
-        room: u32,
+        bytes_left: u32,
     ) {
         const EACH: u32 = C.threads() * BYTES / ROW;
-        let bytes: u32 = room.min(BYTES);
+        let bytes: u32 = bytes_left.min(BYTES);
         let mut at: u64 = from;
         for i in 0..ROWS.div_ceil(EACH) {
             let number: u32 = row + i * EACH;

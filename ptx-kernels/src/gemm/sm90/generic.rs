@@ -200,12 +200,12 @@ pub(crate) mod generic {
         } else {
             4
         };
-        for piece in 0..N / AT_ONCE {
+        for chunk in 0..N / AT_ONCE {
             let more: [[S; AT_ONCE]; group(N)];
             for part in 0..group(N) {
                 let there: pred = left > part;
                 for quad in 0..AT_ONCE / 4 {
-                    const AT: u32 = part * (N * 512) + (piece * (AT_ONCE / 4) + quad) * 2048;
+                    const AT: u32 = part * (N * 512) + (chunk * (AT_ONCE / 4) + quad) * 2048;
                     for i in 0..4 {
                         ptx! { mov.b32 more[part][4 * quad + i], 0; }
                     }
@@ -214,7 +214,7 @@ pub(crate) mod generic {
             }
             for part in 0..group(N) {
                 for i in 0..AT_ONCE {
-                    acc[piece * AT_ONCE + i] += more[part][i];
+                    acc[chunk * AT_ONCE + i] += more[part][i];
                 }
             }
         }

@@ -4,6 +4,24 @@ use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod work {
+    /// The operands and the results.
+    struct Tensors<T, K> {
+        q: &[T],
+        k: &[K],
+        v: &[K],
+        /// The keys of each sequence, the new ones included, and the pages that hold them.
+        lengths: &[i32],
+        table: &[i32],
+        /// The factors of the heads of the cache.
+        k_scales: &[f32],
+        v_scales: &[f32],
+        out: &mut [T],
+        lse: &mut [f32],
+        /// The parts of blocks that share a head, and flags that are zeros before and after.
+        scratch: &mut [u8],
+        flags: &mut [u32],
+    }
+
     /// A factor of a head, or 1 without factors.
     fn factor(factors: u64, scaled: u32, head: u32) -> f32 {
         let (mut by, at, some): (f32, u64, pred);

@@ -97,17 +97,8 @@ pub(crate) mod consumer {
                 let (keys, some): (flash_grad::Keys, u32) = self.received.next(p);
                 let mut walk = flash_grad::Walk::new::<KEYS, { C.queries }>(&keys, p.kv_group);
                 let count: u32 = walk.left;
-                if C.masked == 0 {
-                    if (some != 0) & (count > 0) & (tiles > 1) {
-                        self.prologue_overlapped(&keys, &mut walk, p, g, to);
-                    } else {
-                        self.drain([begun, tiles], p, g, to);
-                        if some == 0 {
-                            break;
-                        }
-                        begun = 1;
-                        self.prologue(&keys, &mut walk, p, g, to);
-                    }
+                if self.is_overlapped([some, count, tiles]) {
+                    self.prologue_overlapped(&keys, &mut walk, p, g, to);
                 } else {
                     self.drain([begun, tiles], p, g, to);
                     if some == 0 {
@@ -126,6 +117,11 @@ pub(crate) mod consumer {
                 self.received.advance();
                 tiles = count;
             }
+        }
+
+        /// True if a work tile follows, and it and the one before have enough tiles of queries, of which these are the numbers.
+        fn is_overlapped(&self, counts: [u32; 3]) -> pred {
+            if C.masked == 0 { (counts[0] != 0) & (counts[1] > 0) & (counts[2] > 1) } else { false }
         }
 
         /// Drains the pipeline of the work tile before, if there is one, and writes its results.
