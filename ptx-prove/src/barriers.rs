@@ -97,17 +97,21 @@ fn named(conds: &[Cond], mask: &Form, threads: usize) -> bool {
 
 /// Decides whether the threads that come to a barrier are all that can come to one.
 fn together(machine: &Machine<'_>, barrier: &Barrier) -> Verdict {
+    // Threads that have ended do not count for a barrier with a number of threads.
+    let counts = matches!(barrier.span, Span::Group(_));
     let steps: Vec<Cond> = barrier
         .path
-        .steps()
-        .filter(|step| step.decides && !step.excused)
+        .since(&barrier.since)
+        .into_iter()
+        .filter(|step| step.decides && (counts || !step.excused))
         .map(|step| step.cond.clone())
         .chain([barrier.guard.clone()])
         .filter(|cond| *cond != Cond::Const(true) && machine.world.cond_scope(cond) == Scope::Thread)
+        .filter(|cond| !(counts && matches!(cond, Cond::Table(_))))
         .collect();
     let mut verdict = Verdict::Proved;
     for cond in steps {
-        match differs(machine, barrier, &cond, true) {
+        match differs(machine, barrier, &cond, !counts) {
             Verdict::Proved => {}
             Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
             refuted => return refuted,
@@ -128,11 +132,18 @@ fn differs(machine: &Machine<'_>, barrier: &Barrier, cond: &Cond, may_end: bool)
             move |at, symbol: &crate::world::Symbol| second && symbol.scope == Scope::Thread && !turns.contains(&at)
         }),
         shift: ptx_core::hash::Map::default(),
-        threads: None,
+        threads: match barrier.span {
+            Span::Group(at) => {
+                let own = &machine.trace.groups[at].threads;
+                Some((0..own.len()).filter(|thread| own[*thread]).collect())
+            }
+            _ => None,
+        },
     };
     let mut conds: Vec<(usize, Cond)> = machine.launch.facts.iter().map(|fact| (0, fact.clone())).collect();
     conds.extend([(0, barrier.path.cond()), (0, barrier.guard.clone()), (1, cond.negate())]);
-    // The other thread has not ended before, if that is an excuse.
+    // The other thread came so far, and has not ended before, if that is an excuse.
+    conds.push((1, barrier.since.cond()));
     conds.extend(
         barrier.path.steps().filter(|step| may_end && step.excused && step.decides).map(|step| (1, step.cond.clone())),
     );

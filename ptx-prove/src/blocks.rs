@@ -50,7 +50,7 @@ impl Machine<'_> {
     /// Executes a block; the states that leave it.
     fn block(&mut self, block: usize, mut state: State) -> Vec<(usize, State)> {
         let range = self.flow.graph.range(block);
-        let node = self.trace.node(&state.from);
+        let node = self.trace.node(&state.from, &self.open);
         state.from = vec![node];
         let end = self.flow.ends[block];
         let last = range.end - 1;

@@ -3,8 +3,9 @@
 use crate::form::Cond;
 use crate::machine::{Machine, State, Value};
 use crate::memory;
+use crate::path::Path;
 use crate::site::Site;
-use crate::trace::{Barrier, Collective, Lanes, Source, Span};
+use crate::trace::{Barrier, Collective, Group, Lanes, Source, Span};
 use crate::world::Scope;
 use ptx_core::ir::{Operand, RegId};
 
@@ -103,7 +104,8 @@ impl Event {
             },
             Some(_) => Lanes::Unknown,
         };
-        let barrier = Barrier { inst: at, span: Span::Warp, path: state.path.clone(), guard: guard.clone() };
+        let (since, path) = (Path::default(), state.path.clone());
+        let barrier = Barrier { inst: at, span: Span::Warp, since, path, guard: guard.clone() };
         let source = source(machine, site);
         machine.trace.collectives.push(Collective { barrier, lanes, source });
     }
@@ -156,7 +158,8 @@ fn barrier(
     state: &mut State,
     guard: &Cond,
 ) -> Vec<(RegId, Value)> {
-    let barrier = |span| Barrier { inst: at, span, path: state.path.clone(), guard: guard.clone() };
+    let (since, path) = (Path::default(), state.path.clone());
+    let barrier = |span| Barrier { inst: at, span, since: since.clone(), path: path.clone(), guard: guard.clone() };
     let node = state.from.first().copied().unwrap_or(usize::MAX);
     if site.is("warp") {
         let mask = machine.source(site, site.operand(0), None);
@@ -173,23 +176,80 @@ fn barrier(
         return Vec::new();
     }
     let count = site.row.operand("b").map(|at| site.operand(at)).filter(|count| **count != Operand::Absent);
-    let whole = match count {
-        None => true,
-        Some(count) => {
-            let threads = machine.world.threads as i128;
-            matches!(machine.source(site, count, None), Value::Bits(form) if form.known() == Some(threads))
-        }
+    let count = count.map(|count| known(machine, site, count));
+    let number = match site.row.operand("a").map(|at| machine.source(site, site.operand(at), None)) {
+        None => Some(Some(0)),
+        Some(Value::Bits(form)) if machine.world.scope(&form) != Scope::Thread => Some(form.known()),
+        Some(_) => None,
     };
-    let number = site.row.operand("a").map(|at| machine.source(site, site.operand(at), None));
-    let is_one = match number {
-        None => true,
-        Some(Value::Bits(form)) => machine.world.scope(&form) != Scope::Thread,
-        Some(_) => false,
+    let threads = machine.world.threads as i128;
+    let span = match (count, number) {
+        (None, Some(number)) => whole(machine, number),
+        (Some(Some(count)), Some(number)) if count == threads => whole(machine, number),
+        (Some(Some(count)), Some(Some(number))) => group(machine, (number, count), &path, guard),
+        _ => None,
     };
-    if whole && is_one {
-        machine.trace.barrier(node, barrier(Span::Block));
-    } else {
-        machine.gap(at, "barriers of a part of the block, or with a computed number, are not described");
+    match span {
+        Some(span) => machine.trace.barrier(node, barrier(span)),
+        None => machine.gap(
+            at,
+            "barriers of threads that come to different instructions, or with a computed number, are not described",
+        ),
     }
     Vec::new()
+}
+
+/// The number that an operand is for all threads.
+fn known(machine: &mut Machine<'_>, site: &Site<'_>, operand: &Operand) -> Option<i128> {
+    match machine.source(site, operand, None) {
+        Value::Bits(form) => form.known(),
+        _ => None,
+    }
+}
+
+/// A barrier for the whole block: no part of it has one with this number.
+fn whole(machine: &mut Machine<'_>, number: Option<i128>) -> Option<Span> {
+    if machine.trace.groups.iter().any(|group| number.is_none_or(|number| number == group.number)) {
+        return None;
+    }
+    if !machine.trace.numbers.contains(&number) {
+        machine.trace.numbers.push(number);
+    }
+    Some(Span::Block)
+}
+
+/// A barrier for so many threads: those that numbers bring here, whole warps, always the same, and in no other group.
+fn group(machine: &mut Machine<'_>, (number, count): (i128, i128), path: &Path, guard: &Cond) -> Option<Span> {
+    let mut threads = vec![true; machine.world.threads];
+    for cond in path.steps().map(|step| &step.cond).chain([guard]) {
+        tables(cond, &mut threads);
+    }
+    let has_whole_warps = threads.chunks(32).all(|warp| warp.len() == 32 && warp.iter().all(|own| *own == warp[0]));
+    let own = threads.iter().filter(|own| **own).count() as i128;
+    let trace = &mut machine.trace;
+    if own != count || !has_whole_warps || trace.numbers.iter().any(|other| other.is_none_or(|other| other == number)) {
+        return None;
+    }
+    for (at, group) in trace.groups.iter().enumerate() {
+        let is_same = *group.threads == *threads;
+        if is_same && group.number == number {
+            return Some(Span::Group(at));
+        }
+        let meets = group.threads.iter().zip(&threads).any(|(a, b)| *a && *b);
+        if group.number == number || meets {
+            return None;
+        }
+    }
+    trace.groups.push(Group { number, threads: threads.into() });
+    Some(Span::Group(trace.groups.len() - 1))
+}
+
+/// Leaves out the threads that the tables of a condition exclude.
+fn tables(cond: &Cond, threads: &mut [bool]) {
+    match cond {
+        Cond::Const(false) => threads.fill(false),
+        Cond::Table(table) => threads.iter_mut().zip(table.iter()).for_each(|(own, new)| *own &= new),
+        Cond::All(parts) => parts.iter().for_each(|part| tables(part, threads)),
+        _ => {}
+    }
 }

@@ -38,7 +38,11 @@ struct Pair {
     first: usize,
     second: usize,
     which: Which,
+    /// Where parts of the block have barriers: both are of this one, or not both of any.
+    group: Option<Option<usize>>,
     turns: Turns,
+    /// Of loops that a thread enters between the barrier and its access: the number of the turn, by view.
+    entered: Vec<(usize, usize, i128)>,
     /// Holds for the first thread, which ends without a barrier that the second one passes.
     ended: Option<Cond>,
 }
@@ -108,12 +112,22 @@ fn pairs(machine: &Machine<'_>) -> (Vec<Pair>, bool) {
     let has_warps = trace.barriers.iter().any(|barrier| barrier.span == Span::Warp);
     let passes: &[(bool, Which)] =
         if has_warps { &[(false, Which::Warps), (true, Which::Warp)] } else { &[(false, Which::Block)] };
-    for (stops_at_warps, which) in passes {
-        for at_once in intervals(machine, *stops_at_warps) {
+    let groups = (0..trace.groups.len()).map(Some).chain([None]);
+    let groups: Vec<Option<Option<usize>>> =
+        if trace.groups.is_empty() { vec![None] } else { groups.map(Some).collect() };
+    for ((stops_at_warps, which), group) in
+        passes.iter().flat_map(|pass| groups.iter().map(move |group| (pass, *group)))
+    {
+        for (start, at_once) in intervals(machine, *stops_at_warps, group.flatten()) {
             for (i, (first, a)) in at_once.iter().enumerate() {
                 for (second, b) in &at_once[i..] {
                     if conflict(machine, *first, *second, false) {
                         let turns = relation(a, b);
+                        let both = [(0, *first, a), (1, *second, b)];
+                        let entered: Vec<_> = both
+                            .iter()
+                            .flat_map(|(view, at, crossed)| entered(machine, start, (*view, *at), crossed))
+                            .collect();
                         // Two lanes that store the same together do not race.
                         let is_store = first == second && trace.accesses[*first].kind == Kind::Write;
                         let parts: &[Which] = match which {
@@ -121,8 +135,8 @@ fn pairs(machine: &Machine<'_>) -> (Vec<Pair>, bool) {
                             which => std::slice::from_ref(which),
                         };
                         for which in parts {
-                            let (first, second, turns) = (*first, *second, turns.clone());
-                            is_whole &= add(Pair { first, second, which: *which, turns, ended: None });
+                            let (first, second, turns, entered) = (*first, *second, turns.clone(), entered.clone());
+                            is_whole &= add(Pair { first, second, which: *which, group, turns, entered, ended: None });
                         }
                     }
                 }
@@ -137,7 +151,15 @@ fn pairs(machine: &Machine<'_>) -> (Vec<Pair>, bool) {
         for second in &accesses[i..] {
             if conflict(machine, *first, *second, true) {
                 let (first, second, turns) = (*first, *second, Vec::new());
-                is_whole &= add(Pair { first, second, which: Which::Blocks, turns, ended: None });
+                is_whole &= add(Pair {
+                    first,
+                    second,
+                    which: Which::Blocks,
+                    group: None,
+                    turns,
+                    entered: Vec::new(),
+                    ended: None,
+                });
             }
         }
     }
@@ -165,7 +187,15 @@ fn ended(machine: &Machine<'_>) -> Vec<Pair> {
                     for first in last.iter().copied().filter(|first| conflict(machine, *first, second, false)) {
                         let turns = (0..trace.loops.len()).map(|own| (own, None)).collect();
                         let ended = Some(cond.negate());
-                        found.push(Pair { first, second, which: Which::Block, turns, ended });
+                        found.push(Pair {
+                            first,
+                            second,
+                            which: Which::Block,
+                            group: None,
+                            turns,
+                            entered: Vec::new(),
+                            ended,
+                        });
                     }
                 }
             }
@@ -240,9 +270,18 @@ fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) ->
 type Crossings = BTreeMap<usize, Option<i128>>;
 
 /// For each barrier, and for the start, the accesses that follow it before another one.
-fn intervals(machine: &Machine<'_>, stops_at_warps: bool) -> Vec<Vec<(usize, Crossings)>> {
+fn intervals(
+    machine: &Machine<'_>,
+    stops_at_warps: bool,
+    group: Option<usize>,
+) -> Vec<(usize, Vec<(usize, Crossings)>)> {
     let trace = &machine.trace;
-    let stops = |barrier: usize| trace.barriers[barrier].span == Span::Block || stops_at_warps;
+    let stops = |barrier: usize| match trace.barriers[barrier].span {
+        Span::Block => true,
+        Span::Warp => stops_at_warps,
+        // A thread of a group comes to the barriers of no other group.
+        Span::Group(_) => group.is_some(),
+    };
     let mut starts = vec![(0, 0)];
     for (at, node) in trace.nodes.iter().enumerate() {
         for (place, mark) in node.marks.iter().enumerate() {
@@ -253,7 +292,8 @@ fn intervals(machine: &Machine<'_>, stops_at_warps: bool) -> Vec<Vec<(usize, Cro
             }
         }
     }
-    starts.into_iter().filter(|_| !trace.nodes.is_empty()).map(|start| follow(machine, start, &stops)).collect()
+    let starts = starts.into_iter().filter(|_| !trace.nodes.is_empty());
+    starts.map(|start| (start.0, follow(machine, start, &stops))).collect()
 }
 
 fn follow(machine: &Machine<'_>, start: (usize, usize), stops: &dyn Fn(usize) -> bool) -> Vec<(usize, Crossings)> {
@@ -291,6 +331,20 @@ fn follow(machine: &Machine<'_>, start: (usize, usize), stops: &dyn Fn(usize) ->
         }
     }
     order
+}
+
+/// The turns of loops around an access that are not around the place where its thread comes from: it takes every jump back since it entered them.
+fn entered<'a>(
+    machine: &'a Machine<'_>,
+    start: usize,
+    (view, at): (usize, usize),
+    crossed: &'a Crossings,
+) -> impl Iterator<Item = (usize, usize, i128)> + 'a {
+    let trace = &machine.trace;
+    let around = &trace.nodes[start].turns;
+    let own = trace.accesses[at].turns.iter().copied();
+    let own = own.filter(move |own| !around.contains(own) && trace.loops[*own].together);
+    own.filter_map(move |own| Some((view, own, crossed.get(&own).copied().unwrap_or(Some(0))?)))
 }
 
 /// The turns of the second access relative to those of the first.
@@ -374,11 +428,12 @@ fn overlaps(machine: &Machine<'_>, pair: &Pair, a: &Access, b: &Access) -> Optio
             start += 1;
         }
         for (_, other) in right[start..].iter().take_while(|(place, _)| *place < at + sizes.0) {
-            let fits = match pair.which {
-                Which::Warp => thread / 32 == other / 32,
-                Which::Warps => thread / 32 != other / 32,
-                _ => true,
-            };
+            let fits = is_of(machine, pair, thread, *other)
+                && match pair.which {
+                    Which::Warp => thread / 32 == other / 32,
+                    Which::Warps => thread / 32 != other / 32,
+                    _ => true,
+                };
             if thread != *other && fits {
                 found.push((thread, *other));
             }
@@ -388,6 +443,16 @@ fn overlaps(machine: &Machine<'_>, pair: &Pair, a: &Access, b: &Access) -> Optio
         }
     }
     Some(found)
+}
+
+/// Returns true if two threads are those of the groups that a pair is about.
+fn is_of(machine: &Machine<'_>, pair: &Pair, first: usize, second: usize) -> bool {
+    let both = |group: &crate::trace::Group| group.threads[first] && group.threads[second];
+    match pair.group {
+        None => true,
+        Some(Some(own)) => both(&machine.trace.groups[own]),
+        Some(None) => !machine.trace.groups.iter().any(both),
+    }
 }
 
 /// The threads that the tables of a condition allow.
@@ -484,6 +549,10 @@ fn ask(machine: &Machine<'_>, pair: &Pair, threads: Option<(usize, usize)>) -> V
     let mut conds: Vec<(usize, Cond)> = reached(machine, a).into_iter().map(|cond| (0, cond)).collect();
     conds.extend([(1, b.path.cond()), (1, b.guard.clone())]);
     conds.extend(pair.ended.iter().map(|cond| (0, cond.clone())));
+    for (view, own, turn) in &pair.entered {
+        let same = Cond::equal(&Form::symbol(machine.trace.loops[*own].turn), &Form::number(*turn));
+        conds.extend(same.map(|same| (*view, same)));
+    }
     let mut mixed = vec![
         vec![vec![difference((0, &a.offset), (1, &b.offset), i128::from(a.size) - 1)]],
         vec![vec![difference((1, &b.offset), (0, &a.offset), i128::from(b.size) - 1)]],
@@ -506,6 +575,20 @@ fn ask(machine: &Machine<'_>, pair: &Pair, threads: Option<(usize, usize)>) -> V
         Which::Warp => {
             mixed.push(order(&own));
             mixed.push(same(&warp));
+        }
+    }
+    match pair.group {
+        None => {}
+        Some(Some(own)) => {
+            let threads = Cond::table(machine.trace.groups[own].threads.to_vec());
+            conds.extend([(0, threads.clone()), (1, threads)]);
+        }
+        Some(None) => {
+            // A thread of no group is one of its own.
+            let of = |thread: usize| machine.trace.groups.iter().position(|group| group.threads[thread]);
+            let number = |thread: usize| of(thread).map_or(-1 - thread as i128, |own| own as i128);
+            let form = Form::table((0..world.threads).map(number).collect());
+            mixed.push(differ(&form, &form));
         }
     }
     mixed.extend(rows(machine, pair, &a.offset, &b.offset));

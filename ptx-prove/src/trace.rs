@@ -64,6 +64,17 @@ pub(crate) struct Access {
 pub(crate) enum Span {
     Block,
     Warp,
+    /// The threads of a named barrier that is for a part of the block: an index into the groups.
+    Group(usize),
+}
+
+/// The threads of a named barrier that is for a part of the block.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// The number of the barrier.
+    pub(crate) number: i128,
+    /// By thread.
+    pub(crate) threads: Rc<[bool]>,
 }
 
 /// The lanes that an instruction of a warp names.
@@ -80,6 +91,8 @@ pub(crate) enum Lanes {
 pub(crate) struct Barrier {
     pub(crate) inst: usize,
     pub(crate) span: Span,
+    /// The part of the way that all who could come have in common.
+    pub(crate) since: Path,
     pub(crate) path: Path,
     pub(crate) guard: Cond,
 }
@@ -131,6 +144,8 @@ pub(crate) struct Node {
     pub(crate) next: Vec<(usize, Option<usize>)>,
     /// True if threads may end here.
     pub(crate) may_end: bool,
+    /// The loops around it that are executed once for all turns.
+    pub(crate) turns: Rc<[usize]>,
 }
 
 /// A loop that is executed once for all turns.
@@ -157,6 +172,10 @@ pub(crate) struct Trace {
     pub(crate) loops: Vec<Turns>,
     /// Jumps back of loops with barriers: all threads take them together.
     pub(crate) meetings: Vec<Barrier>,
+    /// Named barriers for parts of the block. No thread is in two of them.
+    pub(crate) groups: Vec<Group>,
+    /// The numbers of barriers for the whole block; nothing for one that is computed.
+    pub(crate) numbers: Vec<Option<i128>>,
     /// True if threads are ordered in ways that only the other checks describe, so that a race may be none.
     pub(crate) has_other_order: bool,
     /// Instructions that lanes of a warp execute together.
@@ -165,9 +184,9 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// A new node behind others.
-    pub(crate) fn node(&mut self, from: &[usize]) -> usize {
+    pub(crate) fn node(&mut self, from: &[usize], turns: &[usize]) -> usize {
         let new = self.nodes.len();
-        self.nodes.push(Node::default());
+        self.nodes.push(Node { turns: turns.into(), ..Node::default() });
         from.iter().for_each(|from| self.nodes[*from].next.push((new, None)));
         new
     }

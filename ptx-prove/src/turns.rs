@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::flow::End;
 use crate::form::{Coef, Cond, Form};
 use crate::machine::{Machine, State, Value};
-use crate::query::Views;
+use crate::query::{LOOP_BUDGET, Views};
 use crate::site::integer;
 use crate::trace::{Barrier, Span, Turns};
 use crate::world::{Meaning, Origin, Scope, Symbol};
@@ -254,7 +254,7 @@ impl Machine<'_> {
         start.path = start.path.fact(Cond::all(facts));
         let own = self.trace.loops.len();
         self.trace.loops.push(Turns { turn, first, together: scope == Scope::Block, warps, enters });
-        let node = self.trace.node(&start.from);
+        let node = self.trace.node(&start.from, &self.open);
         start.from = vec![node];
         let entered = start.path.clone();
         self.open.push(own);
@@ -265,9 +265,9 @@ impl Machine<'_> {
         let way = Back { cond: Cond::any(ways.collect::<Vec<_>>()), turn, first };
         for next in &back {
             if scope == Scope::Block {
-                self.meet(header, Span::Block, next);
+                self.meet(header, (Span::Block, &entered), next);
             } else if warps {
-                self.meet(header, Span::Warp, next);
+                self.meet(header, (Span::Warp, &entered), next);
             }
             next.from.iter().for_each(|from| self.trace.nodes[*from].next.push((node, Some(own))));
             for fact in &candidates {
@@ -300,9 +300,9 @@ impl Machine<'_> {
     }
 
     /// Notes that threads take a jump back together.
-    fn meet(&mut self, header: usize, span: Span, next: &State) {
+    fn meet(&mut self, header: usize, (span, entered): (Span, &crate::path::Path), next: &State) {
         let (inst, path, guard) = (self.flow.graph.range(header).start, next.path.clone(), Cond::Const(true));
-        self.trace.meetings.push(Barrier { inst, span, path, guard });
+        self.trace.meetings.push(Barrier { inst, span, since: entered.clone(), path, guard });
     }
 
     /// One of several ways out of a loop: which of them a thread takes is not known.
@@ -366,8 +366,38 @@ impl Machine<'_> {
 
     /// Returns true if a condition follows from the path to the next turn.
     fn follows(&self, next: &State, cond: &Cond) -> bool {
-        let conds = [next.path.cond(), cond.negate()].into_iter().chain(self.launch.facts.iter().cloned());
-        Views::one(&self.world, conds.collect()).decide(crate::query::LOOP_BUDGET).is_impossible()
+        let goal = cond.negate();
+        let mut near = Vec::new();
+        next.path.steps().for_each(|step| add_near(&step.cond, &goal, &mut near));
+        near.push(goal.clone());
+        let decide = |conds: Vec<Cond>, budget: u32| Views::one(&self.world, conds).decide(budget).is_impossible();
+        // Few conditions, about the same numbers, often suffice.
+        decide(near, LOOP_BUDGET / 4) || {
+            let conds = [next.path.cond(), goal].into_iter().chain(self.launch.facts.iter().cloned());
+            decide(conds.collect(), LOOP_BUDGET)
+        }
+    }
+}
+
+/// The most alternatives of a condition that is near another one.
+const NEAR: usize = 3;
+
+/// Adds the simple parts of a condition that have a symbol of another one.
+fn add_near(cond: &Cond, to: &Cond, found: &mut Vec<Cond>) {
+    if let Cond::All(parts) = cond {
+        return parts.iter().for_each(|part| add_near(part, to, found));
+    }
+    let is_simple = match cond {
+        Cond::AtLeast(_) => true,
+        Cond::Any(parts) => parts.len() <= NEAR && parts.iter().all(|part| matches!(part, Cond::AtLeast(_))),
+        _ => false,
+    };
+    let mut symbols = Vec::new();
+    to.forms(&mut |form| symbols.extend(form.symbols()));
+    let mut meets = false;
+    cond.forms(&mut |form| meets |= form.symbols().any(|symbol| symbols.contains(&symbol)));
+    if is_simple && meets {
+        found.push(cond.clone());
     }
 }
 

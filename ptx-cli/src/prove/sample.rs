@@ -19,8 +19,8 @@ const HARM: [(FaultKind, Property); 7] = [
     (FaultKind::Unwritten, Property::Initialization),
 ];
 
-/// The words of buffers: zeros, and each its own number.
-const FILLINGS: [fn(u32) -> u32; 2] = [|_| 0, |at| at];
+/// The words of buffers: zeros, and numbers that differ, of which none is zero.
+const FILLINGS: [fn(u32) -> u32; 2] = [|_| 0, |at| at + 1];
 /// The most threads of a launch, and the most warp instructions.
 const SIZE: (u64, u64) = (1 << 14, 300_000);
 
@@ -31,8 +31,8 @@ pub(super) fn explore(proof: &Proof<'_>, report: &mut Report) {
     }
     let Ok(program) = Program::new(proof.checked) else { return };
     for sample in std::mem::take(&mut report.samples) {
-        let found = find(proof, &program, &sample);
-        if let Some(finding) = found.filter(|found| found.property != Property::Races || !report.communicates) {
+        let found = find(proof, &program, &sample).filter(|found| counts(report, found));
+        if let Some(finding) = found {
             let same = |old: &&mut Finding| old.span == finding.span && old.property == finding.property;
             match report.findings.iter_mut().find(same) {
                 Some(old) => *old = finding,
@@ -40,6 +40,19 @@ pub(super) fn explore(proof: &Proof<'_>, report: &mut Report) {
             }
             return;
         }
+    }
+}
+
+/// Returns true if a finding can only be a fault of the kernel: no order by atomics or fences prevents a race, and an address that leaves its buffer
+/// does not come from memory.
+fn counts(report: &Report, found: &Finding) -> bool {
+    match found.property {
+        Property::Races => !report.communicates,
+        Property::Bounds | Property::Alignment => report
+            .findings
+            .iter()
+            .any(|other| other.span == found.span && other.property == found.property && !other.memory.is_empty()),
+        Property::Barriers | Property::Initialization => true,
     }
 }
 

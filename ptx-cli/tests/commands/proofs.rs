@@ -1,6 +1,36 @@
-//! `proved` in the attribute of a kernel that is compiled from text.
+//! `proved` in the attribute of a kernel that is compiled from text, and the verdicts on every kernel of the examples and of the library, which
+//! are in `docs/proofs.md`.
 
+use expect_test::expect_file;
+use ptx_core::check::{Checked, check};
+use ptx_core::parse::parse_text;
+use ptx_expand::proof::contract;
 use ptx_jit::Source;
+use ptx_jit::describe::{Kernel, Module};
+use ptx_prove::{Finding, Property, Verdict, prove};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The operations of the library.
+const LIBRARY: [&str; 9] =
+    ["activation", "attention", "comm", "cross_entropy", "gemm", "grouped_gemm", "norm", "rotary", "softmax"];
+
+/// The verdicts on the instances of a kernel.
+#[derive(Default)]
+struct Row {
+    instances: usize,
+    bounds: usize,
+    races: usize,
+    /// Instances whose races are proved or refuted.
+    decided: usize,
+    /// Instances of which a property is refuted.
+    refuted: usize,
+    /// Of the longest proof.
+    time: Duration,
+    reasons: BTreeMap<String, usize>,
+}
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
 const FROM_TEXT: [(&str, &str, &str); 6] = [
@@ -50,4 +80,159 @@ fn kernels_from_text_are_proved_or_refused() {
         }
         assert!(Source::text("k.rs", &text).without_proofs().compile().is_ok() || expected.contains("LIMIT"), "{text}");
     }
+}
+
+#[test]
+#[ignore = "proves every kernel, which takes minutes: cargo test -p ptx-cli --test commands -- --ignored proofs"]
+fn proofs_are_up_to_date() {
+    let mut texts: Vec<(String, String)> = examples().into_iter().map(|path| (name(&path), read(&path))).collect();
+    texts.extend(
+        LIBRARY.iter().map(|name| (format!("ptx-kernels/src/{name}"), library(&root().join("ptx-kernels/src"), name))),
+    );
+    let mut rows = Vec::new();
+    for (file, text) in texts {
+        let program = match Source::text(&file, text).without_proofs().compile() {
+            Ok(program) => program,
+            Err(error) => {
+                eprintln!("{file}: {error}");
+                let first = error.to_string().lines().next().unwrap_or_default().replace('|', "\\|");
+                let reasons = BTreeMap::from([(format!("not compiled alone: {first}"), 1)]);
+                rows.push((file.clone(), "all".to_owned(), Row { instances: 1, reasons, ..Row::default() }));
+                continue;
+            }
+        };
+        let mut kernels: BTreeMap<String, Row> = BTreeMap::new();
+        for module in program.modules() {
+            for kernel in &module.kernels {
+                add(kernels.entry(kernel.name.clone()).or_default(), module, kernel);
+            }
+        }
+        rows.extend(kernels.into_iter().map(|(kernel, row)| (file.clone(), kernel, row)));
+    }
+    expect_file!["../../../docs/proofs.md"].assert_eq(&document(&rows));
+}
+
+/// Proves the first instance of a kernel; the others differ in types and vectors alone.
+fn add(row: &mut Row, module: &Module, kernel: &Kernel) {
+    if row.instances > 0 {
+        return;
+    }
+    row.instances = 1;
+    let mut reason = |text: String| *row.reasons.entry(text).or_default() += 1;
+    let contract = match contract(kernel) {
+        Ok(contract) => contract,
+        Err((message, _)) => return reason(message),
+    };
+    let Some(checked) = module.texts.first().and_then(|text| checked(&text.ptx)) else { panic!("{}", kernel.entry) };
+    let start = Instant::now();
+    let report = match prove(&checked, &kernel.entry, &contract) {
+        Ok(report) => report,
+        Err(refusal) => return reason(format!("the contract is not described: {refusal:?}")),
+    };
+    eprintln!("{} {:?}", kernel.entry, start.elapsed());
+    row.time = row.time.max(start.elapsed());
+    let own =
+        |properties: &'static [Property]| report.findings.iter().filter(move |f| properties.contains(&f.property));
+    let is_proved = |finding: &Finding| finding.verdict == Verdict::Proved;
+    let (bounds, races): (&[Property], &[Property]) =
+        (&[Property::Bounds, Property::Alignment], &[Property::Races, Property::Barriers, Property::Initialization]);
+    row.bounds += usize::from(own(bounds).all(is_proved));
+    row.races += usize::from(own(races).all(is_proved));
+    let certain = |finding: &Finding| matches!(&finding.verdict, Verdict::Refuted(example) if example.is_certain);
+    row.decided += usize::from(own(races).all(is_proved) || own(races).any(certain));
+    row.refuted += usize::from(report.findings.iter().any(certain));
+    if let Some(text) = report.findings.iter().find(|f| certain(f)).map(refuted) {
+        return reason(text);
+    }
+    let missing = report.findings.iter().find_map(|finding| match &finding.verdict {
+        Verdict::Unknown(missing) => Some(missing.clone()),
+        Verdict::Refuted(_) => Some("a later turn of a loop may violate it".to_owned()),
+        Verdict::Proved => None,
+    });
+    missing.into_iter().for_each(reason);
+}
+
+fn refuted(finding: &Finding) -> String {
+    let what = match finding.property {
+        Property::Bounds => "leaves",
+        Property::Alignment => "is not aligned in",
+        Property::Races => "races in",
+        Property::Initialization => "reads what nobody wrote in",
+        Property::Barriers => return "a barrier that some threads miss".to_owned(),
+    };
+    format!("a launch of the attribute {what} `{}`", finding.memory)
+}
+
+fn checked(ptx: &str) -> Option<Checked> {
+    let (tree, earlier) = parse_text(ptx.as_bytes());
+    check(tree, earlier, &Default::default()).0
+}
+
+fn document(rows: &[(String, String, Row)]) -> String {
+    let sum = |count: fn(&Row) -> usize| rows.iter().map(|(.., row)| count(row)).sum::<usize>();
+    let (all, bounds, races, decided, refuted) = (
+        sum(|row| row.instances),
+        sum(|row| row.bounds),
+        sum(|row| row.races),
+        sum(|row| row.decided),
+        sum(|row| row.refuted),
+    );
+    let share = |part: usize| format!("{part} ({} %)", part * 100 / all.max(1));
+    let mut out = format!(
+        "# Proofs of our kernels\n\n\
+         The verdicts of `ptx-prove` on every kernel of the examples and of the library, for all launches that its attribute admits: bounds with alignment, races \
+         with barriers and reads of unwritten\n         shared memory. The first instance of\n         each kernel is proved. Made by `UPDATE_EXPECT=1 cargo test -p ptx-cli --test commands -- --ignored proofs`.\n\n\
+         Of {all} kernels, bounds are proved of {}, races of {}, races are decided of {}, and a property is refuted of {}.\n\n\
+         | file | kernel | bounds | races | reason |\n|---|---|---|---|---|\n",
+        share(bounds),
+        share(races),
+        share(decided),
+        share(refuted),
+    );
+    for (file, kernel, row) in rows {
+        let verdict = |proved: usize| match proved {
+            0 => "–".to_owned(),
+            proved if proved == row.instances => "proved".to_owned(),
+            proved => format!("{proved} proved"),
+        };
+        let reasons: Vec<String> = row.reasons.keys().cloned().collect();
+        let (bounds, races) = (verdict(row.bounds), verdict(row.races));
+        writeln!(out, "| {file} | `{kernel}` | {bounds} | {races} | {} |", reasons.join("; ")).unwrap();
+    }
+    out
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn name(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
+}
+
+/// The files of the examples.
+fn examples() -> Vec<PathBuf> {
+    let folders = ["examples", "examples/ampere", "examples/hopper", "examples/blackwell"];
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(root().join(folder)).unwrap());
+    let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    files.sort();
+    files
+}
+
+/// A module of a crate, with the files of its inner modules in place of their declarations.
+fn library(folder: &Path, name: &str) -> String {
+    let mut out = format!("mod {name} {{\n");
+    for line in read(&folder.join(format!("{name}.rs"))).lines() {
+        let declared = line.trim_start().strip_suffix(';').and_then(|line| line.split_once("mod "));
+        match declared.filter(|(before, _)| before.is_empty() || before.starts_with("pub")) {
+            Some((_, inner)) => out += &library(&folder.join(name), inner),
+            None => writeln!(out, "{line}").unwrap(),
+        }
+    }
+    out + "}\n"
 }

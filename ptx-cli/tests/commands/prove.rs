@@ -314,6 +314,28 @@ fn shared_memory_is_written_before_it_is_read() {
     assert!(code == 1 && out.contains(expected) && out.contains("this shows it: ptx run "), "{out}");
 }
 
+/// Barriers of halves of the block order the threads of each half, and no others.
+#[test]
+fn named_barriers_order_the_threads_that_they_count() {
+    let kernel = |numbers: [u32; 2], count: u32, other: u32| {
+        let [first, second] = numbers;
+        format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 y)\n{{\n.shared .align 4 .b8 sm[1024];\n.reg .pred p;\n\
+             .reg .b32 t, a, b, v, s;\n.reg .b64 d, e;\nld.param.u64 d, [y];\nmov.u32 t, %tid.x;\nmov.u32 s, sm;\nmad.lo.u32 a, t, 4, s;\n\
+             st.shared.u32 [a], t;\nsetp.lt.u32 p, t, 128;\n@p bra FIRST;\nbar.sync {second}, {count};\nbra JOIN;\nFIRST:\n\
+             bar.sync {first}, {count};\nJOIN:\nxor.b32 b, t, {other};\nmad.lo.u32 b, b, 4, s;\nld.shared.u32 v, [b];\n\
+             mad.wide.u32 e, t, 4, d;\nst.global.u32 [e], v;\nret;\n}}\n"
+        )
+    };
+    let options = ["--grid", "1", "--assume", "len(y) >= 1024"];
+    for (numbers, count, other, is_proved) in
+        [([1, 2], 128, 127, true), ([1, 2], 128, 128, false), ([1, 2], 96, 1, false), ([1, 1], 128, 1, false)]
+    {
+        let (code, out, err) = proved(&kernel(numbers, count, other), &options);
+        assert_eq!(code == 0, is_proved, "{numbers:?} {count} {other}\n{out}{err}");
+    }
+}
+
 /// What only a run of a launch shows is a refutation, too.
 #[test]
 fn launches_are_tried_where_something_is_not_described() {
