@@ -117,6 +117,13 @@ fn together(machine: &Machine<'_>, barrier: &Barrier) -> Verdict {
             refuted => return refuted,
         }
     }
+    // Hardware does not wait for threads that have ended, but it is not said that the kernel may depend on that.
+    let ended = barrier.path.since(&barrier.since).into_iter().filter(|step| step.decides && step.excused && !counts);
+    let mut ended = ended.filter(|step| machine.world.cond_scope(&step.cond) == Scope::Thread);
+    if verdict == Verdict::Proved && ended.any(|step| differs(machine, barrier, &step.cond, false) != Verdict::Proved) {
+        let missing = "some threads end before this barrier, which is for the whole block: let all come to it";
+        return Verdict::Unknown(missing.to_owned());
+    }
     verdict
 }
 

@@ -72,6 +72,11 @@ pub(crate) struct Symbols {
 }
 
 impl Contract {
+    /// Returns true if an expression has the length of this argument.
+    pub(crate) fn has_len(&self, argument: usize) -> bool {
+        self.assume.iter().chain(&self.grid).any(|expr| names_len(expr, argument))
+    }
+
     /// The values of a parameter that is an address. Where buffers may be absent, only its declaration shows that it is one.
     fn addresses(&self, variable: &Variable) -> (i128, i128) {
         match (self.absent, variable.points_to) {
@@ -79,6 +84,16 @@ impl Contract {
             (true, Some(_)) => (0, MOST_BYTES),
             (true, None) => (0, (1 << 64) - 1),
         }
+    }
+}
+
+fn names_len(expr: &Expr, argument: usize) -> bool {
+    match expr {
+        Expr::Len(at) => *at == argument,
+        Expr::List(parts) => parts.iter().any(|part| names_len(part, argument)),
+        Expr::Unary(_, of) => names_len(of, argument),
+        Expr::Binary(_, both, _) => both.iter().any(|part| names_len(part, argument)),
+        _ => false,
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{barriers, bounds, initial, query, races};
 use ptx_core::check::Checked;
 use ptx_core::hash::Set;
 use ptx_core::ir::{Function, Module, Param, Variable};
+use ptx_core::isa::Class;
 use std::rc::Rc;
 
 /// A contract that cannot be used.
@@ -48,7 +49,12 @@ pub fn prove(checked: &Checked, entry: &str, contract: &Contract) -> Result<Repo
     }
     let flow = Flow::new(function, &Event::is_barrier);
     let variables: Vec<&Variable> = function.params.iter().filter_map(|param| variable(module, *param)).collect();
-    let mut pointers: Vec<bool> = variables.iter().map(|variable| variable.points_to.is_some()).collect();
+    // A parameter with a length is the address of a buffer.
+    let has_len = |at: usize| match contract.params.get(at) {
+        Some(Passed::Argument(argument)) => contract.has_len(*argument),
+        _ => false,
+    };
+    let mut pointers: Vec<bool> = (0..variables.len()).map(|at| is_address(variables[at], has_len(at))).collect();
     let mut written = Set::default();
     let input = Input { module, function, flow: &flow, contract, variables: &variables };
     for round in 0.. {
@@ -73,6 +79,13 @@ fn variable(module: &Module, param: Param) -> Option<&Variable> {
         Param::Var(id) => module.variables.get(id.index()),
         Param::Reg(_) => None,
     }
+}
+
+/// Returns true if a parameter is an address by its declaration, or by the length that the contract gives it.
+fn is_address(variable: &Variable, has_len: bool) -> bool {
+    let is_word =
+        variable.size == 8 && variable.dims.is_empty() && matches!(variable.ty.class(), Class::Bits | Class::Unsigned);
+    variable.points_to.is_some() || has_len && is_word
 }
 
 struct Input<'m> {

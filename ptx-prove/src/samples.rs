@@ -8,11 +8,15 @@ use crate::report::Counterexample;
 
 /// The least numbers that a launch has, where its contract allows: a warp and a bit, several blocks, and few.
 const LEAST: [i128; 4] = [37, 300, 1000, 1];
+/// The work for all of them.
+const WORK: u32 = 400_000;
 /// Numbers are at most so many times as large.
 const RATIO: i128 = 4;
 
 /// A few launches that fulfill the contract.
 pub(crate) fn samples(machine: &Machine<'_>) -> Vec<Counterexample> {
+    // The proof may have spent all of its work.
+    machine.world.work.set(WORK);
     let mut found: Vec<Counterexample> = Vec::new();
     for least in LEAST {
         if let Some(sample) = sample(machine, least)

@@ -14,8 +14,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The operations of the library.
-const LIBRARY: [&str; 9] =
-    ["activation", "attention", "comm", "cross_entropy", "gemm", "grouped_gemm", "norm", "rotary", "softmax"];
+const LIBRARY: [&str; 8] = ["activation", "attention", "comm", "cross_entropy", "gemm", "norm", "rotary", "softmax"];
+
+/// Operations whose kernels are not tried, and the reason.
+const NOT_TRIED: [(&str, &str); 1] = [(
+    "grouped_gemm",
+    "not tried: its pipeline of `mbarrier`s is not described, and the search for the rest takes minutes",
+)];
 
 /// The verdicts on the instances of a kernel.
 #[derive(Default)]
@@ -108,6 +113,14 @@ fn proofs_are_up_to_date() {
             }
         }
         rows.extend(kernels.into_iter().map(|(kernel, row)| (file.clone(), kernel, row)));
+    }
+    for (name, reason) in NOT_TRIED {
+        let reasons = BTreeMap::from([(reason.to_owned(), 1)]);
+        rows.push((
+            format!("ptx-kernels/src/{name}"),
+            "all".to_owned(),
+            Row { instances: 1, reasons, ..Row::default() },
+        ));
     }
     expect_file!["../../../docs/proofs.md"].assert_eq(&document(&rows));
 }
