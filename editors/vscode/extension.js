@@ -9,6 +9,16 @@ const { LanguageClient } = require("vscode-languageclient/node");
 /** The scheme of the pages of diagnostics: `ptx-explain:P0202.md`. */
 const EXPLAIN = "ptx-explain";
 
+/** The scheme of what commands print. Such a document is read-only, and closes without a question; "Save As" keeps it. */
+const OUTPUT = "ptx-output";
+
+/** What commands have printed, by the path of its document. */
+const outputs = new Map();
+const changed = new vscode.EventEmitter();
+
+/** The help where the command is missing, or is another program. */
+const INSTALL = 'Install it with "cargo install --path ptx-cli", or set "ptx.path" (in a remote window, in the remote settings).';
+
 /** The running clients: one for PTX, and one for Rust with what goes beside rust-analyzer.
  * @type {LanguageClient[]} */
 let clients = [];
@@ -30,12 +40,17 @@ function connect(language, name, options) {
 
 /** The path of this project's `ptx`. Debian has another program of that name, the permuted index of coreutils. */
 async function checked() {
-  const version = await output(["--version"]);
-  if (!/^ptx \d/.test(version)) {
-    const found = version.split("\n")[0];
-    throw new Error(`it is another program ("${found}")`);
+  const program = command();
+  try {
+    const version = await output(program, ["--version"]);
+    if (!/^ptx \d/.test(version)) {
+      const found = version.split("\n")[0];
+      throw new Error(`it is another program ("${found}")`);
+    }
+    return program;
+  } catch (why) {
+    throw new Error(`The command "${program}" cannot be started: ${why.message}. ${INSTALL}`);
   }
-  return command();
 }
 
 async function start() {
@@ -47,10 +62,16 @@ async function start() {
     await checked();
     await Promise.all(clients.map((client) => client.start()));
   } catch (why) {
-    const text = `The command "${command()}" cannot be started: ${why.message ?? why}. Install it with "cargo install --path ptx-cli", or set "ptx.path".`;
-    if (await vscode.window.showErrorMessage(text, "Open Settings")) {
-      await vscode.commands.executeCommand("workbench.action.openSettings", "ptx.path");
-    }
+    await complain(why);
+  }
+}
+
+/** Shows an error, and leads to the setting where the command is not found. */
+async function complain(why) {
+  const text = String(why.message ?? why);
+  const buttons = text.includes(INSTALL) ? ["Open Settings"] : [];
+  if (await vscode.window.showErrorMessage(text, ...buttons)) {
+    await vscode.commands.executeCommand("workbench.action.openSettings", "ptx.path");
   }
 }
 
@@ -58,12 +79,23 @@ async function stop() {
   await Promise.all(clients.map((client) => client.stop()));
 }
 
-/** Runs `ptx` and returns what it prints. */
-function output(args) {
+/** Runs this project's `ptx` and returns what it prints. */
+async function ptx(args) {
+  return output(await checked(), args);
+}
+
+/** The first line of an error and its help, without the source text between them. */
+function summary(text) {
+  const lines = text.split("\n").map((line) => line.trim());
+  return lines.filter((line, index) => index === 0 || line.startsWith("help:")).join(" ");
+}
+
+/** Runs a program and returns what it prints. */
+function output(program, args) {
   return new Promise((resolve, reject) => {
-    execFile(command(), args, { maxBuffer: 1 << 28 }, (error, stdout, stderr) => {
-      if (error && !stdout) {
-        reject(new Error(stderr.trim() || error.message));
+    execFile(program, args, { maxBuffer: 1 << 28 }, (error, stdout, stderr) => {
+      if (error) {
+        reject(new Error(summary(stderr) || summary(stdout) || error.message));
       } else {
         resolve(stdout);
       }
@@ -83,15 +115,22 @@ async function activeFile() {
   return document.fileName;
 }
 
-/** Shows a text in an editor beside the active one. */
-async function show(content, language) {
-  const document = await vscode.workspace.openTextDocument({ content, language });
+/** Shows what `ptx` prints about the active file in an editor beside it. */
+async function show(name, ending, language) {
+  const file = await activeFile();
+  const text = await ptx([name, file]);
+  const uri = vscode.Uri.from({ scheme: OUTPUT, path: `/${path.basename(file)}${ending}` });
+  outputs.set(uri.path, text);
+  changed.fire(uri);
+  const document = await vscode.workspace.openTextDocument(uri);
+  await vscode.languages.setTextDocumentLanguage(document, language);
   await vscode.window.showTextDocument(document, vscode.ViewColumn.Beside);
 }
 
 /** Asks for the arguments of a launch, which are kept for the file, and runs `ptx` in a terminal. */
 async function launch(context, name, more) {
   const file = await activeFile();
+  const program = await checked();
   const key = `launch:${file}`;
   const value = context.workspaceState.get(key, "--grid 1 --block 128 --arg out.bin:4096");
   const prompt = "One --arg for each parameter: u32:5, f32:1.5, @in.bin, out.bin:4096; --entry if there are several";
@@ -104,7 +143,7 @@ async function launch(context, name, more) {
     vscode.window.terminals.find((one) => one.name === "PTX" && !one.exitStatus) ??
     vscode.window.createTerminal({ name: "PTX", cwd: path.dirname(file) });
   terminal.show();
-  terminal.sendText(`${quoted(command())} ${name} ${quoted(file)} ${typed}${more}`);
+  terminal.sendText(`${quoted(program)} ${name} ${quoted(file)} ${typed}${more}`);
 }
 
 function quoted(text) {
@@ -117,7 +156,7 @@ function register(context, name, action) {
     try {
       await action();
     } catch (why) {
-      vscode.window.showErrorMessage(`PTX: ${why.message}`);
+      await complain(why);
     }
   };
   context.subscriptions.push(vscode.commands.registerCommand(name, run));
@@ -126,19 +165,18 @@ function register(context, name, action) {
 function activate(context) {
   context.subscriptions.push(
     vscode.workspace.registerTextDocumentContentProvider(EXPLAIN, {
-      provideTextDocumentContent: async (uri) => output(["explain", uri.path.replace(/\.md$/, "")]),
+      provideTextDocumentContent: async (uri) => ptx(["explain", uri.path.replace(/\.md$/, "")]),
+    }),
+    vscode.workspace.registerTextDocumentContentProvider(OUTPUT, {
+      onDidChange: changed.event,
+      provideTextDocumentContent: (uri) => outputs.get(uri.path) ?? "",
     }),
     vscode.debug.registerDebugAdapterDescriptorFactory("ptx", {
-      createDebugAdapterDescriptor: async () => {
-        const path = await checked().catch((why) => {
-          throw new Error(`The command "${command()}" cannot be started: ${why.message}. Set "ptx.path".`);
-        });
-        return new vscode.DebugAdapterExecutable(path, ["debug"]);
-      },
+      createDebugAdapterDescriptor: async () => new vscode.DebugAdapterExecutable(await checked(), ["debug"]),
     }),
   );
-  register(context, "ptx.transpile", async () => show(await output(["transpile", await activeFile()]), "rust"));
-  register(context, "ptx.sass", async () => show(await output(["sass", await activeFile()]), "plaintext"));
+  register(context, "ptx.transpile", () => show("transpile", ".rs", "rust"));
+  register(context, "ptx.sass", () => show("sass", ".sass", "plaintext"));
   register(context, "ptx.run", () => launch(context, "run", ""));
   register(context, "ptx.profile", () => launch(context, "profile", ""));
   register(context, "ptx.restart", async () => {
