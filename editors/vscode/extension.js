@@ -116,9 +116,9 @@ async function activeFile() {
 }
 
 /** Shows what `ptx` prints about the active file in an editor beside it. */
-async function show(name, ending, language) {
+async function show(words, ending, language) {
   const file = await activeFile();
-  const text = await ptx([name, file]);
+  const text = await ptx([...words, file]);
   const uri = vscode.Uri.from({ scheme: OUTPUT, path: `/${path.basename(file)}${ending}` });
   outputs.set(uri.path, text);
   changed.fire(uri);
@@ -175,8 +175,8 @@ function activate(context) {
       createDebugAdapterDescriptor: async () => new vscode.DebugAdapterExecutable(await checked(), ["debug"]),
     }),
   );
-  register(context, "ptx.transpile", () => show("transpile", ".rs", "rust"));
-  register(context, "ptx.sass", () => show("sass", ".sass", "plaintext"));
+  register(context, "ptx.transpile", () => show(["transpile", "--sugar"], ".rs", "rust"));
+  register(context, "ptx.sass", () => show(["sass"], ".sass", "plaintext"));
   register(context, "ptx.run", () => launch(context, "run", ""));
   register(context, "ptx.profile", () => launch(context, "profile", ""));
   register(context, "ptx.restart", async () => {
