@@ -7,6 +7,7 @@ pub use crate::options::Options;
 pub use crate::results::Work;
 use crate::results::{Entry, Results};
 use crate::rivals::cudnn;
+use crate::tables;
 use crate::targets::{TARGETS, Target};
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, Graph, Result, Timing};
@@ -178,7 +179,7 @@ impl Bench {
         let stream = device.new_stream()?;
         let machine = Machine { companions: says, ..machine::measure(&device, &stream, &options)? };
         eprintln!("{machine}");
-        let results = Results { machine, entries: Vec::new() };
+        let results = Results { machine, ..Results::default() };
         Ok(Bench { device, stream, options, results, budget: Budget::default(), companions })
     }
 
@@ -194,21 +195,32 @@ impl Bench {
 
     /// Returns true if a size is selected, and its contest begins. After the time limit, the size is recorded as skipped.
     pub fn wants(&mut self, kernel: &str, size: &str) -> bool {
+        self.wants_share(kernel, size, 1)
+    }
+
+    /// The same for work that takes as much time as so many contests.
+    pub fn wants_share(&mut self, kernel: &str, size: &str, contests: u32) -> bool {
         let Options { sizes, promised, rehearse, .. } = &self.options;
         let spoken_of = |target: &Target| target.has(kernel, size) || (*rehearse && target.kernels.contains(&kernel));
         let wanted = (sizes.is_empty() || sizes.iter().any(|part| size.contains(part.as_str())))
-            && (!promised || TARGETS.iter().any(spoken_of));
+            && (!promised || TARGETS.iter().any(spoken_of) || tables::has(kernel));
         if self.budget.is_counting {
-            self.budget.count(wanted);
+            self.budget.count(if wanted { contests } else { 0 });
             return false;
         }
         let late = wanted && self.budget.is_over();
         if late {
             self.absent(kernel, size, "the time was over");
         } else if wanted {
-            self.budget.begin(Instant::now());
+            self.budget.begin(Instant::now(), contests);
         }
         wanted && !late
+    }
+
+    /// Shows a line with figures that no contest has, and keeps it.
+    pub fn note(&mut self, line: String) {
+        println!("{line}");
+        self.results.notes.push(line);
     }
 
     /// Notes that a suite ended before its time.

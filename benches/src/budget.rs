@@ -28,16 +28,21 @@ impl Budget {
         self.until.is_some_and(|until| Instant::now() > until)
     }
 
-    /// Counts a contest, if it will be held.
-    pub fn count(&mut self, is_held: bool) {
-        self.contests += u32::from(is_held);
+    /// Returns true if the time of the current contest is over.
+    pub fn is_share_over(&self) -> bool {
+        self.share.is_some_and(|share| Instant::now() > share)
     }
 
-    /// A contest begins: it has an equal share of the time that is left.
-    pub fn begin(&mut self, now: Instant) {
+    /// Counts contests that will be held.
+    pub fn count(&mut self, contests: u32) {
+        self.contests += contests;
+    }
+
+    /// A contest begins that counts as so many: it has that share of the time that is left.
+    pub fn begin(&mut self, now: Instant, contests: u32) {
         let left = self.until.map(|until| until.saturating_duration_since(now));
-        self.share = left.map(|left| now + left / self.contests.max(1));
-        self.contests = self.contests.saturating_sub(1);
+        self.share = left.map(|left| now + left * contests / self.contests.max(contests));
+        self.contests = self.contests.saturating_sub(contests);
     }
 
     /// The length of a turn, at most `longest`, with which `players` end their `turns` within the share.
@@ -56,13 +61,16 @@ mod tests {
     fn contests_share_what_is_left() {
         let (now, second) = (Instant::now(), Duration::from_secs(1));
         let mut budget = Budget { until: Some(now + 10 * second), ..Budget::default() };
-        (0..5).for_each(|_| budget.count(true));
-        budget.begin(now);
+        budget.count(4);
+        budget.count(1);
+        budget.begin(now, 1);
         assert_eq!(budget.turn(now, second, 2, 10), second / 10);
         assert_eq!(budget.turn(now + second, second, 2, 10), second / 20);
         assert_eq!(budget.turn(now + 3 * second, second, 2, 10), SHORTEST);
-        budget.begin(now + 2 * second);
+        budget.begin(now + 2 * second, 1);
         assert_eq!(budget.turn(now + 2 * second, second / 100, 2, 10), second / 100);
+        budget.begin(now + 2 * second, 3);
+        assert_eq!(budget.turn(now + 2 * second, 9 * second, 1, 1), 8 * second);
         assert_eq!(Budget::default().turn(now, second, 2, 10), second);
     }
 }

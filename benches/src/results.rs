@@ -24,6 +24,9 @@ pub struct Results {
     pub machine: Machine,
     /// One for each contestant at each size.
     pub entries: Vec<Entry>,
+    /// Lines of suites that hold no contests, each begins with its kernel.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// One contestant at one size.
@@ -138,6 +141,7 @@ impl Results {
             self.machine = other.machine;
         }
         self.entries.extend(other.entries);
+        self.notes.extend(other.notes);
     }
 
     /// Kernels and sizes in the order of their first entries.

@@ -194,7 +194,7 @@ mod tests {
 
     fn said(entries: Vec<Entry>, words: &str) -> String {
         let machine = Machine { copy: 4000.0, ..Machine::default() };
-        let text = Results { machine, entries }.to_string();
+        let text = Results { machine, entries, ..Results::default() }.to_string();
         text.lines().find(|line| line.starts_with(words)).unwrap().to_owned()
     }
 

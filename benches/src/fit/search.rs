@@ -1,7 +1,7 @@
 //! A search for times by which the choices are better.
 
 use super::random::Random;
-use super::{Products, Quality};
+use super::{Measured, NEAR, Products, Quality, best_time};
 use ptx_kernels::gemm::tuning::Costs;
 
 const STEPS: u32 = 10_000;
@@ -11,8 +11,23 @@ const WARMTH: f64 = 0.0004;
 /// The weight of the square of a time's distance from where it began, as logarithms: what the data leaves open stays.
 const INERTIA: f64 = 2e-4;
 
+/// Ways whose time by the model is this many times the least one are not chosen by costs that are near, unless they are fast.
+const FAR: f32 = 2.5;
+
+/// Without the ways that no step can make the choice.
+fn near_the_choice(products: &Products, from: &Costs) -> Products {
+    let near = |ways: &Vec<Measured>| {
+        let best = best_time(ways);
+        let least = ways.iter().map(|way| way.trial.time(from)).fold(f32::INFINITY, f32::min);
+        let is_near = |way: &&Measured| way.time < NEAR * best || way.trial.time(from) < FAR * least;
+        ways.iter().filter(is_near).cloned().collect()
+    };
+    products.iter().map(near).collect()
+}
+
 /// Simulated annealing: a step multiplies one to three times by random factors.
 pub fn fit(products: &Products, from: &Costs) -> Costs {
+    let products = &near_the_choice(products, from);
     let costs_of =
         |values: &[f64]| from.clone().with_values(&values.iter().map(|value| *value as f32).collect::<Vec<_>>());
     let mut random = Random::new();

@@ -29,6 +29,8 @@ pub const IN_ROW: &str = " in a row";
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32];
 /// The most rows for kernels that load operands without tiles.
 const FEW_ROWS: usize = 8;
+/// The contests of which the products of a type have the time.
+const CONTESTS: u32 = 10;
 /// Launches of each way. The fastest of many has been lucky, too, so the choice, the rival and the fastest few then take more turns.
 const TURNS: u32 = 3;
 const FINAL_TURNS: u32 = 9;
@@ -154,8 +156,11 @@ impl Way<'_> {
 fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
     let kernel = format!("gemm choice {}", K::NAME);
     let listed: Vec<Shape> = bench.options.sizes.iter().filter_map(|size| Shape::listed(size)).collect();
-    let is_wanted = |bench: &mut Bench| !listed.is_empty() || bench.wants(&kernel, "random");
-    if !bench.device.is_cuda() || bench.budget.is_counting || !is_wanted(bench) {
+    let is_wanted = |bench: &mut Bench| {
+        let is_listed = !listed.is_empty() && !bench.budget.is_counting;
+        is_listed || listed.is_empty() && bench.wants_share(&kernel, "random", CONTESTS)
+    };
+    if !bench.device.is_cuda() || !is_wanted(bench) {
         return Ok(());
     }
     let (device, stream) = (bench.device.clone(), bench.stream.clone());
@@ -177,7 +182,7 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
     let (mut to_best, mut to_rival) = (Vec::new(), Vec::new());
     let random = std::iter::repeat_with(|| Shape::random(&mut next)).take(if listed.is_empty() { SHAPES } else { 0 });
     for shape in listed.into_iter().chain(random) {
-        if bench.budget.is_over() {
+        if bench.budget.is_over() || bench.budget.is_share_over() {
             break;
         }
         if row > 1 && shape.work() < IN_ROW_WORK {
@@ -220,7 +225,8 @@ fn run<K: Kind>(bench: &mut Bench) -> Result<()> {
         to_best.push(best.min(chosen) / chosen);
         to_rival.extend((rival > 0.0).then_some(rival / chosen));
     }
-    println!("{kernel}: to the best {}; to cuBLASLt's first choice {}", summary(&to_best), summary(&to_rival));
+    let [best, rival] = [summary(&to_best), summary(&to_rival)];
+    bench.note(format!("{kernel}: to the best {best}; to cuBLASLt's first choice {rival}"));
     if let Some(path) = &bench.options.records {
         if path.exists() {
             records.extend(Records::load(path)?);
@@ -314,9 +320,9 @@ pub fn host(bench: &mut Bench) -> Result<()> {
         let ours = quickest_call(&stream, || memory.multiply(&stream, shape, None))?;
         let chosen = quickest_call(&stream, || memory.choice(&stream, shape).map(|_| ()))?;
         let rival = plan.and_then(|plan| quickest_call(&stream, || plan.launch(&stream)));
-        println!(
+        bench.note(format!(
             "gemm host {extents:?} by {choice}: {ours:?} a call, of which a choice with its name {chosen:?}; cuBLASLt {rival:?}"
-        );
+        ));
     }
     Ok(())
 }

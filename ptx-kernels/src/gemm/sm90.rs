@@ -29,7 +29,9 @@ use ptx_launch::prelude::ptx_module;
 
 pub(crate) use gpcs::kernels as probe;
 pub(crate) use instances::instances;
-pub(crate) use scratch::{Claims, Scratch, is_ready};
+#[cfg(feature = "comm")]
+pub(crate) use scratch::Claims;
+pub(crate) use scratch::{Scratch, is_ready};
 
 /// The kernels.
 #[ptx_module(

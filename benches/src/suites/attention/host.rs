@@ -20,8 +20,8 @@ pub fn host(bench: &mut Bench) -> Result<()> {
 }
 
 /// The forward pass, with and without a chain of options, and the backward pass.
-fn passes(bench: &Bench) -> Result<()> {
-    let (device, stream) = (&bench.device, &bench.stream);
+fn passes(bench: &mut Bench) -> Result<()> {
+    let (device, stream) = (&bench.device.clone(), &bench.stream.clone());
     for row in [Row::new(1, 1, 64, 64), Row { window: Some(32), ..Row::new(1, 1, 64, 128).causal() }] {
         let (shape, len) = (row.shape(), row.shape().iter().product());
         let zeros = || device.zeros::<bf16>(len);
@@ -35,14 +35,14 @@ fn passes(bench: &Bench) -> Result<()> {
         })?;
         let saved = saved(&row, [&q, &k, &v, &out_grad], &out, &lse)?;
         let backward = quickest_call(stream, || options.backward(stream, &saved, grads(&row, &mut gradients)?, None))?;
-        println!("{NAME} {row}: forward {forward:?} a call, backward {backward:?}");
+        bench.note(format!("{NAME} {row}: forward {forward:?} a call, backward {backward:?}"));
     }
     Ok(())
 }
 
 /// Decode from pages, and latent decode.
-fn decode(bench: &Bench) -> Result<()> {
-    let (device, stream, options) = (&bench.device, &bench.stream, Attention::<bf16>::new().causal());
+fn decode(bench: &mut Bench) -> Result<()> {
+    let (device, stream, options) = (&bench.device.clone(), &bench.stream.clone(), Attention::<bf16>::new().causal());
     let (cache, q, mut out) = (device.zeros::<bf16>(64 * 576)?, device.zeros(576)?, device.zeros::<bf16>(512)?);
     let (lengths, table) = (device.upload(&[64])?, device.upload(&[0])?);
     let (lengths, table) = (lengths.tile([1])?, table.tile([1, 1])?);
@@ -55,6 +55,6 @@ fn decode(bench: &Bench) -> Result<()> {
     let latent_time = quickest_call(stream, || {
         options.decode_latent(stream, query, &latent, out.tile_mut([1, 1, 1, 512])?, None, None)
     })?;
-    println!("{NAME} of one page: decode {time:?} a call, latent decode {latent_time:?}");
+    bench.note(format!("{NAME} of one page: decode {time:?} a call, latent decode {latent_time:?}"));
     Ok(())
 }
