@@ -116,7 +116,7 @@ impl Machine<'_> {
     }
 
     fn join_two(&mut self, a: State, b: State) -> State {
-        let meeting = path::meet(&a.path, &b.path);
+        let meeting = path::meet(&a.path, &b.path, |cond| self.world.bounded(cond));
         let from = a.from.iter().chain(&b.from).copied().collect();
         if Rc::ptr_eq(&a.registers, &b.registers) {
             return State { registers: a.registers, path: meeting.path, from };
@@ -129,7 +129,7 @@ impl Machine<'_> {
                 let bit = self.world.any_truth(Scope::Thread);
                 let ways =
                     Cond::any([Cond::all([bit.clone(), a.path.cond()]), Cond::all([bit.negate(), b.path.cond()])]);
-                path = path.fact(ways);
+                path = path.fact(self.world.bounded(ways));
                 bit
             }
         };
@@ -137,7 +137,13 @@ impl Machine<'_> {
             .registers
             .iter()
             .zip(b.registers.iter())
-            .map(|(yes, no)| if yes == no { yes.clone() } else { self.chosen(&first, yes.clone(), no.clone()) })
+            .map(|(yes, no)| match yes == no {
+                true => yes.clone(),
+                false => {
+                    let value = self.chosen(&first, yes.clone(), no.clone());
+                    self.bounded(value)
+                }
+            })
             .collect();
         State { registers: Rc::new(values), path, from }
     }

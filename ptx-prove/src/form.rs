@@ -9,6 +9,8 @@ pub(crate) type Mono = Vec<Sym>;
 
 /// The longest product.
 const DEGREE: usize = 3;
+/// The most products of a sum: products of sums have very many.
+const TERMS: usize = 256;
 /// Coefficients beyond this are given up, so that no sum of them leaves 128 bits.
 const LARGEST: u128 = 1 << 100;
 
@@ -144,6 +146,9 @@ impl Form {
             if !coef.is_zero() {
                 terms.push((mono, coef));
             }
+        }
+        if terms.len() > TERMS {
+            return None;
         }
         Some(Form { terms, constant: self.constant.zip(&other.constant, f)? })
     }
@@ -355,6 +360,24 @@ impl Cond {
             Cond::AtLeast(form) => visit(form),
             Cond::All(parts) | Cond::Any(parts) => parts.iter().for_each(|part| part.forms(visit)),
         }
+    }
+
+    /// Returns true if more forms are in it.
+    pub(crate) fn is_longer_than(&self, most: usize) -> bool {
+        fn spend(cond: &Cond, left: &mut usize) -> bool {
+            match cond {
+                Cond::Const(_) | Cond::Table(_) | Cond::AtLeast(_) => match left.checked_sub(1) {
+                    Some(less) => {
+                        *left = less;
+                        true
+                    }
+                    None => false,
+                },
+                Cond::All(parts) | Cond::Any(parts) => parts.iter().all(|part| spend(part, left)),
+            }
+        }
+        let mut left = most;
+        !spend(self, &mut left)
     }
 
     /// The values, if no symbol is in it.

@@ -198,6 +198,14 @@ impl<'m> Machine<'m> {
         }
     }
 
+    /// The value; of a condition that is too long nothing is known.
+    pub(crate) fn bounded(&mut self, value: Value) -> Value {
+        match value {
+            Value::Truth(cond) => Value::Truth(self.world.bounded(cond)),
+            other => other,
+        }
+    }
+
     /// The value of a source.
     pub(crate) fn source(&mut self, site: &Site<'_>, operand: &Operand, ty: Option<Type>) -> Value {
         let is_predicate = ty.is_some_and(|ty| ty.class() == Class::Pred);

@@ -104,12 +104,12 @@ pub(crate) struct Meeting {
     pub(crate) first: Option<Cond>,
 }
 
-/// Joins two paths that exclude each other.
-pub(crate) fn meet(a: &Path, b: &Path) -> Meeting {
+/// Joins two paths that exclude each other; `bounded` shortens a condition.
+pub(crate) fn meet(a: &Path, b: &Path, bounded: impl FnOnce(Cond) -> Cond) -> Meeting {
     let shared = a.shared(b);
     let (left, right) = (a.since(&shared), b.since(&shared));
     let all = |steps: &[&Step]| Cond::all(steps.iter().map(|step| step.cond.clone()));
-    let either = Cond::any([all(&left), all(&right)]);
+    let either = || bounded(Cond::any([all(&left), all(&right)]));
     let sides = match (left.split_first(), right.split_first()) {
         (Some((a, left)), Some((b, right))) if a.branch == b.branch && a.branch != u32::MAX => {
             Some((a.cond.clone(), [left, right].concat()))
@@ -120,11 +120,11 @@ pub(crate) fn meet(a: &Path, b: &Path) -> Meeting {
         let excused = left.iter().chain(&right).all(|step| step.excused);
         // Numbers may tell the threads apart.
         let first = apart(&all(&left), &all(&right));
-        return Meeting { path: shared.push(either, true, u32::MAX, excused), first };
+        return Meeting { path: shared.push(either(), true, u32::MAX, excused), first };
     };
     let decides = rest.iter().any(|step| step.decides);
     let excused = rest.iter().all(|step| step.excused || !step.decides);
-    let path = if rest.is_empty() { shared } else { shared.push(either, decides, u32::MAX, excused) };
+    let path = if rest.is_empty() { shared } else { shared.push(either(), decides, u32::MAX, excused) };
     Meeting { path, first: Some(first) }
 }
 

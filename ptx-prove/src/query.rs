@@ -131,11 +131,21 @@ impl<'q> Views<'q> {
             return Decision::Unknown;
         }
         let Some(is_loose) = self.close() else { return Decision::Impossible };
+        if !self.spend(self.length()) {
+            return Decision::Unknown;
+        }
         // A thread's number is a variable, also as a factor. Where that is too hard, each value of a factor is a question of its own.
         match self.decide_groups(budget, is_loose, false) {
             Decision::Unknown if self.has_factors() => self.decide_groups(budget / 4, is_loose, true),
             decided => decided,
         }
+    }
+
+    /// The forms of all conditions.
+    fn length(&self) -> u32 {
+        let mut forms = 0;
+        self.conds.iter().for_each(|(_, cond)| cond.forms(&mut |_| forms += 1));
+        forms
     }
 
     /// Takes from the work that is left; false if there is none.
@@ -161,9 +171,9 @@ impl<'q> Views<'q> {
         if count > GROUPS {
             return Decision::Unknown;
         }
-        let mut unknown = false;
+        let (mut unknown, length) = (false, self.length());
         for at in 0..count {
-            if !self.spend(SETUP + self.conds.len() as u32) {
+            if !self.spend(SETUP + length) {
                 return Decision::Unknown;
             }
             let (mut rest, mut chosen) = (at, Vec::new());

@@ -8,6 +8,7 @@ use crate::site::{Site, integer};
 use ptx_core::check::access;
 use ptx_core::ir::{Inst, Operand, RegId};
 use ptx_core::isa::Class;
+use std::rc::Rc;
 
 impl<'m> Machine<'m> {
     /// Executes an instruction that is no jump.
@@ -23,15 +24,18 @@ impl<'m> Machine<'m> {
         if guard == Cond::Const(false) {
             return;
         }
-        let old = state.registers.clone();
         Event::meet(self, at, &site, state, &guard);
         let results = self.results(at, &site, state, &guard);
+        let mut written = Vec::new();
         access::writes(inst, &mut |register| {
             let value = results.iter().find(|(own, _)| *own == register).map(|(_, value)| value.clone());
-            let before = old.get(register.index()).cloned().unwrap_or(Value::Unknown);
+            let before = self.current.get(register.index()).cloned().unwrap_or(Value::Unknown);
             let value = self.chosen(&guard, value.unwrap_or(Value::Unknown), before);
-            state.set(register, value);
+            written.push((register, self.bounded(value)));
         });
+        // Registers that nothing else holds are changed in place, not copied.
+        self.current = Rc::default();
+        written.into_iter().for_each(|(register, value)| state.set(register, value));
     }
 
     /// The registers that an instruction gives values; those that it writes besides are unknown.

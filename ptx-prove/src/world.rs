@@ -60,6 +60,8 @@ pub(crate) struct Symbol {
 
 /// The work of a proof, in inequalities that are looked at.
 const WORK: u32 = 4_000_000;
+/// The most forms of a condition in a register, or of a step of a path.
+const LONGEST: usize = 256;
 
 /// All symbols of a proof.
 pub(crate) struct World {
@@ -442,6 +444,11 @@ impl World {
     pub(crate) fn any_truth(&mut self, scope: Scope) -> Cond {
         let bit = self.unknown((0, 1), scope);
         Cond::AtLeast(Form { constant: Coef::One(-1), ..bit })
+    }
+
+    /// The condition, or one of which nothing is known if it is too long: conditions of conditions double with every step.
+    pub(crate) fn bounded(&mut self, cond: Cond) -> Cond {
+        if cond.is_longer_than(LONGEST) { self.any_truth(self.cond_scope(&cond)) } else { cond }
     }
 
     /// Decides a condition by intervals where they suffice.
