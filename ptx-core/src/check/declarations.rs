@@ -89,14 +89,14 @@ fn at_module_level(tree: &Tree, module: &Module, var: &Var, out: &mut Vec<Diagno
     if linkage == Some(".common") && space != ".global" {
         out.push(error(&codes::P0608, span, "only a `.global` variable can be `.common`", "11.6.4"));
     }
-    let sampler = var.ty.is_some_and(|ty| tree.source.text(ty) == ".samplerref");
-    if sampler && !has_samplers(module) {
+    let opaque = is_opaque(tree, var) && has_one_alone(tree, var);
+    if opaque && var.ty.is_some_and(|ty| tree.source.text(ty) == ".samplerref") && !has_samplers(module) {
         out.push(error(&codes::P0608, span, "a sampler needs `.target …, texmode_independent`", "5.3"));
     }
-    if linkage == Some(".common") && is_opaque(tree, var) {
+    if linkage == Some(".common") && opaque {
         out.push(error(&codes::P0608, span, "textures, samplers and surfaces cannot be `.common`", "11.6.4"));
     }
-    if is_opaque(tree, var) && !matches!(space, ".global" | ".tex") {
+    if opaque && !matches!(space, ".global" | ".tex") {
         out.push(error(&codes::P0608, span, "textures, samplers and surfaces are `.global`", "5.3"));
     }
 }
@@ -138,7 +138,7 @@ fn in_a_body(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
         out.push(error(&codes::P0608, tree.source.span(linkage), text, "11.6"));
     }
     let vector = tree.attributes(var).iter().any(|a| matches!(tree.source.text(a.name), ".v2" | ".v4"));
-    let alone = tree.source.text(var.space) == ".param" && tree.names(var).iter().any(|name| name.dims.is_empty());
+    let alone = tree.source.text(var.space) == ".param" && has_one_alone(tree, var);
     if alone && var.ty.is_some_and(|ty| tree.source.text(ty) == ".f16x2") {
         let text = "a `.param` variable cannot be `.f16x2`; declare it `.b32`";
         out.push(error(&codes::P0608, tree.source.span(var.space), text, "5.1.6"));
@@ -158,6 +158,11 @@ fn in_a_body(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
 
 pub(super) fn has_samplers(module: &Module) -> bool {
     module.options.iter().any(|o| o == "texmode_independent")
+}
+
+/// Returns true if a name is no array. Outside of functions ptxas does not look at the elements of arrays of textures, samplers and surfaces.
+pub(super) fn has_one_alone(tree: &Tree, var: &Var) -> bool {
+    tree.names(var).iter().any(|name| name.dims.is_empty())
 }
 
 fn is_opaque(tree: &Tree, var: &Var) -> bool {

@@ -102,7 +102,8 @@ fn shape(tree: &Tree, var: &Var, name: &Declarator, of: Of) -> Option<&'static s
 fn place(tree: &Tree, var: &Var, of: Of) -> Option<&'static str> {
     let space = tree.source.text(var.space);
     let pointer = tree.attributes(var).iter().any(|a| tree.source.text(a.name) == ".ptr");
-    let opaque = var.ty.and_then(|ty| Type::find(tree.source.text(ty).trim_start_matches('.')));
+    let alone = var.ty.filter(|_| super::declarations::has_one_alone(tree, var));
+    let opaque = alone.and_then(|ty| Type::find(tree.source.text(ty).trim_start_matches('.')));
     Some(match of {
         _ if matches!(space, ".param::func" | ".param::entry") => "parameters are declared in `.param`",
         Of::Prototype if !matches!(space, ".param" | ".reg") => "parameters are in `.param` or `.reg`",
@@ -167,7 +168,7 @@ fn parameter(v: &Variable, function: &Function, module: &Module, out: &mut Vec<D
         // ptxas looks at what an array consists of only where it is read.
         _ if v.vector > 1 && v.dims.is_empty() => "a parameter is no vector; declare an array of bytes",
         _ if v.ty.name() == "f16x2" && v.dims.is_empty() => "a parameter cannot be `.f16x2`; declare it `.b32`",
-        _ if v.ty.name() == "samplerref" && !super::declarations::has_samplers(module) => {
+        _ if v.ty.name() == "samplerref" && v.dims.is_empty() && !super::declarations::has_samplers(module) => {
             "a sampler needs `.target …, texmode_independent`"
         }
         _ => return,
