@@ -82,6 +82,9 @@ pub(crate) fn read_bytes(path: &Path, too_long: &str) -> Result<Vec<u8>, Failure
     let named = |e: &dyn std::fmt::Display| Failure::usage(format!("{}: {e}", path.display()));
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(|e| named(&e))?;
+    if file.metadata().is_ok_and(|found| found.len() > MOST_BYTES) {
+        return Err(named(&too_long));
+    }
     // A device may have no end.
     file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| named(&e))?;
     if bytes.len() as u64 > MOST_BYTES { Err(named(&too_long)) } else { Ok(bytes) }

@@ -642,8 +642,14 @@ fn folders_have_files_and_nothing_else() {
     assert_eq!(ptx(&["fmt", name]).status.code(), Some(0));
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), untidy);
     assert_ne!(std::fs::read_to_string(inside.join("own.ptx")).unwrap(), untidy);
-    let endless = ptx(&["check", "/dev/zero"]);
-    assert_eq!(endless.status.code(), Some(2));
+    // A file of 2 GiB that takes no room.
+    let large = folder.path().join("large.ptx");
+    std::fs::File::create(&large).unwrap().set_len(2 << 30).unwrap();
+    for (command, file) in [("check", "/dev/zero"), ("emit", "/dev/zero"), ("check", large.to_str().unwrap())] {
+        let endless = ptx(&[command, file]);
+        assert_eq!(endless.status.code(), Some(2), "{command} {file}");
+        assert!(String::from_utf8(endless.stderr).unwrap().contains("has more than"), "{command} {file}");
+    }
 }
 
 #[test]

@@ -262,6 +262,52 @@ fn textures_that_no_memory_holds_are_refused() {
     assert_eq!(said(&["run", &name, "--arg", &format!("tex:u8x4:2,2@{texels}")]).0, 0);
 }
 
+/// The build of the tests checks arithmetic, so that a size that wraps is a panic.
+#[test]
+fn sizes_in_the_text_overflow_nowhere() {
+    let folder = folder();
+    let texts = [
+        ".shared .b64 a[4294967295][4294967295]; .visible .entry k() { ret; }",
+        ".visible .entry k() .maxntid 4294967295, 4294967295, 4294967295 { ret; }",
+        ".visible .entry k() .maxnreg 4294967295 { ret; }",
+        ".visible .entry k() .reqntid 9223372036854775807, 3 { ret; }",
+        ".visible .entry k(.param .b64 a[2305843009213693952]) { .local .b64 b[2305843009213693952]; ret; }",
+    ];
+    let commands: [&[&str]; 5] = [
+        &["check"],
+        &["transpile", "--sugar"],
+        &["run", "--block", "32"],
+        &["profile", "--grid", "1", "--block", "32"],
+        &["prove", "--block", "32"],
+    ];
+    for text in texts {
+        let name = file(folder.path(), "a.ptx", &format!("{HEADER}{text}\n"));
+        for command in commands {
+            let (code, _, err) = said(&[command, &[&name]].concat());
+            assert!((0..=3).contains(&code) && !err.contains("panicked"), "{text}: {command:?}: {code}: {err}");
+        }
+    }
+}
+
+/// A condition of conditions, and a product of sums: each line would double what the prover has to read.
+#[test]
+fn proofs_of_long_conditions_end_soon() {
+    let folder = folder();
+    let head = "ld.param.u64 %d, [p];\nmov.u32 %r1, %ctaid.x;\nsetp.gt.u32 %p1, %r1, 5;\nmov.u32 %r3, %r1;\n";
+    let conditions = repeat(80, |at| format!("setp.lt.u32 %p2, %r1, {};\nxor.pred %p1, %p1, %p2;\n", 7 * at + 9));
+    let sums = repeat(80, |at| format!("ld.global.u32 %r2, [%d+{}];\nadd.s32 %r3, %r3, %r2;\n", 4 * at));
+    let product = "mul.lo.s32 %r2, %r3, %r3;\nmul.lo.s32 %r3, %r2, %r3;\nmad.lo.s32 %r3, %r3, %r2, %r3;\n";
+    let text = format!(
+        "{HEADER}.visible .entry k(.param .u64 p)\n{{\n.reg .pred %p<3>;\n.reg .b32 %r<4>;\n.reg .b64 %d;\n\
+         {head}{conditions}{sums}{product}@%p1 st.global.u32 [%d], %r3;\nret;\n}}\n"
+    );
+    let name = file(folder.path(), "a.ptx", &text);
+    let start = Instant::now();
+    let (code, out, err) = said(&["prove", "--block", "32", "--grid", "n", &name]);
+    assert!(code != 0 && out.contains("unknown"), "{code}: {out}{err}");
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
 /// Time of a command on a file.
 fn time(folder: &Path, text: &str, args: &[&str]) -> Duration {
     let name = file(folder, "input.ptx", text);

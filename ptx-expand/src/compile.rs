@@ -249,7 +249,8 @@ pub fn block_threads(module: &ir::Module) -> Map<String, u32> {
     let entries = module.functions.iter().filter(|function| function.entry && function.defined);
     let threads = |entry: &ir::Function| {
         let limit = entry.limit("reqntid").or_else(|| entry.limit("maxntid"))?;
-        u32::try_from(limit.values.iter().product::<u64>()).ok()
+        let threads = limit.values.iter().try_fold(1, |threads: u64, extent| threads.checked_mul(*extent))?;
+        u32::try_from(threads).ok()
     };
     entries.filter_map(|entry| Some((entry.name.clone(), threads(entry)?))).collect()
 }

@@ -8,7 +8,12 @@ use ptx_expand::program::{self, Kernel, Options, Outline, Problem, Problems, Ref
 use ptx_runtime::chip::{Chip, Needs, Occupancy};
 use ptx_runtime::{Error, ErrorKind, Result};
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
+
+/// The most bytes of a source file.
+const MOST_BYTES: u64 = 1 << 28;
 
 /// The text of kernels, with the choices of whoever compiles it.
 #[derive(Clone, Debug)]
@@ -41,8 +46,13 @@ impl Source {
     /// [`ErrorKind::Other`] if it cannot be read.
     pub fn file(path: impl AsRef<Path>) -> Result<Source> {
         let name = path.as_ref().display().to_string();
-        match std::fs::read_to_string(path.as_ref()) {
-            Ok(text) => Ok(Source::text(name, text)),
+        let mut text = String::new();
+        // A device may have no end.
+        match File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text)) {
+            Ok(bytes) if bytes as u64 <= MOST_BYTES => Ok(Source::text(name, text)),
+            Ok(_) => {
+                Err(Error::other(format!("`{name}` cannot be read: it has more than 256 MiB, which no source has")))
+            }
             Err(why) => Err(Error::other(format!("`{name}` cannot be read: {why}"))),
         }
     }

@@ -111,6 +111,11 @@ pub struct Occupancy {
     pub limits: [(&'static str, u64); 4],
 }
 
+/// A size in whole units; the greatest number for what no chip has.
+fn units(size: u64, unit: u64) -> u64 {
+    size.checked_next_multiple_of(unit).unwrap_or(u64::MAX)
+}
+
 impl Chip {
     /// The chip of this name, in any case and with or without blanks.
     pub fn find(name: &str) -> Option<&'static Chip> {
@@ -130,10 +135,10 @@ impl Chip {
         let warps = needs.threads.div_ceil(WARP).max(1);
         let most_warps = self.threads / WARP;
         let registers = needs.registers.filter(|registers| *registers > 0).map_or(self.blocks, |registers| {
-            let of_a_warp = (registers * WARP).next_multiple_of(REGISTER_UNIT);
+            let of_a_warp = units(registers.saturating_mul(WARP), REGISTER_UNIT);
             REGISTERS_OF_A_PART / of_a_warp * PARTS / warps
         });
-        let of_a_block = (needs.shared + RESERVED).next_multiple_of(SHARED_UNIT);
+        let of_a_block = units(needs.shared.saturating_add(RESERVED), SHARED_UNIT);
         let mut limits = [
             ("blocks", self.blocks),
             ("warps", most_warps / warps),

@@ -3,6 +3,7 @@
 use super::Extent;
 use super::argument::{Argument, Contents};
 use crate::output::Failure;
+use crate::source::read_bytes;
 use ptx_core::host::{Expr, Operator};
 use ptx_core::isa::{Class, Type};
 use ptx_jit::describe::{From, Kernel, Kind, Launch};
@@ -64,7 +65,9 @@ impl Attribute<'_> {
             Expr::Argument(at) => self.number(From::Param(*at))?,
             Expr::Field(at, field) => match self.argument(From::Param(*at))? {
                 Argument::Struct(bytes) => field.integer(bytes)?,
-                Argument::Bytes(path) => field.integer(&std::fs::read(path).ok()?)?,
+                Argument::Bytes(path) => {
+                    field.integer(&read_bytes(path, "the bytes of a struct have at most 1 GiB").ok()?)?
+                }
                 _ => return None,
             },
             Expr::Dim(at) => self.number(From::Dim(*at))?,

@@ -56,7 +56,8 @@ pub(in crate::watch) fn change(exec: &mut ExecState, count: u32) -> Result<(), F
 
 /// Objects if a block that ends has taken more than it had: on a chip it waits for the registers for ever.
 pub(in crate::watch) fn balance(listing: &Listing, grid: &Grid, block: &Block, pool: &Pool) -> Result<(), Fault> {
-    let (sum, has) = (pool.warps.iter().sum::<u32>() * 32, start(grid) * warps(grid) * 32);
+    let sum = pool.warps.iter().map(|registers| u64::from(*registers)).sum::<u64>() * 32;
+    let has = (u64::from(start(grid)) * u64::from(warps(grid))).saturating_mul(32);
     let Some(taken) = pool.taken.filter(|_| sum > has) else { return Ok(()) };
     let message = format!("`setmaxnreg` gives the warps of a block {sum} registers; it started with {has}");
     let place = party(listing, taken, String::new());
