@@ -14,13 +14,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The operations of the library.
-const LIBRARY: [&str; 8] = ["activation", "attention", "comm", "cross_entropy", "gemm", "norm", "rotary", "softmax"];
+const LIBRARY: [&str; 7] = ["activation", "attention", "comm", "cross_entropy", "norm", "rotary", "softmax"];
 
 /// Operations whose kernels are not tried, and the reason.
-const NOT_TRIED: [(&str, &str); 1] = [(
-    "grouped_gemm",
-    "not tried: its pipeline of `mbarrier`s is not described, and the search for the rest takes minutes",
-)];
+const NOT_TRIED: [(&str, &str); 2] = [
+    ("gemm", "not tried: its pipeline of `mbarrier`s is not described, and the search for the rest takes minutes"),
+    (
+        "grouped_gemm",
+        "not tried: its pipeline of `mbarrier`s is not described, and the search for the rest takes minutes",
+    ),
+];
 
 /// The verdicts on the instances of a kernel.
 #[derive(Default)]
@@ -194,7 +197,7 @@ fn document(rows: &[(String, String, Row)]) -> String {
     let mut out = format!(
         "# Proofs of our kernels\n\n\
          The verdicts of `ptx-prove` on every kernel of the examples and of the library, for all launches that its attribute admits: bounds with alignment, races \
-         with barriers and reads of unwritten\n         shared memory. The first instance of\n         each kernel is proved. Made by `UPDATE_EXPECT=1 cargo test -p ptx-cli --test commands -- --ignored proofs`.\n\n\
+         with barriers and reads of unwritten shared memory. The first instance of each kernel is tried. Made by `UPDATE_EXPECT=1 cargo test -p ptx-cli --test commands -- --ignored proofs`.\n\n\
          Of {all} kernels, bounds are proved of {}, races of {}, races are decided of {}, and a property is refuted of {}.\n\n\
          | file | kernel | bounds | races | reason |\n|---|---|---|---|---|\n",
         share(bounds),
