@@ -43,6 +43,20 @@ pub enum Suffix {
     Arch,
 }
 
+impl Suffix {
+    /// In the order of what code may use.
+    pub const ALL: [Suffix; 3] = [Suffix::None, Suffix::Family, Suffix::Arch];
+
+    /// Returns true if the chip with this number has such a target: `sm_90a` and `sm_100f` are the first.
+    pub fn exists_for(self, number: u16) -> bool {
+        match self {
+            Suffix::None => true,
+            Suffix::Family => number >= 100,
+            Suffix::Arch => number >= 90,
+        }
+    }
+}
+
 /// A target: `sm_90a`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Arch {

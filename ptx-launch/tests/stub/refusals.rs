@@ -34,7 +34,7 @@ fn one_block() -> Config {
 #[test]
 fn code_for_another_chip() {
     let text = "`test` has no code for Stub GPU (sm_90): it has sm_100a (PTX)\n  \
-                possible: on sm_90: code for sm_90, sm_90a, or an earlier target without a suffix\n  \
+                possible: on sm_90: code for sm_90, sm_90a, or for an earlier target without a suffix\n  \
                 help: add the target to the kernel's attribute, `arch(\"sm_100a\", \"sm_90\")`, and build again, or use another device";
     let hopper = refused(HOPPER, plain("sm_100a", ".version 8.7"), one_block());
     assert_eq!(hopper, (ErrorKind::NoVariant, text.to_owned()));
@@ -43,6 +43,7 @@ fn code_for_another_chip() {
         blackwell.1.starts_with("`test` has no code for Stub GPU (sm_100): it has sm_90a (PTX)\n"),
         "{blackwell:?}"
     );
+    assert!(blackwell.1.contains("code for sm_100, sm_100f, sm_100a, or for an earlier"), "{blackwell:?}");
 }
 
 #[test]
@@ -50,6 +51,7 @@ fn code_for_later_chips() {
     let (kind, text) = refused(TURING, plain("sm_80", ".version 7.0"), one_block());
     assert_eq!(kind, ErrorKind::NoVariant);
     assert!(text.starts_with("`test` has no code for Stub GPU (sm_75): it has sm_80 (PTX)\n"), "{text}");
+    assert!(text.contains("on sm_75: code for sm_75, or for an earlier target without a suffix\n"), "{text}");
 }
 
 #[test]

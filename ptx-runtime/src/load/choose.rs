@@ -68,8 +68,10 @@ fn contents(module: &Module) -> String {
 fn no_variant(module: &Module, device: Arch, name: &str) -> Error {
     let has = contents(module);
     let targets: Vec<String> = module.variants.iter().map(|variant| format!("\"{}\"", variant.arch)).collect();
+    let own = Suffix::ALL.into_iter().filter(|suffix| suffix.exists_for(device.number));
+    let own: Vec<String> = own.map(|suffix| Arch { suffix, ..device }.to_string()).collect();
     Error::new(ErrorKind::NoVariant, format!("`{}` has no code for {name} ({device}): it has {has}", module.name))
-        .possible(format!("on {device}: code for {device}, {device}a, or an earlier target without a suffix"))
+        .possible(format!("on {device}: code for {}, or for an earlier target without a suffix", own.join(", ")))
         .help(format!(
             "add the target to the kernel's attribute, `arch({}, \"{device}\")`, and build again, or use another device",
             targets.join(", ")
