@@ -74,7 +74,9 @@ impl Arguments<'_> {
             Ok(value) => value.integer().map(|value| (name.as_str(), value.to_string())),
             Err(_) => None,
         });
-        Err(unmet(self.kernel, &condition.text, &shown.collect::<Vec<_>>()))
+        let shown: Vec<_> = shown.collect();
+        let shown: Vec<_> = shown.iter().map(|(name, value)| (*name, value as &dyn std::fmt::Display)).collect();
+        Err(unmet(self.kernel, &condition.text, &shown))
     }
 
     fn extents(&self, expr: &Expr) -> Result<Dim> {

@@ -16,7 +16,6 @@ pub use crate::texture::{Surface, Texture};
 pub use crate::tile::{ReadTile, WriteTile, dim};
 pub use ::core;
 pub use ptx_target::Contract;
-pub use std::string::ToString;
 
 use crate::error::{Error, ErrorKind};
 pub use crate::testing::{each_seed, each_seed_assembled};
@@ -135,7 +134,7 @@ impl<T> Opaque for Shown<'_, T> {
 
 /// A condition of `requires(…)` that does not hold, with the values of what it names.
 #[cold]
-pub fn unmet(kernel: &Kernel, condition: &str, values: &[(&str, String)]) -> Error {
+pub fn unmet(kernel: &Kernel, condition: &str, values: &[(&str, &dyn std::fmt::Display)]) -> Error {
     let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     let found = match values.is_empty() {
         true => "a condition that never holds".to_owned(),

@@ -126,15 +126,6 @@ impl Launch<'_> {
         self.signature(|argument| argument.declaration(self.root), |name, ty| quote!(#name: #ty))
     }
 
-    /// The same of a function that only hands them on.
-    pub fn passed_declarations(&self) -> Vec<TokenStream> {
-        let plain = |argument: &Argument| {
-            let (name, ty) = (&argument.name, argument.declared_type(self.root));
-            quote!(#name: #ty)
-        };
-        self.signature(plain, |name, ty| quote!(#name: #ty))
-    }
-
     /// The names of the parameters of a launch function.
     pub fn names(&self) -> Vec<TokenStream> {
         self.signature(|argument| argument.name.to_token_stream(), |name, _| name.to_token_stream())

@@ -58,8 +58,15 @@ impl Launch<'_> {
         }
     }
 
+    /// The body of a launch function of one list of constants.
     pub fn body(&self, stream: &Ident, config: &Ident) -> TokenStream {
-        let (rt, dims, host, maps) = (self.rt(), self.dims(), self.host(config), self.maps(stream));
+        let (dims, host, boxes) = (self.dims(None), self.host(config), self.boxes());
+        self.body_with(&quote!(#dims let #config = #host; #boxes), stream, config)
+    }
+
+    /// The body of a launch function. `chosen` defines the configuration and what else may follow from the constants of an instance: the rest is the same for all instances.
+    pub fn body_with(&self, chosen: &TokenStream, stream: &Ident, config: &Ident) -> TokenStream {
+        let (rt, shapes, maps) = (self.rt(), self.shapes(), self.maps(stream));
         let lengths = self.map_lengths();
         let bindings = self.kernel.params.iter().filter_map(|p| p.binding(stream, self.root));
         let alignments: Vec<_> =
@@ -72,8 +79,8 @@ impl Launch<'_> {
         quote! {
             #claims
             #apart
-            #dims
-            let #config = #host;
+            #shapes
+            #chosen
             let #submission = #rt::Submission::on(#rt::AsStream::as_stream(&#stream));
             let #stream = #rt::Submission::stream(&#submission);
             #lengths

@@ -9,7 +9,7 @@ use super::argument::absolute;
 use super::function::written;
 use super::tile::dim;
 use crate::argument::{Argument, Passing};
-use crate::tokens::{contains_ident, source_text};
+use crate::tokens::{contains_ident, joined, source_text};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{BinOp, Expr};
@@ -17,22 +17,32 @@ use syn::{BinOp, Expr};
 impl Launch<'_> {
     /// The configuration of the launch, after the conditions were checked.
     pub fn host(&self, config: &Ident) -> TokenStream {
+        let (conditions, result) = (self.conditions(|_| true), self.config(config));
+        self.as_host(quote!(#conditions #result))
+    }
+
+    /// Conditions of `requires`, each an early return.
+    pub fn conditions(&self, wanted: impl Fn(&Expr) -> bool) -> TokenStream {
+        joined(self.kernel.launch.requires.iter().filter(|condition| wanted(condition)).map(|c| self.condition(c)))
+    }
+
+    /// A block in which the parameters are as host expressions see them.
+    pub fn as_host(&self, code: TokenStream) -> TokenStream {
+        let shadows = self.shadows().chain(self.struct_shadows()).chain(self.dim_shadows());
+        quote!({ #(#shadows)* #code })
+    }
+
+    /// The configuration of the attribute, over that of the call.
+    pub fn config(&self, config: &Ident) -> TokenStream {
         let attribute = self.attribute_config();
         let over = self.takes_config().then(|| match self.kernel.is_safe() {
             true => quote!(#config.safely_over),
             false => quote!(#config.over),
         });
-        let result = match over {
+        match over {
             Some(over) => quote!(#over(#attribute)?),
             None => attribute,
-        };
-        let shadows = self.shadows().chain(self.struct_shadows()).chain(self.dim_shadows());
-        let conditions = self.kernel.launch.requires.iter().map(|c| self.condition(c));
-        quote! {{
-            #(#shadows)*
-            #(#conditions)*
-            #result
-        }}
+        }
     }
 
     fn attribute_config(&self) -> TokenStream {
@@ -89,9 +99,13 @@ impl Launch<'_> {
 
     /// Returns true if any host expression has this name.
     fn is_named(&self, name: &Ident) -> bool {
+        self.config_exprs().chain(&self.kernel.launch.requires).any(|e| contains_ident(e.to_token_stream(), name))
+    }
+
+    /// The expressions of the configuration.
+    pub fn config_exprs(&self) -> impl Iterator<Item = &Expr> {
         let launch = &self.kernel.launch;
-        let sizes = [&launch.grid, &launch.block, &launch.cluster, &launch.shared].into_iter().flatten();
-        sizes.chain(&launch.requires).any(|e| contains_ident(e.to_token_stream(), name))
+        [&launch.grid, &launch.block, &launch.cluster, &launch.shared].into_iter().flatten()
     }
 
     /// Returns an error with the values of what the condition names, if it does not hold.
@@ -127,10 +141,10 @@ impl Launch<'_> {
         match argument.map(Argument::passing) {
             Some(Passing::Read(_) | Passing::Write(_)) => {
                 let text = format!("{name}.len()");
-                quote!((#text, #rt::ToString::to_string(&#place.len())))
+                quote!((#text, &#place.len()))
             }
-            _ if is_integer => quote!((#name, #rt::ToString::to_string(&#place))),
-            _ => quote!((#name, {
+            _ if is_integer => quote!((#name, &#place)),
+            _ => quote!((#name, &{
                 #[allow(unused_imports)]
                 use #rt::Opaque as _;
                 #rt::Shown(&#place).shown()

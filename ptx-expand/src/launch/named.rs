@@ -4,9 +4,9 @@
 use super::argument::absolute;
 use super::instances::static_name;
 use super::{Launch, unknown_shape};
-use crate::tokens::local;
+use crate::tokens::{contains_ident, joined, local};
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{Expr, GenericParam};
 
 impl Launch<'_> {
@@ -20,7 +20,7 @@ impl Launch<'_> {
             let functions = names.chain([format_ident!("launch")]).map(|name| launch.unknown(&name, wrong));
             return quote!(#index #kernels #(#functions)*);
         }
-        let functions = self.kernel.distinct_names().map(|(at, name)| launch.functions_of(at, name));
+        let functions = self.kernel.distinct_names().map(|(at, name)| launch.function_of(at, name));
         let picked = launch.picked();
         quote!(#index #kernels #(#functions)* #picked)
     }
@@ -156,51 +156,82 @@ impl Launch<'_> {
         }
     }
 
-    /// The launch of one name, and what it has in common with `launch`.
-    fn functions_of(&self, at: usize, name: &Ident) -> TokenStream {
+    /// The launch of one name.
+    fn function_of(&self, at: usize, name: &Ident) -> TokenStream {
         let (kernel, stream, config) = (local("kernel"), local("stream"), local("config"));
-        let (rt, root, hidden) = (self.rt(), self.root, hidden(name));
-        let constants = self.constant_arguments(at).map(|(generic, value)| {
+        let (types_of, constants) = (self.types_of(), self.constant_items(at));
+        let body = if self.compiled.failed { self.no_body(&stream, &config) } else { self.body(&stream, &config) };
+        let body = quote! {
+            let #kernel = <#types_of as exists::#name>::kernel();
+            #constants
+            #body
+        };
+        self.public(name, &quote!(#types_of: exists::#name), None, &body)
+    }
+
+    /// The constants of an instance, as items.
+    fn constant_items(&self, at: usize) -> TokenStream {
+        joined(self.constant_arguments(at).map(|(generic, value)| {
             let (name, ty) = (&generic.ident, absolute(&generic.ty, self.root));
             quote!(#[allow(dead_code, unused_qualifications)] const #name: #ty = #value;)
-        });
-        let body = if self.compiled.failed { self.no_body(&stream, &config) } else { self.body(&stream, &config) };
-        let (unsafety, bounds, types) = (self.unsafety(), self.type_bounds(), self.types());
-        let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
-        let declarations = self.declarations();
-        let (types_of, args, all) = (self.types_of(), self.passed_on(), self.types());
-        let call = self.passed(quote!(#hidden::<#(#all),*>(<#types_of as exists::#name>::kernel(), #args)));
-        let public = self.public(&format_ident!("{name}"), &quote!(#types_of: exists::#name), None, &call);
-        quote! {
-            #[allow(clippy::too_many_arguments, unused_qualifications, unused_variables, clippy::missing_safety_doc)]
-            #unsafety fn #hidden<#(#types),*>(
-                #kernel: &'static #rt::Kernel,
-                #stream: impl #rt::AsStream,
-                #wants_config
-                #(#declarations),*
-            ) -> #root::Result<()>
-            where #bounds
-            {
-                #(#constants)*
-                #body
-            }
-            #public
+        }))
+    }
+
+    /// The body of `launch`: what follows from constants once for each instance, and the rest once for all.
+    fn picked_body(&self, instance: &Ident) -> TokenStream {
+        let (stream, config) = (local("stream"), local("config"));
+        if self.compiled.failed {
+            return self.no_body(&stream, &config);
         }
+        let (dims, chosen) = (self.dims(Some(false)), self.chosen(instance, &config));
+        let conditions = self.as_host(self.conditions(|condition| !self.names_constant(condition)));
+        let configured = self.as_host(self.config(&config));
+        let configured = (!self.is_config_of_instance()).then(|| quote!(let #config = #configured;));
+        self.body_with(&quote!(#dims #conditions #configured #chosen), &stream, &config)
+    }
+
+    /// What follows from the constants of the instance.
+    fn chosen(&self, instance: &Ident, config: &Ident) -> TokenStream {
+        let dims = self.dims(Some(true));
+        let conditions = self.conditions(|condition| self.names_constant(condition));
+        let (boxes, names) = (self.boxes(), self.box_names());
+        let own = self.is_config_of_instance();
+        if !own && names.is_empty() && dims.is_empty() && conditions.is_empty() {
+            return TokenStream::new();
+        }
+        let (host, config) = match own {
+            true => {
+                let configured = self.config(config);
+                let host = self.as_host(quote!(#conditions #configured));
+                (quote!(let #config = #host;), Some(quote!(#config,)))
+            }
+            false => (self.as_host(conditions), None),
+        };
+        let variables = quote!((#config #(#names,)*));
+        let arms = self.kernel.distinct_names().map(|(at, name)| {
+            let constants = self.constant_items(at);
+            quote!(Instance::#name => { #constants #dims #host #boxes #variables })
+        });
+        quote!(let #variables = match #instance { #(#arms)* };)
+    }
+
+    /// Returns true if the configuration depends on the constants of an instance.
+    fn is_config_of_instance(&self) -> bool {
+        self.config_exprs().any(|extent| self.names_constant(extent))
+    }
+
+    fn names_constant(&self, expr: &Expr) -> bool {
+        self.constants().any(|constant| contains_ident(expr.to_token_stream(), &constant.ident))
     }
 
     /// `launch`, and the kernels of `Instance`.
     fn picked(&self) -> TokenStream {
         let (instance, kernel, rt, root) = (local("instance"), local("kernel"), self.rt(), self.root);
         let (types_of, types) = (self.types_of(), self.types().collect::<Vec<_>>());
-        let (args, entry) = (self.passed_on(), self.kernel.name.to_string());
-        let arms = self.kernel.distinct_names().map(|(_, name)| {
-            let hidden = hidden(name);
-            let call = self.passed(quote!(#hidden::<#(#types),*>(#kernel, #args)));
-            quote!(Instance::#name => #call,)
-        });
+        let (entry, body) = (self.kernel.name.to_string(), self.picked_body(&instance));
         let body = quote! {
             let #kernel = Instance::kernel::<#(#types),*>(#instance)?;
-            match #instance { #(#arms)* }
+            #body
         };
         let launch = self.public(
             &format_ident!("launch"),
@@ -230,11 +261,11 @@ impl Launch<'_> {
         let (attributes, docs, unsafety) = (&self.kernel.attributes, self.docs(), self.unsafety());
         let (bounds, types) = (self.type_bounds(), self.types());
         let wants_config = self.takes_config().then(|| quote!(#config: #rt::Config,));
-        let declarations = self.passed_declarations();
+        let declarations = self.declarations();
         quote! {
             #(#attributes)*
             #docs
-            #[allow(clippy::too_many_arguments, unused_qualifications)]
+            #[allow(clippy::too_many_arguments, unused_qualifications, unused_variables)]
             pub #unsafety fn #name<#(#types),*>(
                 #first
                 #stream: impl #rt::AsStream,
@@ -246,19 +277,6 @@ impl Launch<'_> {
                 #body
             }
         }
-    }
-
-    /// A call of a function that is as `unsafe` as the one around it.
-    fn passed(&self, call: TokenStream) -> TokenStream {
-        if self.unsafety().is_some() { quote!(unsafe { #call }) } else { call }
-    }
-
-    /// The arguments of the functions, as they hand them on.
-    fn passed_on(&self) -> TokenStream {
-        let (stream, config) = (local("stream"), local("config"));
-        let config = self.takes_config().then(|| quote!(#config,));
-        let names = self.names();
-        quote!(#stream, #config #(#names),*)
     }
 
     fn types_of(&self) -> TokenStream {
@@ -281,8 +299,4 @@ impl Launch<'_> {
             _ => None,
         })
     }
-}
-
-fn hidden(name: &Ident) -> Ident {
-    format_ident!("__{name}")
 }

@@ -20,23 +20,23 @@ fn shape(argument: &Argument) -> Ident {
 }
 
 impl Launch<'_> {
-    /// Takes the shapes, binds the dimensions, and compares them with each other and with the constants they name.
-    pub fn dims(&self) -> TokenStream {
-        let (rt, kernel) = (self.rt(), self.reference());
-        let tiles: Vec<_> = self.kernel.params.iter().filter_map(|p| Some((p, Tile::from_type(&p.ty)?))).collect();
-        let shapes = tiles.iter().map(|(argument, tile)| {
+    /// Takes the shapes of tiles.
+    pub fn shapes(&self) -> TokenStream {
+        let rt = self.rt();
+        let shapes = self.tiles().into_iter().map(|(argument, tile)| {
             let (name, shape, rank) = (&argument.name, shape(argument), tile.dims.len());
             let element = absolute(&tile.element, self.root);
             let of = if tile.mutable { quote!(WriteTile) } else { quote!(ReadTile) };
             quote!(let #shape = #rt::#of::<#element, #rank>::shape(&#name);)
         });
-        let mut named: Vec<&Ident> = Vec::new();
-        for name in tiles.iter().flat_map(|(_, tile)| &tile.dims) {
-            if !named.contains(&name) {
-                named.push(name);
-            }
-        }
-        let bound = named.into_iter().map(|name| {
+        quote!(#(#shapes)*)
+    }
+
+    /// Binds the dimensions, and compares them with each other and with the constants they name: all dimensions, or those that are constants or are not.
+    pub fn dims(&self, constant: Option<bool>) -> TokenStream {
+        let (rt, kernel, tiles) = (self.rt(), self.reference(), self.tiles());
+        let wanted = |name: &&Ident| constant.is_none_or(|constant| constant != self.is_dim(&name.to_string()));
+        let bound = named_dims(&tiles).into_iter().filter(wanted).map(|name| {
             let (variable, text) = (dim(&name.to_string()), name.to_string());
             let places = tiles.iter().flat_map(|(argument, tile)| {
                 let at = tile.dims.iter().enumerate().filter(|(_, dim)| *dim == name);
@@ -48,7 +48,16 @@ impl Launch<'_> {
             let constant = (!self.is_dim(&text)).then(|| quote!((#text, #name as #rt::core::primitive::usize),));
             quote!(let #variable = #rt::dim(#kernel, #text, &[#constant #(#places),*])?;)
         });
-        quote!(#(#shapes)* #(#bound)*)
+        quote!(#(#bound)*)
+    }
+
+    /// The variables that `boxes` defines.
+    pub fn box_names(&self) -> Vec<Ident> {
+        self.kernel.maps.iter().filter(|map| map.extents().is_some()).map(Map::tile).collect()
+    }
+
+    fn tiles(&self) -> Vec<(&Argument, Tile)> {
+        self.kernel.params.iter().filter_map(|p| Some((p, Tile::from_type(&p.ty)?))).collect()
     }
 
     /// Returns true if a name in a tile is bound at the launch; else it is a constant.
@@ -85,6 +94,16 @@ impl Launch<'_> {
         quote!(#(#each)*)
     }
 
+    /// The boxes of tensor maps.
+    pub fn boxes(&self) -> TokenStream {
+        let rt = self.rt();
+        let each = self.kernel.maps.iter().filter_map(|map| {
+            let (extents, variable) = (map.extents()?, map.tile());
+            Some(quote!(let #variable = [#((#extents) as #rt::core::primitive::usize),*];))
+        });
+        quote!(#(#each)*)
+    }
+
     /// The tensor maps of `#[tma]`, made when the memory is bound.
     pub fn maps(&self, stream: &Ident) -> TokenStream {
         let rt = self.rt();
@@ -92,7 +111,7 @@ impl Launch<'_> {
             let argument = self.kernel.params.get(map.of)?;
             let tile = Tile::from_type(&argument.ty)?;
             let (element, length) = (absolute(&tile.element, self.root), map.length());
-            let options = map.options.iter().map(|option| option.call(&rt));
+            let options = map.options.iter().map(|option| option.call(map, &rt));
             let (bound, shape, variable) = (argument.bound(), shape(argument), local(&map.name));
             let (kernel, text) = (self.reference(), argument.name.to_string());
             Some(quote! {
@@ -108,9 +127,12 @@ impl Launch<'_> {
 
 impl MapOption {
     /// As a call of the builder.
-    fn call(&self, rt: &TokenStream) -> TokenStream {
+    fn call(&self, map: &Map, rt: &TokenStream) -> TokenStream {
         match self {
-            MapOption::Box(extents) => quote!(.tile(&[#((#extents) as #rt::core::primitive::usize),*])),
+            MapOption::Box(_) => {
+                let extents = map.tile();
+                quote!(.tile(&#extents))
+            }
             MapOption::Word { method, ty, variant } => quote!(.#method(#rt::#ty::#variant)),
         }
     }
@@ -121,4 +143,27 @@ impl Map {
     fn length(&self) -> Ident {
         local(&format!("length_{}", self.name))
     }
+
+    /// The variable that holds the extents of its box.
+    fn tile(&self) -> Ident {
+        local(&format!("box_{}", self.name))
+    }
+
+    fn extents(&self) -> Option<&[syn::Expr]> {
+        self.options.iter().find_map(|option| match option {
+            MapOption::Box(extents) => Some(extents.as_slice()),
+            MapOption::Word { .. } => None,
+        })
+    }
+}
+
+/// The names of the dimensions of tiles, each once.
+fn named_dims<'a>(tiles: &'a [(&Argument, Tile)]) -> Vec<&'a Ident> {
+    let mut named: Vec<&Ident> = Vec::new();
+    for name in tiles.iter().flat_map(|(_, tile)| &tile.dims) {
+        if !named.contains(&name) {
+            named.push(name);
+        }
+    }
+    named
 }

@@ -98,14 +98,14 @@ pub fn saxpy(
             return Err(rt::unmet(
                 &saxpy::KERNEL,
                 "x.len() >= n",
-                &[("x.len()", x.len().to_string()), ("y.len()", y.len().to_string()), ("n", n.to_string())],
+                &[("x.len()", &x.len()), ("y.len()", &y.len()), ("n", &n)],
             ));
         }
         if !(y.len() >= n) {
             return Err(rt::unmet(
                 &saxpy::KERNEL,
                 "y.len() >= n",
-                &[("x.len()", x.len().to_string()), ("y.len()", y.len().to_string()), ("n", n.to_string())],
+                &[("x.len()", &x.len()), ("y.len()", &y.len()), ("n", &n)],
             ));
         }
         rt::Config::grid(rt::defined(
