@@ -2,13 +2,14 @@
 
 use ptx_launch::{Result, StreamRef, TensorMap};
 
-/// The last maps of a thread, at most `KEPT`, each in the place that the hash of its operand names.
-pub(crate) struct Recent<K, const KEPT: usize>([Option<(K, TensorMap)>; KEPT]);
+/// The last maps of a thread, at most `KEPT`, each in the place that the hash of its operand names. The places are allocated with the first map: a thread
+/// without one has no room for them, and neither has the file of the program.
+pub(crate) struct Recent<K, const KEPT: usize>(Vec<Option<(K, TensorMap)>>);
 
 impl<K: Copy + PartialEq, const KEPT: usize> Recent<K, KEPT> {
     /// No maps.
     pub(crate) const fn new() -> Self {
-        Recent([None; KEPT])
+        Recent(Vec::new())
     }
 
     /// The map of an operand, whose `words` differ from those of most others. Maps of the CPU device name the device, and so are not kept.
@@ -24,6 +25,9 @@ impl<K: Copy + PartialEq, const KEPT: usize> Recent<K, KEPT> {
     ) -> Result<TensorMap> {
         if stream.properties()?.capability.is_none() {
             return encode();
+        }
+        if self.0.is_empty() {
+            self.0.resize(KEPT, None);
         }
         let slot = &mut self.0[hash(words) as usize % KEPT];
         match slot {

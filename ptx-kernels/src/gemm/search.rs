@@ -49,8 +49,8 @@ const KEPT: usize = 128;
 type Slot = Option<(Key, Plan)>;
 
 thread_local! {
-    /// Each plan in the place that the hash of its key names.
-    static RECENT: RefCell<[Slot; KEPT]> = const { RefCell::new([None; KEPT]) };
+    /// Each plan in the place that the hash of its key names. The places are allocated with the first plan.
+    static RECENT: RefCell<Vec<Slot>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The product as a choice sees it. What is not here is in no key, and so must not decide: of addresses the alignment is left, of the epilogue the
@@ -110,10 +110,15 @@ fn slot_of(key: &Key) -> usize {
 pub(crate) fn choose(product: &Product, setting: &Setting, has_scratch: impl FnOnce() -> bool) -> Result<Plan> {
     let product = &without_memory(product);
     let key = key_of(product, setting);
-    let plan = RECENT.with_borrow_mut(|recent| match &mut recent[slot_of(&key)] {
-        // Most keys differ in their shape. A vector of words that were stored one by one is slow to load.
-        Some((known, plan)) if known[0] == key[0] && *known == key => Ok(*plan),
-        slot => search(product, setting, true).inspect(|plan| *slot = Some((key, *plan))),
+    let plan = RECENT.with_borrow_mut(|recent| {
+        if recent.is_empty() {
+            recent.resize(KEPT, None);
+        }
+        match &mut recent[slot_of(&key)] {
+            // Most keys differ in their shape. A vector of words that were stored one by one is slow to load.
+            Some((known, plan)) if known[0] == key[0] && *known == key => Ok(*plan),
+            slot => search(product, setting, true).inspect(|plan| *slot = Some((key, *plan))),
+        }
     })?;
     if plan.instance.family.has_scratch() && !has_scratch() { search(product, setting, false) } else { Ok(plan) }
 }
