@@ -20,6 +20,7 @@ mod library;
 mod lsp;
 mod memory;
 mod new;
+mod origin;
 mod output;
 mod profile;
 mod prove;

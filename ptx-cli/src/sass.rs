@@ -18,6 +18,7 @@ mod tools;
 
 use crate::kernels;
 use crate::launch::refuse;
+use crate::origin::Origins;
 use crate::output::{Failure, Outcome};
 use crate::source::Source;
 use crate::write;
@@ -57,6 +58,8 @@ struct Assembled {
     /// The Rust source and its lines, where there is one; the lines of the PTX.
     rust: Option<Source>,
     source: Source,
+    /// The lines that `.loc` names.
+    origins: Origins,
     target: Arch,
     functions: Vec<Function>,
 }
@@ -85,18 +88,35 @@ impl Assembled {
             return Err(Failure::usage(format!("no machine code of such a kernel; the file has {}", names.join(", "))));
         }
         let rust = if source.rust.is_empty() { None } else { Some(Source::read(path)?) };
-        Ok(Some(Assembled { rust, source, target, functions }))
+        let origins = match rust {
+            None => Origins::read(path, &source.bytes),
+            Some(_) => Origins::default(),
+        };
+        Ok(Some(Assembled { rust, source, origins, target, functions }))
     }
 
-    /// The text of a line of PTX, and the line of Rust that made it with its text.
-    fn origin(&self, line: usize) -> (String, Option<(usize, String)>) {
+    /// The text of a line of PTX, and the line that it was made of.
+    fn origin(&self, line: usize) -> (String, Option<Written>) {
         let ptx = self.source.line_text(line);
         let rust = self.rust.as_ref().map(|rust| {
             let number = self.source.written_line(line);
-            (number, rust.line_text(number))
+            Written { file: "rust".to_owned(), number, text: rust.line_text(number) }
         });
-        (ptx, rust)
+        let named = || {
+            let place = self.origins.place(self.source.line_end(line))?;
+            let file = self.origins.file(place);
+            Some(Written { file: file.name().to_owned(), number: place.line, text: file.text(place.line).to_owned() })
+        };
+        (ptx, rust.or_else(named))
     }
+}
+
+/// A line of what was compiled to PTX: Rust, or the file that `.loc` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Written {
+    file: String,
+    number: usize,
+    text: String,
 }
 
 /// Sound if ptxas takes the file.

@@ -157,6 +157,12 @@ impl Source {
         String::from_utf8_lossy(bytes).trim_end().to_owned()
     }
 
+    /// The byte behind a line, from 1.
+    pub(crate) fn line_end(&self, line: usize) -> u32 {
+        let end = self.lines().get(line).map_or(self.bytes.len(), |next| next - 1);
+        u32::try_from(end).unwrap_or(u32::MAX)
+    }
+
     /// The line that the user wrote for a line of the PTX: of Rust where there is some.
     pub(crate) fn written_line(&self, line: usize) -> usize {
         let behind = self.rust.partition_point(|(ptx, ..)| *ptx as usize <= line);

@@ -13,6 +13,8 @@ mod new;
 mod proofs;
 #[path = "commands/prove.rs"]
 mod prove;
+#[path = "commands/sass.rs"]
+mod sass;
 #[path = "commands/solver.rs"]
 mod solver;
 
@@ -750,6 +752,43 @@ fn profile_counts_what_a_kernel_requires_of_a_gpu() {
     assert!(page.starts_with("<!doctype html>") && page.contains("id=\"L23\"") && !page.contains("http"), "{page}");
     let (code, _, message) = said(&[&line[..], &["--chip", "H1000"]].concat());
     assert!(code == 2 && message.contains("H100, H200"), "{message}");
+}
+
+/// A file that nvcc compiled with `-lineinfo`, and Triton's with inlined calls: counters by line of their sources.
+#[test]
+fn profiles_name_the_lines_that_a_compiler_read() {
+    let file = file(
+        &STRIDES
+            .replace("    ld.global", "    .loc 1 2 7\n    ld.global")
+            .replace("    @%p st.global", "    .loc 2 9 1, function_name $name, inlined_at 1 2 7\n    @%p st.global"),
+    );
+    let text = std::fs::read_to_string(&file.1).unwrap();
+    let files = ".file 1 \"/none/such/kernel.cu\"\n.file 2 \"/none/such/helper.h\"\n.section .debug_str {\n$name:\n.b8 107,0\n}\n";
+    std::fs::write(&file.1, text + files).unwrap();
+    std::fs::write(file.beside("kernel.cu"), "// A kernel.\n  y = x[i] < 1;\n").unwrap();
+    let (input, page) = (file.beside("in.bin"), file.beside("report.html"));
+    std::fs::write(&input, [7; 512]).unwrap();
+    let (input, buffer) = (format!("@{}", input.display()), format!("{}:4096", file.beside("out.bin").display()));
+    let line = ["profile", file.name(), "--grid", "4", "--block", "128", "--arg", &input, "--arg", &buffer];
+    let (code, json, _) = said(&[&line[..], &["--format", "json"]].concat());
+    assert_eq!(code, 0, "{json}");
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let lines = report["source_lines"].as_array().unwrap();
+    let (kernel, helper) = (&lines[0], &lines[1]);
+    assert_eq!((&kernel["file"], &kernel["line"]), (&"/none/such/kernel.cu".into(), &2.into()));
+    assert_eq!((&kernel["text"], &kernel["global_load_sectors"]), (&"y = x[i] < 1;".into(), &64.into()));
+    assert_eq!((&helper["file"], &helper["global_store_sectors"]), (&"/none/such/helper.h".into(), &(4 * 48).into()));
+    assert_eq!(helper["inlined_at"], serde_json::json!([{ "file": "/none/such/kernel.cu", "line": 2 }]));
+    let of_ptx = report["lines"].as_array().unwrap().iter().find(|line| line["global_store_sectors"] != 0).unwrap();
+    assert_eq!(of_ptx["source"], serde_json::json!([{ "file": "/none/such/helper.h", "line": 9 }]));
+    let (code, text, _) = said(&[&line[..], &["--html", page.to_str().unwrap()]].concat());
+    assert!(code == 0 && text.contains("     from helper.h:9\n"), "{text}");
+    assert!(
+        text.contains("lines of the source\n  helper.h:9: \n") && text.contains("; inlined at kernel.cu:2\n"),
+        "{text}"
+    );
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("<h2>/none/such/kernel.cu</h2>") && page.contains("y = x[i] &lt; 1;"), "{page}");
 }
 
 /// The chapter about the profiler shows what the command prints about its listings.

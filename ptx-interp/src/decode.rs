@@ -92,6 +92,12 @@ fn decode(
         role: find_role(&site),
         reads: accessed(&site, Access::Write),
         writes: accessed(&site, Access::Read),
+        constant: inst.operands.iter().rfind(|operand| **operand != Operand::Absent).and_then(
+            |operand| match operand {
+                Operand::Int(value) => Some(*value),
+                _ => None,
+            },
+        ),
     };
     Ok((Instruction { step, guard, reported: false }, code))
 }
@@ -147,6 +153,7 @@ fn fall_off(function: &Function, index: usize) -> (Instruction, Code) {
         row: None,
         modifiers: Box::default(),
         role: Role::PLAIN,
+        constant: None,
         reads: Box::default(),
         writes: Box::default(),
     };

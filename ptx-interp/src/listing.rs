@@ -39,6 +39,8 @@ pub(super) struct Code {
     /// The registers that it reads and writes (its guard aside), for those who trace it.
     pub reads: Box<[u32]>,
     pub writes: Box<[u32]>,
+    /// Its last operand that is written, if that is an integer constant.
+    pub constant: Option<u64>,
 }
 
 /// Data for running a function.

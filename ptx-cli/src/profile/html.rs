@@ -78,7 +78,11 @@ pub(super) fn page(report: &Report) -> String {
         page += &card;
     }
     page += "</div>\n";
-    page += &source(report);
+    page += "<p class=\"sub\">Click a column to color the lines by it.</p>\n";
+    for sheet in report.origins.iter().filter(|sheet| !sheet.source.is_empty()) {
+        page += &source(&sheet.path, "S", &sheet.lines, &sheet.source);
+    }
+    page += &source(report.file, "L", &report.lines, &report.source);
     page += &format!("<script>{SCRIPT}</script>\n</html>\n");
     page
 }
@@ -274,21 +278,21 @@ fn roofline(report: &Report) -> String {
 /// Lines around those that ran.
 const AROUND: usize = 4;
 
-fn source(report: &Report) -> String {
-    let ran: HashMap<usize, &Line> = report.lines.iter().map(|line| (line.number, line)).collect();
-    let first = report.lines.first().map_or(1, |line| line.number.saturating_sub(AROUND).max(1));
-    let last = report.lines.last().map_or(0, |line| (line.number + AROUND).min(report.source.len()));
-    let most: Vec<u64> =
-        COLUMNS.iter().map(|column| report.lines.iter().map(column.value).max().unwrap_or(0)).collect();
-    let mut page = "<h2>Source</h2>\n<p class=\"sub\">Click a column to color the lines by it.</p>\n<table class=\"source\">\n<tr>".to_owned();
+/// A file with the counters of its lines, which are found by `anchor` and their numbers.
+fn source(name: &str, anchor: &str, lines: &[Line], text: &[String]) -> String {
+    let ran: HashMap<usize, &Line> = lines.iter().map(|line| (line.number, line)).collect();
+    let first = lines.first().map_or(1, |line| line.number.saturating_sub(AROUND).max(1));
+    let last = lines.last().map_or(0, |line| (line.number + AROUND).min(text.len()));
+    let most: Vec<u64> = COLUMNS.iter().map(|column| lines.iter().map(column.value).max().unwrap_or(0)).collect();
+    let mut page = format!("<h2>{}</h2>\n<table class=\"source\">\n<tr>", escape(name));
     for (at, column) in COLUMNS.iter().enumerate() {
         let _ = write!(page, "<th data-column=\"{at}\" title=\"{}\">{}</th>", column.tip, column.title);
     }
     page += "<th>line</th><th class=\"code\"></th></tr>\n";
     for number in first..=last {
-        let text = report.source.get(number - 1).map_or("", String::as_str);
+        let text = text.get(number - 1).map_or("", String::as_str);
         match ran.get(&number) {
-            Some(line) => page += &hot(line, text, &most),
+            Some(line) => page += &hot(line, anchor, text, &most),
             None => {
                 let empty = "<td></td>".repeat(COLUMNS.len());
                 let _ = writeln!(
@@ -303,7 +307,7 @@ fn source(report: &Report) -> String {
 }
 
 /// A line that ran.
-fn hot(line: &Line, text: &str, most: &[u64]) -> String {
+fn hot(line: &Line, anchor: &str, text: &str, most: &[u64]) -> String {
     let values: Vec<u64> = COLUMNS.iter().map(|column| (column.value)(line)).collect();
     let heat = |(value, most): (&u64, &u64)| format!("{:.3}", *value as f64 / (*most).max(1) as f64);
     let heats: Vec<String> = values.iter().zip(most).map(heat).collect();
@@ -317,7 +321,7 @@ fn hot(line: &Line, text: &str, most: &[u64]) -> String {
         }
     };
     format!(
-        "<tr id=\"L{0}\" class=\"ran\" data-heat=\"{1}\">{cells}<td class=\"at\">{0}</td><td class=\"code\">{code}</td></tr>\n",
+        "<tr id=\"{anchor}{0}\" class=\"ran\" data-heat=\"{1}\">{cells}<td class=\"at\">{0}</td><td class=\"code\">{code}</td></tr>\n",
         line.number,
         heats.join(" ")
     )

@@ -1,7 +1,7 @@
 //! The report as one JSON object.
 
 use super::advice::worst;
-use super::report::{Line, Report};
+use super::report::{Line, Report, Sheet};
 use ptx_interp::profile::{Counts, Sample};
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,8 @@ pub(super) fn object(report: &Report) -> Value {
         "cluster": report.cluster,
         "chip": chip.name,
         "totals": counters(&report.totals),
-        "lines": report.lines.iter().map(|l| line(report.file, l)).collect::<Vec<_>>(),
+        "lines": report.lines.iter().map(|l| line(report.file, "source", l)).collect::<Vec<_>>(),
+        "source_lines": report.origins.iter().flat_map(source_lines).collect::<Vec<_>>(),
         "worst": worst(&report.lines, 3).iter().map(finding).collect::<Vec<_>>(),
         "mix": report.mix.iter().map(family).collect::<Map<_, _>>(),
         "tensor": report.tensor.iter().map(form).collect::<Vec<_>>(),
@@ -42,13 +43,20 @@ fn counters(counts: &Counts) -> Map<String, Value> {
     counts.entries().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
-fn line(file: &str, line: &Line) -> Value {
+/// The lines of a file from which the PTX was compiled.
+fn source_lines(sheet: &Sheet) -> impl Iterator<Item = Value> {
+    sheet.lines.iter().map(|l| line(&sheet.path, "inlined_at", l))
+}
+
+fn line(file: &str, origin: &str, line: &Line) -> Value {
     let mut object = counters(&line.counts);
     object.insert("file".to_owned(), file.into());
     object.insert("line".to_owned(), line.number.into());
     object.insert("text".to_owned(), line.text.trim().into());
     object.insert("function".to_owned(), line.function.as_str().into());
     object.insert("forms".to_owned(), line.forms.clone().into());
+    let from = line.from.iter().map(|at| json!({ "file": at.path, "line": at.line }));
+    object.insert(origin.to_owned(), from.collect());
     object.into()
 }
 

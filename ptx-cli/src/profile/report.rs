@@ -1,12 +1,14 @@
 //! The report: the counters of a launch by line of the source, and what follows from their sums.
 
 use crate::launch::{Bound, Extent};
+use crate::origin::{Origins, Place};
 use crate::output::Failure;
 use crate::ptxas::{self, Resources};
 use crate::source::Source;
+use ptx_core::isa::{Arch, Suffix};
 use ptx_interp::Program;
 use ptx_interp::chip::{Chip, Needs, Occupancy};
-use ptx_interp::profile::{Counts, Profile, Sample};
+use ptx_interp::profile::{self, Counts, Profile, Sample};
 use std::collections::BTreeMap;
 
 /// Everything that a format shows.
@@ -23,6 +25,8 @@ pub(super) struct Report<'a> {
     pub(super) lines: Vec<Line>,
     /// The text of every line.
     pub(super) source: Vec<String>,
+    /// The files from which the PTX was compiled, by its `.loc`, with the same counters by their lines.
+    pub(super) origins: Vec<Sheet>,
     /// Instructions of warps by family, the most frequent first.
     pub(super) mix: Vec<(&'static str, u64)>,
     /// Instructions of tensor cores by form: executions by warps, operations.
@@ -35,15 +39,52 @@ pub(super) struct Report<'a> {
     pub(super) sample: Option<Sample>,
 }
 
+/// A file from which PTX was compiled.
+pub(super) struct Sheet {
+    /// The path as `.file` has it.
+    pub(super) path: String,
+    pub(super) name: String,
+    /// The lines that ran, in order.
+    pub(super) lines: Vec<Line>,
+    /// The text of every line; none if the file cannot be read.
+    pub(super) source: Vec<String>,
+}
+
+/// A line of a file that a line comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct At {
+    pub(super) path: String,
+    pub(super) name: String,
+    pub(super) line: usize,
+    pub(super) text: String,
+}
+
+impl At {
+    fn new(origins: &Origins, place: Place) -> At {
+        let file = origins.file(place);
+        let text = file.text(place.line).trim().to_owned();
+        At { path: file.path.clone(), name: file.name().to_owned(), line: place.line, text }
+    }
+
+    /// `saxpy.cu:5: y[i] = a * x[i] + y[i];`
+    pub(super) fn describe(&self) -> String {
+        let text = if self.text.is_empty() { String::new() } else { format!(": {}", self.text) };
+        format!("{}:{}{text}", self.name, self.line)
+    }
+}
+
 /// One line of the source.
+#[derive(Default)]
 pub(super) struct Line {
     pub(super) number: usize,
     pub(super) text: String,
     pub(super) function: String,
     /// The names of its instructions.
     pub(super) forms: Vec<&'static str>,
-    /// The instructions, where the source is Rust.
+    /// The instructions, where the source is Rust or what `.loc` names.
     pub(super) ptx: Vec<String>,
+    /// The lines that it comes from: those that `.loc` names for a line of PTX, those into which it was inlined for a line of theirs.
+    pub(super) from: Vec<At>,
     pub(super) counts: Counts,
 }
 
@@ -118,7 +159,12 @@ impl<'a> Report<'a> {
         chip: &'static Chip,
     ) -> Result<Report<'a>, Failure> {
         let text = texts(source)?;
-        let resources = ptxas::resources(&source.bytes, program.arch(), bound.entry);
+        let resources = ptxas::resources(&source.bytes, chip_target(program.arch(), chip), bound.entry)
+            .map(|found| Resources { registers: found.registers.max(least_registers(chip)), ..found });
+        let origins = match source.rust.is_empty() {
+            true => Origins::read(source.name.as_ref(), &source.bytes),
+            false => Origins::default(),
+        };
         let needs = Needs {
             threads: bound.block.iter().map(|d| u64::from(*d)).product(),
             registers: resources.as_ref().ok().map(|resources| resources.registers),
@@ -133,8 +179,9 @@ impl<'a> Report<'a> {
             cluster: bound.cluster,
             chip,
             totals: profile.totals,
-            lines: lines(source, &text, profile),
+            lines: lines(source, &text, profile, &origins),
             source: text,
+            origins: sheets(source, profile, &origins),
             mix: mix(profile),
             tensor: tensor(profile),
             needs,
@@ -155,28 +202,81 @@ fn texts(source: &Source) -> Result<Vec<String>, Failure> {
     }
 }
 
+/// The target whose machine code the chip runs: its own, or that of a module for it alone.
+fn chip_target(arch: Arch, chip: &Chip) -> Arch {
+    match arch.suffix {
+        Suffix::None if chip.target >= arch.number => Arch { number: chip.target, ..arch },
+        _ => arch,
+    }
+}
+
+/// The registers that a thread has at least, however few its machine code uses.
+fn least_registers(chip: &Chip) -> u64 {
+    const SINCE: u16 = 90;
+    if chip.target >= SINCE { 16 } else { 0 }
+}
+
+impl Line {
+    fn add(&mut self, instruction: &profile::Line) {
+        if self.function.is_empty() {
+            self.function.clone_from(&instruction.function);
+        }
+        self.counts.add(&instruction.counts);
+        if !self.forms.contains(&instruction.name) {
+            self.forms.push(instruction.name);
+        }
+    }
+
+    fn come_from(&mut self, at: At) {
+        if !self.from.contains(&at) {
+            self.from.push(at);
+        }
+    }
+}
+
 /// The counters by line.
-fn lines(source: &Source, text: &[String], profile: &Profile) -> Vec<Line> {
+fn lines(source: &Source, text: &[String], profile: &Profile, origins: &Origins) -> Vec<Line> {
     let mut lines: BTreeMap<usize, Line> = BTreeMap::new();
     for instruction in &profile.instructions {
         let number = source.written_line(source.line(instruction.span.lo));
-        let line = lines.entry(number).or_insert_with(|| Line {
-            number,
-            text: text.get(number.wrapping_sub(1)).cloned().unwrap_or_default(),
-            function: instruction.function.clone(),
-            forms: Vec::new(),
-            ptx: Vec::new(),
-            counts: Counts::default(),
+        let line = lines.entry(number).or_insert_with(|| {
+            let text = text.get(number.wrapping_sub(1)).cloned().unwrap_or_default();
+            Line { number, text, ..Line::default() }
         });
-        line.counts.add(&instruction.counts);
-        if !line.forms.contains(&instruction.name) {
-            line.forms.push(instruction.name);
-        }
+        line.add(instruction);
         if !source.rust.is_empty() {
             line.ptx.push(source.span_text(instruction.span));
         }
+        if let Some(place) = origins.place(instruction.span.lo) {
+            line.come_from(At::new(origins, place));
+        }
     }
     lines.into_values().collect()
+}
+
+/// The same by line of the files from which the PTX was compiled.
+fn sheets(source: &Source, profile: &Profile, origins: &Origins) -> Vec<Sheet> {
+    let mut files: BTreeMap<u64, BTreeMap<usize, Line>> = BTreeMap::new();
+    let mut known: BTreeMap<u64, Place> = BTreeMap::new();
+    for instruction in &profile.instructions {
+        let Some(place) = origins.place(instruction.span.lo) else { continue };
+        known.insert(place.file, place);
+        let text = || origins.file(place).text(place.line).to_owned();
+        let lines = files.entry(place.file).or_default();
+        let line =
+            lines.entry(place.line).or_insert_with(|| Line { number: place.line, text: text(), ..Line::default() });
+        line.add(instruction);
+        line.ptx.push(source.span_text(instruction.span));
+        for outer in origins.outer(place) {
+            line.come_from(At::new(origins, outer));
+        }
+    }
+    let sheet = |(number, lines): (u64, BTreeMap<usize, Line>)| {
+        let file = origins.file(*known.get(&number)?);
+        let lines = lines.into_values().collect();
+        Some(Sheet { path: file.path.clone(), name: file.name().to_owned(), lines, source: file.lines.clone() })
+    };
+    files.into_iter().filter_map(sheet).collect()
 }
 
 fn mix(profile: &Profile) -> Vec<(&'static str, u64)> {

@@ -1,7 +1,7 @@
 //! The report for the terminal: read in seconds, the worst lines first.
 
-use super::advice::{more_warps, number, worst};
-use super::report::Report;
+use super::advice::{cycles_lost, more_warps, number, worst};
+use super::report::{Line, Report};
 use std::io::{self, Write};
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -13,6 +13,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "estimated from {ran} of {blocks} blocks{error}; buffers are not written")?;
     }
     write_worst(report, out)?;
+    write_origins(report, out)?;
     write_totals(report, out)?;
     write_occupancy(report, out)?;
     write_roofline(report, out)
@@ -36,8 +37,36 @@ fn write_worst(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for (rank, finding) in findings.iter().enumerate() {
         let (line, sentence) = (finding.line, &finding.sentence);
         writeln!(out, "  {}. line {}: {}", rank + 1, line.number, line.text.trim())?;
+        for at in line.from.iter().take(1) {
+            writeln!(out, "     from {}", at.describe())?;
+        }
         writeln!(out, "     {sentence}; {} cycles lost", number(finding.cycles))?;
         writeln!(out, "     help: {}", finding.help)?;
+    }
+    Ok(())
+}
+
+/// Lines of the files from which the PTX was compiled that are shown.
+const MOST_ORIGINS: usize = 5;
+
+/// The lines of these files, those that lose most first, and then those that run most.
+fn write_origins(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let mut lines: Vec<(&str, &Line)> = Vec::new();
+    for sheet in &report.origins {
+        lines.extend(sheet.lines.iter().map(|line| (sheet.name.as_str(), line)));
+    }
+    if lines.is_empty() {
+        return Ok(());
+    }
+    lines.sort_by_key(|(_, line)| std::cmp::Reverse((cycles_lost(&line.counts), line.counts.instructions)));
+    writeln!(out, "\nlines of the source")?;
+    for (name, line) in lines.iter().take(MOST_ORIGINS) {
+        let (lost, ran) = (cycles_lost(&line.counts), number(line.counts.instructions));
+        let lost = if lost == 0 { String::new() } else { format!(", {} cycles lost", number(lost)) };
+        writeln!(out, "  {name}:{}: {}", line.number, line.text.trim())?;
+        let inlined: Vec<String> = line.from.iter().take(3).map(|at| format!("{}:{}", at.name, at.line)).collect();
+        let inlined = if inlined.is_empty() { String::new() } else { format!("; inlined at {}", inlined.join(", ")) };
+        writeln!(out, "     {ran} warp instructions{lost}{inlined}")?;
     }
     Ok(())
 }

@@ -28,21 +28,25 @@ fn escape(text: &str) -> String {
 fn table(assembled: &Assembled, function: &Function) -> String {
     let most = function.instructions.iter().filter_map(|i| i.registers).max().unwrap_or(1).max(1);
     let mut page = format!("<h2>{}</h2>\n<p>{}</p>\n<table>\n", escape(&function.name), escape(&summary(function)));
-    page += "<tr><th>Rust</th><th>PTX</th><th title=\"barriers to wait for, barrier set when operands are read, when the result is written, yield, stall\">schedule</th><th>live</th><th>machine code</th></tr>\n";
-    let (mut line, mut rust_line) = (None, None);
+    let title = if assembled.rust.is_some() { "Rust" } else { "source" };
+    page += &"<tr><th>{}</th><th>PTX</th><th title=\"barriers to wait for, barrier set when operands are read, when the result is written, yield, stall\">schedule</th><th>live</th><th>machine code</th></tr>\n".replace("{}", title);
+    let (mut line, mut written) = (None, None);
     for block in blocks(function) {
         let Some(code) = function.instructions.get(block.first..block.end) else { continue };
         let Some(first) = code.first() else { continue };
         let _ = writeln!(page, "<tr class=\"block\"><td colspan=\"5\">{}</td></tr>", escape(&describe(&block, first)));
         for instruction in code {
-            let (mut ptx_cell, mut rust_cell) = (String::new(), String::new());
+            let (mut ptx_cell, mut origin_cell) = (String::new(), String::new());
             if let Some(number) = instruction.line.filter(|_| instruction.line != line) {
                 line = instruction.line;
-                let (ptx, rust) = assembled.origin(number);
+                let (ptx, origin) = assembled.origin(number);
                 ptx_cell = format!("<i>{number}</i> {}", escape(ptx.trim()));
-                if let Some((number, text)) = rust.filter(|(number, _)| Some(*number) != rust_line) {
-                    rust_line = Some(number);
-                    rust_cell = format!("<i>{number}</i> {}", escape(text.trim()));
+                if origin.is_some() && origin != written {
+                    written = origin;
+                    origin_cell = written.as_ref().map_or_else(String::new, |from| {
+                        let file = if from.file == "rust" { String::new() } else { format!("{}:", escape(&from.file)) };
+                        format!("<i>{file}{}</i> {}", from.number, escape(from.text.trim()))
+                    });
                 }
             }
             let live = instruction.registers.unwrap_or(0);
@@ -53,7 +57,7 @@ fn table(assembled: &Assembled, function: &Function) -> String {
             };
             let _ = writeln!(
                 page,
-                "<tr><td>{rust_cell}</td><td>{ptx_cell}</td><td{waits}>{}</td><td class=\"live\"><b style=\"width:{:.0}%\"></b>{live}</td><td>{}{reuse}</td></tr>",
+                "<tr><td>{origin_cell}</td><td>{ptx_cell}</td><td{waits}>{}</td><td class=\"live\"><b style=\"width:{:.0}%\"></b>{live}</td><td>{}{reuse}</td></tr>",
                 instruction.control.text(),
                 100.0 * f64::from(live) / f64::from(most),
                 escape(&instruction.text),

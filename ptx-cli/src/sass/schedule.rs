@@ -1,6 +1,7 @@
 //! The static schedule: the cycles that a warp alone needs to issue a basic block, and with the latencies that it waits for.
 
 use super::listing::{Function, Instruction};
+use std::collections::BTreeSet;
 
 /// A run of instructions with one entry and one exit.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,10 +57,18 @@ fn latency_of(instruction: &Instruction) -> u64 {
     LATENCIES.iter().find(|(opcode, _)| *opcode == instruction.opcode()).map_or(OTHERS, |(_, cycles)| *cycles)
 }
 
-/// The basic blocks of a function.
+/// The labels that an instruction names: where it jumps, or all targets of a table, which are in a comment behind it.
+fn label_names(text: &str) -> impl Iterator<Item = &str> {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '$');
+    text.split(move |c| !is_name(c)).filter(|word| word.starts_with(".L"))
+}
+
+/// The basic blocks of a function. nvdisasm also labels places to which nothing jumps; no block starts there.
 pub(super) fn blocks(function: &Function) -> Vec<Block> {
     let code = &function.instructions;
-    let starts = |at: usize| at == 0 || !code[at].labels.is_empty() || code[at - 1].jumps();
+    let targets: BTreeSet<&str> = code.iter().flat_map(|instruction| label_names(&instruction.text)).collect();
+    let is_target = |at: usize| code[at].labels.iter().any(|label| targets.contains(label.as_str()));
+    let starts = |at: usize| at == 0 || is_target(at) || code[at - 1].jumps();
     let firsts: Vec<usize> = (0..code.len()).filter(|at| starts(*at)).collect();
     let ends = firsts.iter().copied().skip(1).chain([code.len()]);
     firsts.iter().zip(ends).map(|(first, end)| measure(&code[*first..end], *first)).collect()

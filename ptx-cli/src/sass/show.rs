@@ -36,7 +36,7 @@ pub(super) fn describe(block: &Block, first: &Instruction) -> String {
 }
 
 fn write_function(assembled: &Assembled, function: &Function, out: &mut dyn Write) -> io::Result<()> {
-    let (mut line, mut rust_line) = (None, None);
+    let (mut line, mut written) = (None, None);
     for block in blocks(function) {
         let Some(code) = function.instructions.get(block.first..block.end) else { continue };
         let Some(first) = code.first() else { continue };
@@ -44,10 +44,12 @@ fn write_function(assembled: &Assembled, function: &Function, out: &mut dyn Writ
         for instruction in code {
             if let Some(number) = instruction.line.filter(|_| instruction.line != line) {
                 line = instruction.line;
-                let (ptx, rust) = assembled.origin(number);
-                if let Some((number, text)) = rust.filter(|(number, _)| Some(*number) != rust_line) {
-                    rust_line = Some(number);
-                    writeln!(out, "rust {number}: {}", text.trim())?;
+                let (ptx, origin) = assembled.origin(number);
+                if origin.is_some() && origin != written {
+                    written = origin;
+                    if let Some(from) = &written {
+                        writeln!(out, "{} {}: {}", from.file, from.number, from.text.trim())?;
+                    }
                 }
                 writeln!(out, "ptx {number}: {}", ptx.trim())?;
             }

@@ -33,6 +33,14 @@ pub(super) fn count_wavefronts(addresses: &Addresses, size: u64, pattern: Patter
     addresses.chunks(lanes).map(|pass| count_turns(pass, size, pattern)).sum()
 }
 
+/// The wavefronts of a copy of `size` bytes in each lane: a pass reads the words of one side from the banks of L1, which are those of shared memory, and writes
+/// the other. No lanes share a word on either side.
+pub(super) fn count_copy_wavefronts(sources: &Addresses, targets: &Addresses, size: u64) -> u64 {
+    let lanes = (WAVEFRONT / size.max(1)).clamp(1, 32) as usize;
+    let turns = |pass: &[Option<u64>]| count_turns(pass, size, Pattern::Update);
+    sources.chunks(lanes).zip(targets.chunks(lanes)).map(|(from, to)| turns(from).max(turns(to))).sum()
+}
+
 /// The fewest wavefronts that move so many bytes.
 pub(super) fn ideal_wavefronts(bytes: u64) -> u64 {
     bytes.div_ceil(WAVEFRONT)
@@ -70,7 +78,7 @@ fn count_turns(pass: &[Option<u64>], size: u64, pattern: Pattern) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Addresses, Pattern, count_wavefronts, ideal_wavefronts};
+    use super::{Addresses, Pattern, count_copy_wavefronts, count_wavefronts, ideal_wavefronts};
 
     /// A pattern of addresses by lane.
     type By = fn(u64) -> Option<u64>;
@@ -127,6 +135,17 @@ mod tests {
             assert_eq!(count_wavefronts(&addresses, *size, Pattern::Load), *load, "a load of {name}");
             assert_eq!(count_wavefronts(&addresses, *size, Pattern::Plain), *store, "a store of {name}");
         }
+    }
+
+    #[test]
+    fn copies_take_turns_on_both_sides() {
+        let [dense, line, one] = [|l| Some(16 * l), |l| Some(128 * l), |_| Some(0)].map(|by: By| addresses(by));
+        let count = |from, to| count_copy_wavefronts(from, to, 16);
+        assert_eq!(
+            [count(&dense, &dense), count(&line, &dense), count(&dense, &line), count(&one, &dense)],
+            [4, 32, 32, 32]
+        );
+        assert_eq!(count(&[None; 32], &[None; 32]), 0);
     }
 
     /// Rows of matrices: eight addresses a matrix, each of 16 bytes.

@@ -20,6 +20,8 @@ struct Outcome {
     hit: bool,
     /// True for the first change since the sector came.
     dirtied: bool,
+    /// Sectors that a read brings from the chip's memory.
+    fetched: u64,
     /// Changed sectors of a line that made room.
     written_back: u64,
 }
@@ -30,6 +32,8 @@ struct Line {
     tag: u64,
     valid: u8,
     dirty: u8,
+    /// The sectors that are there, also those that came with others.
+    present: u8,
     used: u64,
 }
 
@@ -64,6 +68,10 @@ impl Cache {
         let place = &mut set[at];
         outcome.hit = place.valid & bit != 0;
         outcome.dirtied = writes && place.dirty & bit == 0;
+        // Memory gives 64 bytes at once.
+        let wanted = if writes { bit } else { 0b11 << ((sector % SECTORS) & !1) };
+        outcome.fetched = if writes { 0 } else { u64::from((wanted & !place.present).count_ones()) };
+        place.present |= wanted;
         place.valid |= bit;
         place.dirty |= if writes { bit } else { 0 };
         place.used = self.clock;
@@ -123,9 +131,12 @@ impl Caches {
         counts.dram_write_bytes += if self.l2.access(sector, true).dirtied { SECTOR } else { 0 };
     }
 
-    /// A sector is updated in L2.
-    pub(super) fn update(&mut self, sector: u64, counts: &mut Counts) {
-        self.read_l2(sector, counts);
+    /// A sector is updated in L2, which may return what it was.
+    pub(super) fn update(&mut self, sector: u64, returns: bool, counts: &mut Counts) {
+        match returns {
+            true => self.read_l2(sector, counts),
+            false => counts.dram_read_bytes += SECTOR * self.l2.access(sector, false).fetched,
+        }
         self.store(sector, counts);
     }
 
@@ -137,9 +148,8 @@ impl Caches {
 
     fn read_l2(&mut self, sector: u64, counts: &mut Counts) {
         counts.l2_read_sectors += 1;
-        match self.l2.access(sector, false).hit {
-            true => counts.l2_hit_sectors += 1,
-            false => counts.dram_read_bytes += SECTOR,
-        }
+        let outcome = self.l2.access(sector, false);
+        counts.l2_hit_sectors += u64::from(outcome.hit);
+        counts.dram_read_bytes += SECTOR * outcome.fetched;
     }
 }

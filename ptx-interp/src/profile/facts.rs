@@ -3,6 +3,7 @@
 use super::banks::Pattern;
 use crate::listing::{Code, Listing};
 use crate::role::{Act, Actor};
+use std::collections::BTreeSet;
 
 /// How the accesses of an instruction count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,17 +25,14 @@ pub(super) enum Way {
     Nothing,
 }
 
-impl Way {
-    /// The use of the banks by loads.
-    pub(super) fn loads(self) -> Pattern {
-        if self == Way::Threads { Pattern::Load } else { Pattern::Plain }
-    }
-}
-
 /// The facts about one instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fact {
     pub way: Way,
+    /// The use of the banks by its loads or updates.
+    pub pattern: Pattern,
+    /// Wavefronts for each turn of an update.
+    pub turns: u64,
     /// True if a predicate may turn it off.
     pub guarded: bool,
     /// True if it decides where threads go on.
@@ -54,15 +52,39 @@ const PAST_L1: &[&str] = &["cg", "cv", "volatile", "relaxed", "acquire", "mmio"]
 /// The family whose instructions decide where threads go on.
 const CONTROL: &str = "control";
 
+/// The parts of the names of updates that take two wavefronts a turn: both values of a comparison are sent.
+const TWO_VALUES: &[&str] = &["cas"];
+/// The parts of the names of updates that chips count by lanes if the constant is 1 and nothing reads the result: lanes with one address share a wavefront.
+const COUNTS: [&[&str]; 2] = [&["add"], &["u32", "s32"]];
+
 impl Fact {
-    pub(super) fn new(code: &Code, guarded: bool) -> Fact {
+    /// `unread` is true if no instruction reads its result.
+    pub(super) fn new(code: &Code, guarded: bool, unread: bool) -> Fact {
         let control = family(code) == CONTROL;
         let through_l1 = !code.modifiers.iter().any(|modifier| PAST_L1.contains(modifier));
-        Fact { way: find_way(code), guarded, control, through_l1, depth: find_depth(code) }
+        let way = find_way(code, unread);
+        let turns = if has_part(code, TWO_VALUES) { 2 } else { 1 };
+        Fact { way, pattern: find_pattern(code, way), turns, guarded, control, through_l1, depth: find_depth(code) }
     }
 }
 
-fn find_way(code: &Code) -> Way {
+/// Returns true if one of the words is a part of the name or a modifier.
+fn has_part(code: &Code, words: &[&str]) -> bool {
+    code.name.split('.').chain(code.modifiers.iter().copied()).any(|part| words.contains(&part))
+}
+
+fn find_pattern(code: &Code, way: Way) -> Pattern {
+    let counts = || code.constant == Some(1) && COUNTS.iter().all(|words| has_part(code, words));
+    match way {
+        Way::Reduction if counts() => Pattern::Plain,
+        Way::Atomic | Way::Reduction => Pattern::Update,
+        // A load by a generic address never finds lanes that agree in pairs.
+        Way::Threads if code.modifiers.iter().any(|modifier| modifier.starts_with("shared")) => Pattern::Load,
+        _ => Pattern::Plain,
+    }
+}
+
+fn find_way(code: &Code, unread: bool) -> Way {
     if let Some((_, way)) = WAYS.iter().find(|(start, _)| code.name.starts_with(start)) {
         return *way;
     }
@@ -71,7 +93,7 @@ fn find_way(code: &Code) -> Way {
     }
     match code.role.act {
         Act::Begin | Act::Object => Way::Nothing,
-        Act::Update if code.writes.is_empty() => Way::Reduction,
+        Act::Update if unread => Way::Reduction,
         Act::Update => Way::Atomic,
         Act::Async { reads: Actor::Copy, .. } => Way::Copy,
         Act::Async { reads: Actor::Matrix | Actor::Tensor, .. } => Way::Tensor,
@@ -172,5 +194,8 @@ fn is_number(modifier: &str) -> bool {
 
 /// The facts about every instruction of a program.
 pub(super) fn find_facts(listing: &Listing, guarded: impl Fn(usize) -> bool) -> Vec<Fact> {
-    listing.code.iter().enumerate().map(|(at, code)| Fact::new(code, guarded(at))).collect()
+    let registers = |code: &Code| code.reads.iter().map(|register| (code.function, *register)).collect::<Vec<_>>();
+    let read: BTreeSet<(u32, u32)> = listing.code.iter().flat_map(registers).collect();
+    let unread = |code: &Code| code.writes.iter().all(|register| !read.contains(&(code.function, *register)));
+    listing.code.iter().enumerate().map(|(at, code)| Fact::new(code, guarded(at), unread(code))).collect()
 }

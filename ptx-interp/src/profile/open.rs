@@ -1,6 +1,6 @@
 //! The accesses of the instruction that runs: collected while it does, counted when it is over.
 
-use super::banks::{Addresses, Pattern, count_wavefronts, ideal_wavefronts};
+use super::banks::{Addresses, Pattern, count_copy_wavefronts, count_wavefronts, ideal_wavefronts};
 use super::caches::Caches;
 use super::counts::Counts;
 use super::facts::{Fact, Way};
@@ -81,7 +81,7 @@ impl Open {
         }
         match fact.way {
             Way::Threads | Way::Rows => self.count_threads(fact, caches, counts),
-            Way::Atomic | Way::Reduction => self.count_updates(fact.way, caches, counts),
+            Way::Atomic | Way::Reduction => self.count_updates(fact, caches, counts),
             Way::Copy => self.count_copies(fact, caches, counts),
             Way::Bulk => self.count_bulk(caches, counts),
             Way::Tensor => self.count_tensor(counts),
@@ -114,6 +114,15 @@ impl Open {
         extent
     }
 
+    /// The address of each lane that accesses a memory.
+    fn addresses(&self, memory: Memory, writes: bool) -> Addresses {
+        let mut addresses = [None; 32];
+        for access in self.of(memory, writes) {
+            lanes(access.lanes).for_each(|lane| addresses[lane] = Some(access.address(lane)));
+        }
+        addresses
+    }
+
     /// Wavefronts of the accesses to the block's shared memory.
     fn wavefronts(&self, writes: bool, pattern: Pattern) -> u64 {
         let mut rounds = Rounds { taken: 0, addresses: [None; 32], size: 0, pattern, sum: 0 };
@@ -126,7 +135,7 @@ impl Open {
 
     fn count_threads(&mut self, fact: &Fact, caches: &mut Caches, counts: &mut Counts) {
         let [reads, writes] = [false, true];
-        let pattern = fact.way.loads();
+        let pattern = fact.pattern;
         if self.any(Memory::Shared, reads) != 0 {
             counts.shared_load_requests += 1;
             counts.shared_load_wavefronts += self.wavefronts(reads, pattern);
@@ -188,7 +197,7 @@ impl Open {
     }
 
     /// Updates report the whole of what they update, then each element: the first report of a lane counts.
-    fn count_updates(&mut self, way: Way, caches: &mut Caches, counts: &mut Counts) {
+    fn count_updates(&mut self, fact: &Fact, caches: &mut Caches, counts: &mut Counts) {
         let mut seen = 0u32;
         self.accesses.retain_mut(|access| {
             access.lanes &= !seen;
@@ -204,20 +213,35 @@ impl Open {
         counts.atomic_updates += updates;
         counts.atomic_conflicts += updates.saturating_sub(addresses.len() as u64);
         counts.shared_atomic_requests += self.any(Memory::Shared, true);
-        counts.shared_atomic_wavefronts += self.wavefronts(true, Pattern::Update);
+        counts.shared_atomic_wavefronts += fact.turns * self.wavefronts(true, fact.pattern);
         counts.cluster_store_bytes += self.bytes(Memory::Cluster, true);
-        let (requests, extent) = (self.any(Memory::Global, true), self.extent(Memory::Global, true));
-        each_sector(&self.ranges, |sector| caches.update(sector, counts));
-        match way {
-            Way::Reduction => {
-                counts.global_reduction_requests += requests;
-                counts.global_reduction_sectors += extent.sectors;
-            }
-            _ => {
-                counts.global_atomic_requests += requests;
-                counts.global_atomic_sectors += extent.sectors;
-            }
+        let (requests, sectors) = (self.any(Memory::Global, true), self.update_sectors());
+        self.extent(Memory::Global, true);
+        let returns = fact.way == Way::Atomic;
+        each_sector(&self.ranges, |sector| caches.update(sector, returns, counts));
+        if returns {
+            counts.global_atomic_requests += requests;
+            counts.global_atomic_sectors += sectors;
+        } else {
+            counts.global_reduction_requests += requests;
+            counts.global_reduction_sectors += sectors;
         }
+    }
+
+    /// Sectors of updates of global memory. Lanes with one address take turns, each with the sectors of its own.
+    fn update_sectors(&self) -> u64 {
+        let place = |access: &Access| (access.range().0, access.range().1, access.lanes.count_ones());
+        let mut lanes: Vec<(u64, u64, u32)> = self.of(Memory::Global, true).map(place).collect();
+        lanes.sort_unstable();
+        lanes.dedup_by(|next, kept| {
+            let same = (next.0, next.1) == (kept.0, kept.1);
+            kept.2 += if same { next.2 } else { 0 };
+            same
+        });
+        let turns = lanes.iter().map(|(.., lanes)| *lanes).max().unwrap_or(0);
+        let in_turn =
+            |turn: u32| lanes.iter().filter(move |(.., lanes)| *lanes > turn).map(|(from, to, _)| (*from, *to));
+        (0..turns).map(|turn| measure(&mut in_turn(turn).collect::<Vec<_>>()).sectors).sum()
     }
 
     fn count_copies(&mut self, fact: &Fact, caches: &mut Caches, counts: &mut Counts) {
@@ -227,7 +251,9 @@ impl Open {
         counts.async_copy_sectors += extent.sectors;
         counts.async_copy_sectors_ideal += extent.ideal();
         counts.async_copy_bytes += self.bytes(Memory::Global, false);
-        counts.async_copy_wavefronts += self.wavefronts(true, Pattern::Plain);
+        let (sources, targets) = (self.addresses(Memory::Global, false), self.addresses(Memory::Shared, true));
+        let size = self.of(Memory::Shared, true).map(|access| access.size).max().unwrap_or(0);
+        counts.async_copy_wavefronts += count_copy_wavefronts(&sources, &targets, size);
         counts.async_copy_wavefronts_ideal += ideal_wavefronts(self.extent(Memory::Shared, true).bytes);
     }
 

@@ -6,6 +6,7 @@ mod async_forms;
 mod atomic_forms;
 mod chips;
 mod cores;
+mod counters;
 mod families;
 mod forms;
 mod harness;

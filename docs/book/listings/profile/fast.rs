@@ -1,7 +1,7 @@
 //! The same transposition in tiles of 32 × 32.
 
-#[ptx_kernel(arch = "sm_90", block = (32, 4), grid = (12, 8), unsafe(requires(x.len() >= 98304, out.len() >= 98304)))]
-pub fn transpose(x: &[f32], out: &mut [f32]) {
+#[ptx_kernel(arch = "sm_90", block = (32, 4), grid = (12, rows / 32), unsafe(requires(rows % 32 == 0, x.len() >= rows * 384, out.len() >= rows * 384)))]
+pub fn transpose(x: &[f32], out: &mut [f32], rows: u32) {
     #[shared]
     let tile: [[f32; 33]; 32];
 
@@ -19,7 +19,7 @@ pub fn transpose(x: &[f32], out: &mut [f32]) {
     block::sync();
     let mut line: u32 = tid.y;
     while line < 32 {
-        let (from, to) = (tile.at(tid.x, line), out.at((column + line) * 256 + row + tid.x));
+        let (from, to) = (tile.at(tid.x, line), out.at((column + line) * rows + row + tid.x));
         let v: f32;
         ptx! {
             ld.shared.f32   v, [from];

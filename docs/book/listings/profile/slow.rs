@@ -1,7 +1,7 @@
 //! A transposition of 256 × 384 numbers in strips of 32 rows: each line is plausible, and three of them are slow.
 
-#[ptx_kernel(arch = "sm_90", block = (32, 4), grid = 8, unsafe(requires(x.len() >= 98304, out.len() >= 98304)))]
-pub fn transpose(x: &[f32], out: &mut [f32]) {
+#[ptx_kernel(arch = "sm_90", block = (32, 4), grid = rows / 32, unsafe(requires(rows % 32 == 0, x.len() >= rows * 384, out.len() >= rows * 384)))]
+pub fn transpose(x: &[f32], out: &mut [f32], rows: u32) {
     #[shared]
     let strip: [[f32; 384]; 32];
 
@@ -19,7 +19,7 @@ pub fn transpose(x: &[f32], out: &mut [f32]) {
     block::sync();
     let mut column: u32 = tid.y;
     while column < 384 {
-        let (from, to) = (strip.at(tid.x, column), out.at(column * 256 + row));
+        let (from, to) = (strip.at(tid.x, column), out.at(column * rows + row));
         let v: f32;
         ptx! {
             ld.shared.f32   v, [from];
