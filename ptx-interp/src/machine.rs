@@ -91,6 +91,13 @@ impl Machine {
         Machine::default()
     }
 
+    /// The same for launches of so many ranks.
+    pub fn of_ranks(count: u32) -> Machine {
+        let mut machine = Machine::new();
+        machine.ranks.expect(count);
+        machine
+    }
+
     /// Limits how many bytes all allocations may hold together, 64 GiB at most: what the host can spare.
     pub fn limit_memory(&mut self, bytes: u64) {
         self.global.limit_to(bytes);

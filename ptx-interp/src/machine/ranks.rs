@@ -250,6 +250,11 @@ impl std::fmt::Debug for Ranks {
 }
 
 impl Ranks {
+    /// So many ranks will have launches.
+    pub(super) fn expect(&mut self, count: u32) {
+        self.watches.expect(count);
+    }
+
     fn of(&mut self, rank: u32) -> &mut Rank {
         let at = rank.min(MOST_RANKS) as usize;
         if self.ranks.len() <= at {

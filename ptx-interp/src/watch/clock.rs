@@ -141,6 +141,13 @@ impl View {
         add(&mut self.found[scope as usize], view);
     }
 
+    /// Drops blocks of launches that every view has the end of.
+    pub(super) fn forget_before(&mut self, block: u32) {
+        for clock in [&mut self.seen, &mut self.reads, &mut self.fenced, &mut self.issued] {
+            clock.retain(|known| known >= block);
+        }
+    }
+
     /// The same without what fences have to do with.
     pub(super) fn plain(&self) -> View {
         View { published: Scoped::default(), found: Scoped::default(), ..self.clone() }
@@ -192,6 +199,13 @@ impl Release {
         self.view.reads.join(&view.seen);
         self.view.reads.join(&view.reads);
         self.last = None;
+    }
+
+    /// As [`View::forget_before`].
+    pub(super) fn forget_before(&mut self, block: u32) {
+        self.view.forget_before(block);
+        // Whoever left a view has a newer one by now.
+        self.last = self.last.take().map(|_| Arc::default());
     }
 
     /// The view, if anybody left one.

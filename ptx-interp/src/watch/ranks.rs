@@ -44,6 +44,8 @@ pub(crate) struct Ranks {
     host: Arc<View>,
     /// Blocks so far.
     blocks: u32,
+    /// The first block that views still have.
+    forgotten: u32,
 }
 
 impl Ranks {
@@ -57,6 +59,11 @@ impl Ranks {
             self.ends.resize_with(at + 1, Default::default);
         }
         &mut self.ends[at]
+    }
+
+    /// So many ranks will have launches: what all of them know is forgotten.
+    pub(crate) fn expect(&mut self, count: u32) {
+        self.end_of(count.saturating_sub(1));
     }
 
     /// View of the host, for a launch that is submitted now.
@@ -82,7 +89,8 @@ impl Ranks {
     ) -> Option<Watch> {
         let (number, end) = self.end_of(rank);
         *number += 1;
-        let (number, mut start) = (*number, end.clone());
+        // What fences have prepared is in `seen` by then: a launch begins behind all that its rank's threads knew.
+        let (number, mut start) = (*number, end.plain());
         start.join(host);
         let mut watch = past.watch(global, program, launch, false)?;
         watch.own = Extent { rank, number, base: self.blocks, ..watch.own };
@@ -93,8 +101,13 @@ impl Ranks {
         watch.since = unknown.fold(watch.own.first, u32::min);
         shared.launches.push(watch.own);
         let oldest = shared.launches.iter().map(|launch| launch.base).min();
+        let oldest = oldest.unwrap_or(0);
+        if self.forgotten != oldest {
+            shared.vars.values_mut().for_each(|var| var.forget_before(oldest));
+        }
         drop(shared);
-        forget_before(&mut start, oldest.unwrap_or(0));
+        self.forgotten = oldest;
+        start.forget_before(oldest);
         (watch.start, watch.shared) = (Arc::new(start), self.shared.clone());
         watch.ended = Some(Default::default());
         Some(watch)
@@ -108,19 +121,13 @@ impl Ranks {
             end.join(&watch.ended.map(|ended| ended.into_inner().view).unwrap_or_default());
         }
         end.seen.ticks_mut(launches_of(rank), 1)[0] = *number;
+        self.lock().launches.retain(|launch| !self.ends.iter().all(|(_, end)| is_over(&end.seen, launch)));
     }
 }
 
 /// Returns true if the clock has the end of a launch.
 pub(super) fn is_over(clock: &Clock, launch: &Extent) -> bool {
     clock.tick(launches_of(launch.rank), 0) >= launch.number
-}
-
-/// Drops what a view has of blocks of launches that are over in every view.
-fn forget_before(view: &mut View, block: u32) {
-    for clock in [&mut view.seen, &mut view.reads, &mut view.fenced, &mut view.issued] {
-        clock.retain(|known| known >= block);
-    }
 }
 
 /// Views of the threads of a launch at their end.

@@ -54,6 +54,14 @@ impl Left {
 }
 
 impl Var {
+    /// As [`View::forget_before`].
+    pub(super) fn forget_before(&mut self, block: u32) {
+        for left in self.0.values_mut() {
+            left.release.forget_before(block);
+            left.view = None;
+        }
+    }
+
     /// A thread releases a view to those who acquire it with this very scope.
     pub(super) fn release(&mut self, home: Home, scope: Scope, view: &Arc<View>) {
         self.0.entry(home.within(scope)).or_default().add(view);

@@ -52,7 +52,7 @@ impl Node {
     /// A node with an empty memory.
     pub(crate) fn new(ranks: usize) -> Node {
         Node {
-            machine: Mutex::default(),
+            machine: Mutex::new(Machine::of_ranks(ranks as u32)),
             ranks: Mutex::new((0..ranks).map(|_| Rank::default()).collect()),
             changed: Condvar::new(),
             waiting: AtomicUsize::new(0),
