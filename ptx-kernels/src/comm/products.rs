@@ -68,7 +68,7 @@ pub(crate) struct Shape {
     patience: u64,
 }
 
-/// A rank of a group whose products communicate: its inbox for tiles, its signals, and the numbers of its calls.
+/// A rank of a group whose products communicate: its inbox for tiles, its signals, and the numbers of its calls. Products of all kinds may take turns.
 ///
 /// ```no_run
 /// # use ptx_launch::prelude::*;
@@ -91,6 +91,8 @@ pub(crate) struct Shape {
 #[derive(Debug)]
 pub struct Rank {
     inbox: Symmetric<u8>,
+    /// The signals of products of gathered rows, whose calls have numbers of their own.
+    progress: Symmetric<u8>,
     /// For each block: calls of two threads; and calls with the rows of tiles that were sent.
     reduced: Buffer<u32>,
     gathered: Buffer<u32>,
@@ -117,17 +119,20 @@ impl Rank {
         let num_blocks = claims.iter().map(|claims| claims.num_blocks).min().unwrap_or(0) / 2 * 2;
         let tiles = tiles_of(most[0].div_ceil(ranks.max(1)), most[1]);
         let blocks = num_blocks as usize;
-        let flags = MEETINGS as usize * blocks * ranks + (tiles * 4 * ranks).max(blocks * ranks);
-        let inboxes = SymmetricBuffer::with_signals(devices, 2 * tiles * TILE * (ranks - 1).max(1), flags)?;
+        let meetings = MEETINGS as usize * blocks * ranks;
+        let tile_signals = meetings + tiles * 4 * ranks;
+        let inboxes = SymmetricBuffer::with_signals(devices, 2 * tiles * TILE * (ranks - 1).max(1), tile_signals)?;
+        let progress = SymmetricBuffer::with_signals(devices, 1, meetings + blocks * ranks)?;
         for device in devices.iter() {
             bf16::load(device).and_then(|()| f16::load(device))?;
         }
-        let rank = |((device, claims), inbox): ((&Device, Claims), Symmetric<u8>)| {
+        let symmetric = inboxes.into_ranks().into_iter().zip(progress.into_ranks());
+        let rank = |((device, claims), (inbox, progress)): ((&Device, Claims), _)| {
             let counters = || device.zeros(2 * blocks);
             let (reduced, gathered) = (counters()?, counters()?);
-            Ok(Rank { inbox, reduced, gathered, claims, num_blocks, most, chunk: CHUNK, patience: 0 })
+            Ok(Rank { inbox, progress, reduced, gathered, claims, num_blocks, most, chunk: CHUNK, patience: 0 })
         };
-        devices.iter().zip(claims).zip(inboxes.into_ranks()).map(rank).collect()
+        devices.iter().zip(claims).zip(symmetric).map(rank).collect()
     }
 
     /// Its number.
@@ -264,7 +269,7 @@ where
         shape: Division,
     ) -> Result<()> {
         let (grid, [a, b, c]) = (rank.grid(), maps);
-        let (meeting, Claims { gpcs, claims, .. }) = (rank.inbox.parts_mut(), &mut rank.claims);
+        let (meeting, Claims { gpcs, claims, .. }) = (rank.progress.parts_mut(), &mut rank.claims);
         let instance = product_gathered::Instance::m128n256;
         // SAFETY: as above; A has a part of these rows for each rank.
         unsafe {

@@ -45,10 +45,9 @@ fn columns<T: super::Number>(b: &Buffer<T>, [k, n]: [usize; 2]) -> TensorRef<'_,
     TensorRef::strided(b, [k, n], [1, k]).unwrap()
 }
 
-fn reduced<T: super::Number + Half>(devices: &Devices, extents: [usize; 3], calls: usize) {
+fn reduced<T: super::Number + Half>(devices: &Devices, group: &mut [Rank], extents: [usize; 3], calls: usize) {
     let ([m, n, k], count) = (extents, devices.len());
     let part = m / count;
-    let mut group = Rank::group(devices, [m, n]).unwrap();
     let all = operands::<T>(devices, extents);
     let guard = T::of(-77.0);
     let fill = |device: &Device| device.upload(&vec![guard; part * n + 8]).unwrap();
@@ -84,10 +83,9 @@ fn reduced<T: super::Number + Half>(devices: &Devices, extents: [usize; 3], call
     }
 }
 
-fn gathered<T: super::Number + Half>(devices: &Devices, extents: [usize; 3], calls: usize) {
+fn gathered<T: super::Number + Half>(devices: &Devices, group: &mut [Rank], extents: [usize; 3], calls: usize) {
     let ([m, n, k], count) = (extents, devices.len());
     let part = m / count;
-    let mut group = Rank::group(devices, [m, n]).unwrap();
     let all = operands::<T>(devices, extents);
     let mut rows = SymmetricBuffer::<T>::zeros(devices, m * k).unwrap();
     let whole = matrix::<T>(0, m, k);
@@ -116,27 +114,34 @@ fn gathered<T: super::Number + Half>(devices: &Devices, extents: [usize; 3], cal
 
 #[test]
 fn sums_of_products_are_scattered_and_shared() {
-    reduced::<bf16>(&Devices::best(2).unwrap(), [272, 72, 72], 1);
-}
-
-#[test]
-fn three_ranks_add_their_products() {
-    reduced::<f16>(&Devices::best(3).unwrap().each(|device| device.seed(5)), [96, 64, 64], 1);
+    let devices = Devices::best(2).unwrap();
+    let mut group = Rank::group(&devices, [272, 72]).unwrap();
+    reduced::<bf16>(&devices, &mut group, [272, 72, 72], 1);
 }
 
 #[test]
 fn rows_of_all_ranks_are_multiplied() {
-    gathered::<bf16>(&Devices::best(2).unwrap(), [528, 72, 64], 2);
+    let devices = Devices::best(2).unwrap();
+    let mut group = Rank::group(&devices, [528, 72]).unwrap();
+    gathered::<bf16>(&devices, &mut group, [528, 72, 64], 2);
 }
 
+/// The signals of one kind of product mean nothing to the other.
 #[test]
-fn three_ranks_multiply_the_rows_of_all() {
-    gathered::<f16>(&Devices::best(3).unwrap().each(|device| device.seed(3)), [96, 40, 72], 1);
+fn products_of_both_kinds_take_turns() {
+    let devices = Devices::best(3).unwrap().each(|device| device.seed(5));
+    let mut group = Rank::group(&devices, [96, 64]).unwrap();
+    for columns in [40, 64] {
+        gathered::<f16>(&devices, &mut group, [96, columns, 72], 1);
+        reduced::<f16>(&devices, &mut group, [96, columns, 64], 1);
+    }
 }
 
 #[test]
 fn a_single_rank_multiplies_alone() {
-    reduced::<bf16>(&Devices::best(1).unwrap(), [40, 48, 64], 1);
+    let devices = Devices::best(1).unwrap();
+    let mut group = Rank::group(&devices, [40, 48]).unwrap();
+    reduced::<bf16>(&devices, &mut group, [40, 48, 64], 1);
 }
 
 #[test]
