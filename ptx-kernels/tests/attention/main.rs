@@ -284,7 +284,7 @@ fn the_hopper_kernel_with_masks() {
     check_forward(&Case { queries: vec![5, 0, 0, 0, 0], keys: vec![9, 3, 0, 4, 2], dim: 64, dim_v: 64, ..packed });
     let dense = Case { queries: vec![200], keys: vec![330], dim: 256, dim_v: 256, ..Case::default() };
     check_forward(&Case { left: Some(100), right: Some(7), top_left: true, layout: Layout::Bhsd, ..dense.clone() });
-    check_forward(&Case { cap: 20.0, heads: 2, dim: 64, dim_v: 64, ..dense });
+    check_forward(&Case { queries: vec![100], cap: 20.0, heads: 2, dim: 64, dim_v: 64, ..dense });
 }
 
 /// Scores of later tiles exceed those of the first one by so much that exponentials relative to it are too large, or no numbers.
@@ -304,7 +304,7 @@ fn the_hopper_kernel_with_scores_that_grow() {
 #[test]
 fn the_hopper_kernel_with_a_bias() {
     let case = Case { queries: vec![70, 70], keys: vec![300, 300], heads: 2, bias: 1, ..Case::default() };
-    for (dim, dim_v) in thorough::one_in(4, [(64, 64), (96, 96), (128, 128), (192, 128), (256, 256)]) {
+    for (dim, dim_v) in thorough::one_in(5, [(64, 64), (96, 96), (128, 128), (192, 128), (256, 256)]) {
         check_forward(&Case { dim, dim_v, right: (dim == 128).then_some(0), ..case.clone() });
     }
     for bias in thorough::one_in(2, [2, 1]) {
@@ -319,7 +319,7 @@ fn the_hopper_kernel_with_a_bias() {
 #[test]
 fn the_hopper_gradients_with_masks() {
     let packed = Case { queries: vec![70, 0, 9], keys: vec![90, 4, 0], packed: true, ..Case::default() };
-    for (dim, dim_v) in thorough::one_in(3, [(40, 24), (64, 64), (96, 128), (192, 128), (256, 256)]) {
+    for (dim, dim_v) in thorough::one_in(5, [(40, 24), (64, 64), (96, 128), (192, 128), (256, 256)]) {
         let cap = if dim == 40 { 5.0 } else { 0.0 };
         check(&Case { dim, dim_v, heads: 2, group: 2, left: Some(60), right: Some(0), cap, ..packed.clone() });
     }
@@ -333,7 +333,7 @@ fn the_hopper_gradients_with_masks() {
 #[test]
 fn the_hopper_gradients_with_a_bias() {
     let case = Case { queries: vec![70, 70], keys: vec![150, 150], heads: 2, bias: 1, ..Case::default() };
-    for (dim, dim_v) in thorough::one_in(4, [(128, 128), (64, 64), (192, 128), (256, 256)]) {
+    for (dim, dim_v) in thorough::one_in(4, [(64, 64), (128, 128), (192, 128), (256, 256)]) {
         check(&Case { dim, dim_v, right: (dim == 128).then_some(0), ..case.clone() });
     }
     let odd = Case { queries: vec![33], keys: vec![151], bias: 2, half: true, group: 2, ..case.clone() };
@@ -357,7 +357,7 @@ fn the_hopper_gradients_of_many_pieces() {
 /// Of many heads, the kernel clears and rounds sums of dQ beside its pieces of work.
 #[test]
 fn the_hopper_gradients_of_many_heads() {
-    let case = Case { queries: vec![100; 3], keys: vec![150; 3], heads: 4, dim: 64, dim_v: 64, ..Case::default() };
+    let case = Case { queries: vec![70; 3], keys: vec![100; 3], heads: 4, dim: 64, dim_v: 64, ..Case::default() };
     let grouped = Case { group: 2, right: Some(0), ..case.clone() };
     let wide =
         Case { queries: vec![70; 3], dim: 128, dim_v: 128, right: Some(0), layout: Layout::Bhsd, ..case.clone() };
@@ -397,7 +397,7 @@ fn a_packed_sequence_of_nans_stays_alone() {
 fn deterministic_gradients() {
     for (dim, tokens, packed) in thorough::one_in(3, [(64, 150, false), (128, 150, true), (256, 80, true)]) {
         let (queries, keys) = (vec![tokens], vec![tokens]);
-        let case = Case { queries, keys, heads: 3, dim, dim_v: dim, packed, right: Some(0), ..Case::default() };
+        let case = Case { queries, keys, heads: 2, dim, dim_v: dim, packed, right: Some(0), ..Case::default() };
         let (device, data) = (device(), Data::new::<bf16>(&case));
         let extras = Extras::<bf16>::new(&device, &case, &data).unwrap();
         let options = extras.options(&case, &data).unwrap().deterministic();
