@@ -233,9 +233,11 @@ fn too_small(len: usize, bytes: usize) -> Error {
 
 #[cold]
 fn captured(bytes: usize) -> Error {
+    // Flags are a part of it, also where no bytes are needed.
+    let what = if bytes == 0 { "a workspace".to_owned() } else { format!("{bytes} bytes of workspace") };
     Error::new(
         ErrorKind::Unsupported,
-        format!("an operation in a capture needs {bytes} bytes of workspace, which its stream does not have yet"),
+        format!("an operation in a capture needs {what}, which its stream does not have yet"),
     )
     .possible("operations for which the stream's workspace is large enough")
     .help("run the work once before it is captured, or pass a workspace to the operation")
