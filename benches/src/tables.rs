@@ -73,6 +73,13 @@ const TABLES: &[(&str, Origin)] = &[
         "products",
         Command("cargo run --release -p ptx-kernels --all-features --example ranks -- products", "two GPUs or more"),
     ),
+    (
+        "decoder",
+        Command(
+            "PTX_LARGE=1 cargo run --release -p ptx-kernels --features measure --example decoder",
+            "two GPUs or more",
+        ),
+    ),
     ("commands", Command("cargo examples, cargo test --workspace", "an empty `target` folder, and no GPU")),
     ("summary", Nothing("it names cells of other files")),
 ];
