@@ -65,7 +65,8 @@ fn expect(name: &str, text: &str) {
 /// The control words of a loop with loads, stores and barriers, its blocks with their cycles, and the lines of PTX and CUDA.
 #[test]
 fn a_loop_is_shown_with_its_schedule_and_its_sources() {
-    let page = std::env::temp_dir().join(format!("ptx-sass-{}.html", std::process::id()));
+    let folder = TempDir::new("ptx-sass-test").unwrap();
+    let page = folder.path().join("page.html");
     let text = sass(&["tile.ptx", "--html", page.to_str().unwrap()]);
     expect("tile.txt", &text);
     assert!(
@@ -73,7 +74,6 @@ fn a_loop_is_shown_with_its_schedule_and_its_sources() {
         "{text}"
     );
     let html = std::fs::read_to_string(&page).unwrap();
-    std::fs::remove_file(&page).unwrap();
     assert!(html.contains("<i>tile.cu:7</i>") && html.contains("MUFU.EX2") && !html.contains("http"), "{html}");
 }
 
