@@ -1,5 +1,5 @@
-//! Fits the times by which `ptx_kernels::gemm` chooses to the records of `--records`: those of each kind of tile to its products (`tiles`),
-//! and if there are many products, all of them in the direction of choices that take less time (`search`).
+//! Fits the times by which `ptx_kernels::gemm` chooses to the records of `--records`: those of each kind of tile to its products (`tiles`), or if
+//! there are many products, all of them in the direction of choices that take less time (`search`).
 
 mod random;
 mod search;
@@ -14,9 +14,7 @@ use std::path::PathBuf;
 
 /// SMs of the H100 or H200 that the records come from.
 const MULTIPROCESSORS: u32 = 132;
-/// Products from which a search for better choices finds more than chance. From 92 products it brought their choices from 0.93 to 0.97 of
-/// the best, and those of 44 others nowhere; the times of their kernels as such brought others from 0.948 to 0.967. The half that is held out
-/// shows it.
+/// Products from which a search for better choices finds more than chance, as the half that is held out shows.
 const MANY: usize = 250;
 /// The time of any launch, in picoseconds: of a single one, and of one of many in a row.
 const LAUNCH: f64 = 4.3e6;
@@ -26,7 +24,6 @@ const LAUNCH_IN_ROW: f64 = 1.5e6;
 const NEAR: f64 = 2.0;
 
 /// A measured way to make a product.
-#[derive(Clone)]
 struct Measured {
     trial: Trial,
     /// In picoseconds, with that of the launch.
@@ -73,10 +70,9 @@ pub fn fit(files: &[PathBuf]) -> Result<String> {
     if text.is_empty() { Err(Error::other("the records have no products")) } else { Ok(text) }
 }
 
-/// The times of the tiles, and where there are many products, those by which the choices are better.
+/// The times of the tiles; of many products, those by which the choices are better.
 fn fitted(products: &Products, from: &Costs) -> Costs {
-    let costs = tiles::fit(products, from);
-    if products.len() < MANY { costs } else { search::fit(products, &costs) }
+    if products.len() < MANY { tiles::fit(products, from) } else { search::fit(products, from) }
 }
 
 /// The quality of the choices by two costs, as a comment.
@@ -121,14 +117,13 @@ fn parse(problem: &str) -> Option<(String, Trial)> {
 struct Quality {
     mean: f64,
     least: f64,
-    objective: f64,
+    loss: f64,
 }
 
 impl Quality {
-    /// The objective is the mean logarithm of the time that is lost; the square of it, so that no product loses much; and the square of the
-    /// model's error for all ways near the best one.
-    fn of(products: &Products, costs: &Costs) -> Quality {
-        let (mut lost, mut squares, mut error, mut close, mut least) = (0.0, 0.0, 0.0, 0u32, 1.0f64);
+    /// The loss is the mean logarithm of the time that is lost, and the square of it, so that no product loses much.
+    fn of(products: &[Vec<Measured>], costs: &Costs) -> Quality {
+        let (mut lost, mut squares, mut least) = (0.0, 0.0, 1.0f64);
         for ways in products {
             let best = best_time(ways);
             let mut chosen = (f64::INFINITY, best);
@@ -137,18 +132,12 @@ impl Quality {
                 if model < chosen.0 {
                     chosen = (model, way.time);
                 }
-                if way.time < NEAR * best {
-                    error += way.error(model).powi(2);
-                    close += 1;
-                }
             }
             let log = (chosen.1 / best).ln();
             (lost, squares, least) = (lost + log, squares + log * log, least.min(best / chosen.1));
         }
         let count = products.len() as f64;
-        let mean = lost / count;
-        let objective = mean + 0.05 * squares / count + 0.1 * error / f64::from(close.max(1));
-        Quality { mean: (-mean).exp(), least, objective }
+        Quality { mean: (-lost / count).exp(), least, loss: (lost + 0.3 * squares) / count }
     }
 }
 
@@ -168,5 +157,7 @@ fn source(bits: u64, costs: &Costs) -> String {
 
 /// Three digits.
 fn rounded(value: f32) -> String {
-    if value < 1e4 { format!("{value:.3}") } else { format!("{:.0}e3", value / 1e3) }
+    let digits = |text: String| text.trim_end_matches('0').to_owned();
+    let text = if value < 1e4 { digits(format!("{value:.3}")) } else { format!("{:.0}e3", value / 1e3) };
+    if text.ends_with('.') { text + "0" } else { text }
 }

@@ -1,58 +1,50 @@
-//! A search for times by which the choices are better.
+//! A search for times by which the choices are better: factors for the times of a whole family of kernels, and for those that all kernels share.
+//!
+//! Simulated annealing over the times of each kernel repeated its products: from 629 of an H200, the choices of the half that was held out went
+//! from 0.970 to 0.966 of the best. Few factors carry over: 0.970 to 0.972, and 0.971 to 0.974 with the halves exchanged.
 
-use super::random::Random;
-use super::{Measured, NEAR, Products, Quality, best_time};
+use super::{Products, Quality};
 use ptx_kernels::gemm::tuning::Costs;
 
-const STEPS: u32 = 10_000;
-/// The temperature at its start.
-const WARMTH: f64 = 0.0004;
+/// The most steps, and the least gain of one.
+const STEPS: u32 = 12;
+const GAIN: f64 = 1e-4;
+/// The families: those whose launches in a row decide, `claimed`, `streamk` and `splitk`, stay.
+const FAMILIES: [&str; 5] = ["_static", "_generic", "_mma", "_rows", "_runs"];
+/// The times that they share come first in [`Costs::NAMES`].
+const SHARED: usize = 8;
+const FACTORS: [f32; 6] = [0.7, 0.85, 0.93, 1.07, 1.15, 1.3];
+const SHARED_FACTORS: [f32; 4] = [0.6, 0.8, 1.25, 1.6];
 
-/// The weight of the square of a time's distance from where it began, as logarithms: what the data leaves open stays.
-const INERTIA: f64 = 2e-4;
-
-/// Ways whose time by the model is this many times the least one are not chosen by costs that are near, unless they are fast.
-const FAR: f32 = 2.5;
-
-/// Without the ways that no step can make the choice.
-fn near_the_choice(products: &Products, from: &Costs) -> Products {
-    let near = |ways: &Vec<Measured>| {
-        let best = best_time(ways);
-        let least = ways.iter().map(|way| way.trial.time(from)).fold(f32::INFINITY, f32::min);
-        let is_near = |way: &&Measured| way.time < NEAR * best || way.trial.time(from) < FAR * least;
-        ways.iter().filter(is_near).cloned().collect()
-    };
-    products.iter().map(near).collect()
+/// Takes the factor that gains most, again and again.
+pub fn fit(products: &Products, from: &Costs) -> Costs {
+    let (mut costs, mut loss) = (from.clone(), Quality::of(products, from).loss);
+    for _ in 0..STEPS {
+        let tried = steps(&costs).map(|next| (Quality::of(products, &next).loss, next));
+        let Some(best) = tried.min_by(|one, other| one.0.total_cmp(&other.0)) else { break };
+        if best.0 > loss - GAIN {
+            break;
+        }
+        (loss, costs) = best;
+    }
+    costs
 }
 
-/// Simulated annealing: a step multiplies one to three times by random factors.
-pub fn fit(products: &Products, from: &Costs) -> Costs {
-    let products = &near_the_choice(products, from);
-    let costs_of =
-        |values: &[f64]| from.clone().with_values(&values.iter().map(|value| *value as f32).collect::<Vec<_>>());
-    let mut random = Random::new();
-    let mut values = from.values().iter().map(|value| f64::from(value.max(1e-3))).collect::<Vec<_>>();
-    let first = values.clone();
-    let objective_of = |values: &[f64]| {
-        let far = values.iter().zip(&first).map(|(value, first)| (value / first).ln().powi(2)).sum::<f64>();
-        Quality::of(products, &costs_of(values)).objective + INERTIA * far
+/// The costs that are one factor away.
+fn steps(costs: &Costs) -> impl Iterator<Item = Costs> {
+    let tiles = costs.tiles.len();
+    let of_family = |family: &'static str, time: usize| {
+        let own = costs.tiles.iter().enumerate().filter(move |(_, cost)| cost.name.ends_with(family));
+        own.map(move |(tile, _)| 4 * tile + time).collect::<Vec<_>>()
     };
-    let mut now = objective_of(&values);
-    let mut best = (now, values.clone());
-    for step in 0..STEPS {
-        let mut next = values.clone();
-        for _ in 0..[1, 1, 1, 2, 3][random.below(5)] {
-            let (at, width) = (random.below(next.len()), [0.05, 0.2, 0.4][random.below(3)]);
-            next[at] *= (random.normal() * width).exp();
+    let families = FAMILIES.into_iter().flat_map(move |family| (0..4).map(move |time| of_family(family, time)));
+    let families = families.flat_map(|times| FACTORS.map(|factor| (times.clone(), factor)));
+    let shared = (0..SHARED).flat_map(move |time| SHARED_FACTORS.map(|factor| (vec![4 * tiles + time], factor)));
+    families.chain(shared).map(|(times, factor)| {
+        let mut values = costs.values();
+        for time in times {
+            values[time] *= factor;
         }
-        let objective = objective_of(&next);
-        let warmth = WARMTH * (1.0 - f64::from(step) / f64::from(STEPS)) + 1e-9;
-        if objective < now || random.unit() < ((now - objective) / warmth).exp() {
-            (now, values) = (objective, next);
-            if now < best.0 {
-                best = (now, values.clone());
-            }
-        }
-    }
-    costs_of(&best.1)
+        costs.clone().with_values(&values)
+    })
 }
