@@ -207,12 +207,15 @@ impl Launch<'_> {
             }
             false => (self.as_host(conditions), None),
         };
-        let variables = quote!((#config #(#names,)*));
+        // Conditions alone leave nothing behind.
+        let variables = (own || !names.is_empty()).then(|| quote!((#config #(#names,)*)));
+        let kept = variables.as_ref().map(|variables| quote!(let #variables =));
+        let end = variables.as_ref().map(|_| quote!(;));
         let arms = self.kernel.distinct_names().map(|(at, name)| {
             let constants = self.constant_items(at);
             quote!(Instance::#name => { #constants #dims #host #boxes #variables })
         });
-        quote!(let #variables = match #instance { #(#arms)* };)
+        quote!(#kept match #instance { #(#arms)* } #end)
     }
 
     /// Returns true if the configuration depends on the constants of an instance.
