@@ -160,8 +160,8 @@ impl Rank {
         let (v, k) = (self.qkv.slice(2 * own..)?, self.rotated.slice(own..)?);
         let shape = [1, tokens, heads, dim];
         let q = TensorRef::strided(&self.rotated, shape, [2 * own * tokens, 2 * own, dim, 1])?;
-        let k = TensorRef::strided(&k, shape, [2 * own * tokens, 2 * own, dim, 1])?;
-        let v = TensorRef::strided(&v, shape, [3 * own * tokens, 3 * own, dim, 1])?;
+        let k = TensorRef::strided(k, shape, [2 * own * tokens, 2 * own, dim, 1])?;
+        let v = TensorRef::strided(v, shape, [3 * own * tokens, 3 * own, dim, 1])?;
         Attention::new().causal().forward(&self.stream, q, k, v, self.heads.tile_mut(shape)?)?;
 
         let a = self.heads.tile([tokens, own])?;
@@ -180,7 +180,7 @@ impl Rank {
 
         let up = self.gate_up.slice(own..)?;
         let gate = TensorRef::strided(&self.gate_up, [tokens, own], [2 * own, 1])?;
-        let up = TensorRef::strided(&up, [tokens, own], [2 * own, 1])?;
+        let up = TensorRef::strided(up, [tokens, own], [2 * own, 1])?;
         Activation::Silu.gate(&self.stream, gate, up, self.gated.tile_mut([tokens, own])?)?;
 
         let a = self.gated.tile([tokens, own])?;
