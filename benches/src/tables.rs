@@ -2,6 +2,7 @@
 //! `--all` measures all of these suites, and lists in the end which tables it made.
 
 use crate::results::Results;
+use crate::targets::ALL_ROWS;
 use std::fmt::{self, Write};
 
 /// The origin of a table's figures.
@@ -18,17 +19,6 @@ use Origin::{Command, Kernels, Nothing};
 
 /// Row-wise kernels of `bf16`.
 const ROWS: &[&str] = &["rms_norm bf16", "layer_norm bf16", "softmax bf16", "swiglu bf16"];
-/// All row-wise kernels.
-const ALL_ROWS: &[&str] = &[
-    "rms_norm f32",
-    "rms_norm bf16",
-    "layer_norm f32",
-    "layer_norm bf16",
-    "softmax f32",
-    "softmax bf16",
-    "swiglu f32",
-    "swiglu bf16",
-];
 const CHOICES: &[&str] =
     &["gemm choice bf16", "gemm choice f16", "gemm choice tf32", "gemm choice e4m3", "gemm choice i8"];
 

@@ -5,6 +5,18 @@ use crate::machine::Machine;
 use crate::results::{Pair, geometric_mean};
 use std::fmt;
 
+/// All row-wise kernels.
+pub const ALL_ROWS: &[&str] = &[
+    "rms_norm f32",
+    "rms_norm bf16",
+    "layer_norm f32",
+    "layer_norm bf16",
+    "softmax f32",
+    "softmax bf16",
+    "swiglu f32",
+    "swiglu bf16",
+];
+
 /// A target for some kernels.
 pub struct Target {
     /// Those whose name is one of these.
@@ -72,16 +84,7 @@ pub const TARGETS: &[Target] = &[
         demands: &[each(Against::Copy, 0.95), each(Against::Rivals(&["FlashInfer"]), 1.05)],
     },
     Target {
-        kernels: &[
-            "rms_norm f32",
-            "rms_norm bf16",
-            "layer_norm f32",
-            "layer_norm bf16",
-            "softmax f32",
-            "softmax bf16",
-            "swiglu f32",
-            "swiglu bf16",
-        ],
+        kernels: ALL_ROWS,
         sizes: &[],
         demands: &[each(Against::Copy, 0.95), each(Against::Rivals(&["torch.compile"]), 1.0)],
     },

@@ -100,12 +100,16 @@ impl Assembled {
         let ptx = self.source.line_text(line);
         let rust = self.rust.as_ref().map(|rust| {
             let number = self.source.written_line(line);
-            Written { file: "rust".to_owned(), number, text: rust.line_text(number) }
+            Written { file: None, number, text: rust.line_text(number) }
         });
         let named = || {
             let place = self.origins.place(self.source.line_end(line))?;
             let file = self.origins.file(place);
-            Some(Written { file: file.name().to_owned(), number: place.line, text: file.text(place.line).to_owned() })
+            Some(Written {
+                file: Some(file.name().to_owned()),
+                number: place.line,
+                text: file.text(place.line).to_owned(),
+            })
         };
         (ptx, rust.or_else(named))
     }
@@ -114,7 +118,8 @@ impl Assembled {
 /// A line of what was compiled to PTX: Rust, or the file that `.loc` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Written {
-    file: String,
+    /// The name of that file; none for Rust.
+    file: Option<String>,
     number: usize,
     text: String,
 }

@@ -44,7 +44,7 @@ fn table(assembled: &Assembled, function: &Function) -> String {
                 if origin.is_some() && origin != written {
                     written = origin;
                     origin_cell = written.as_ref().map_or_else(String::new, |from| {
-                        let file = if from.file == "rust" { String::new() } else { format!("{}:", escape(&from.file)) };
+                        let file = from.file.as_ref().map_or_else(String::new, |file| format!("{}:", escape(file)));
                         format!("<i>{file}{}</i> {}", from.number, escape(from.text.trim()))
                     });
                 }

@@ -48,7 +48,8 @@ fn write_function(assembled: &Assembled, function: &Function, out: &mut dyn Writ
                 if origin.is_some() && origin != written {
                     written = origin;
                     if let Some(from) = &written {
-                        writeln!(out, "{} {}: {}", from.file, from.number, from.text.trim())?;
+                        let file = from.file.as_deref().unwrap_or("rust");
+                        writeln!(out, "{file} {}: {}", from.number, from.text.trim())?;
                     }
                 }
                 writeln!(out, "ptx {number}: {}", ptx.trim())?;
