@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     Ok(true)
 }
 
-/// What the templates leave open.
+/// The values of the templates' placeholders.
 struct Names<'a> {
     name: &'a str,
     crates: Option<PathBuf>,

@@ -19,7 +19,7 @@ const HARM: [(FaultKind, Property); 7] = [
     (FaultKind::Unwritten, Property::Initialization),
 ];
 
-/// The words of buffers: zeros, and numbers that differ, of which none is zero.
+/// Two fillings of buffers, word by word: zeros, and different numbers other than zero.
 const FILLINGS: [fn(u32) -> u32; 2] = [|_| 0, |at| at + 1];
 /// The most threads of a launch, and the most warp instructions.
 const SIZE: (u64, u64) = (1 << 14, 300_000);
@@ -56,7 +56,7 @@ fn counts(report: &Report, found: &Finding) -> bool {
     }
 }
 
-/// What a launch shows whatever its buffers hold.
+/// The finding that a launch has with every filling of its buffers.
 fn find(proof: &Proof<'_>, program: &Program, sample: &Counterexample) -> Option<Finding> {
     let run = |fill: &dyn Fn(u32) -> u32| replay::launch(proof, program, sample, (fill, SIZE)).flatten();
     let fault = run(&FILLINGS[0])?;

@@ -30,7 +30,7 @@ const HARM: [FaultKind; 6] = [
     FaultKind::Sync,
     FaultKind::Unwritten,
 ];
-/// The finding about registers without a value, of which the prover has no property: they are any value to it.
+/// The finding about reads of unwritten registers. No property of the prover covers them: such a register may have any value.
 const OF_REGISTERS: &str = "W0107";
 /// The most warp instructions of a launch; a mutant may never end.
 const STEPS: u64 = 200_000;

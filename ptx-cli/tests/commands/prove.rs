@@ -336,7 +336,7 @@ fn named_barriers_order_the_threads_that_they_count() {
     }
 }
 
-/// What only a run of a launch shows is a refutation, too.
+/// A finding of a sample run is a refutation, too.
 #[test]
 fn launches_are_tried_where_something_is_not_described() {
     let other =

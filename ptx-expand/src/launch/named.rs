@@ -190,7 +190,7 @@ impl Launch<'_> {
         self.body_with(&quote!(#dims #conditions #configured #chosen), &stream, &config)
     }
 
-    /// What follows from the constants of the instance.
+    /// The statements that depend on the constants of the instance.
     fn chosen(&self, instance: &Ident, config: &Ident) -> TokenStream {
         let dims = self.dims(Some(true));
         let conditions = self.conditions(|condition| self.names_constant(condition));

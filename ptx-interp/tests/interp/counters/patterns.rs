@@ -1,4 +1,4 @@
-//! Kernels with generated access patterns: each has one access, of which a table gives every thread's offset.
+//! Kernels with generated access patterns: each has one access, and a table gives the offset of every thread.
 
 /// One launch of `k(table, data, out, mask)`.
 pub(super) struct Case {
@@ -132,7 +132,7 @@ const BULK: &str = "setp.eq.u32 %p2, %r2, 0; @%p2 mbarrier.init.shared::cta.b64 
 const ADDRESSES: &[(char, &str)] =
     &[('S', "%r4"), ('G', "%d5"), ('C', "%d7"), ('L', "%d8"), ('T', "%r7"), ('O', "%d9")];
 
-/// How lanes are kept from an access.
+/// The guard by which some lanes take no part in an access.
 #[derive(Clone, Copy, PartialEq)]
 enum Guard {
     None,

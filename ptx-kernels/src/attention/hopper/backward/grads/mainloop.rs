@@ -119,7 +119,7 @@ pub(crate) mod consumer {
             }
         }
 
-        /// True if a work tile follows, and it and the one before have enough tiles of queries, of which these are the numbers.
+        /// True if a work tile follows, and it and the one before have enough tiles of queries. `counts` has the numbers of these.
         fn is_overlapped(&self, counts: [u32; 3]) -> pred {
             if C.masked == 0 { (counts[0] != 0) & (counts[1] > 0) & (counts[2] > 1) } else { false }
         }
