@@ -2,12 +2,13 @@
 //! threads have returned, and calls that begin meanwhile wait for the fork.
 //!
 //! The end of an interpreter is similar: it ends its other threads where they come back to it, and C++ in between ends the process for that. So a call
-//! that ends after it comes back no more.
+//! of such a thread that ends after it comes back no more. Threads of others, as of XLA, come back: the end waits for them.
 #![allow(unsafe_code, reason = "a C interface")]
 
 use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Once, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Shared by calls, and taken alone by a fork.
 static CALLS: RwLock<()> = RwLock::new(());
@@ -27,6 +28,8 @@ thread_local! {
 /// A call that is under way.
 pub(crate) struct Calling {
     lock: Option<RwLockReadGuard<'static, ()>>,
+    /// It returns to Python's interpreter.
+    returns_to_interpreter: bool,
 }
 
 impl Calling {
@@ -37,7 +40,10 @@ impl Calling {
         HANDLERS.call_once(set_handlers);
         let depth = DEPTH.get();
         DEPTH.set(depth + 1);
-        Calling { lock: (depth == 0).then(|| CALLS.read().unwrap_or_else(PoisonError::into_inner)) }
+        Calling {
+            lock: (depth == 0).then(|| CALLS.read().unwrap_or_else(PoisonError::into_inner)),
+            returns_to_interpreter: depth == 0 && is_of_interpreter(),
+        }
     }
 }
 
@@ -45,16 +51,25 @@ impl Drop for Calling {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
         drop(self.lock.take());
-        while IS_ENDING.load(Relaxed) && !ENDS.get() && DEPTH.get() == 0 && !has_interpreter() {
+        while self.returns_to_interpreter && IS_ENDING.load(Relaxed) && !ENDS.get() && !has_interpreter() {
             std::thread::park();
         }
     }
 }
 
+/// Returns true if Python's interpreter knows this thread.
+fn is_of_interpreter() -> bool {
+    type State = unsafe extern "C" fn() -> *const c_void;
+    static STATE: OnceLock<Option<State>> = OnceLock::new();
+    let state = STATE.get_or_init(|| crate::symbol::symbol("PyGILState_GetThisThreadState"));
+    // SAFETY: that is its type; it reads a variable of the thread.
+    state.is_some_and(|state| !unsafe { state() }.is_null())
+}
+
 /// Returns true if this thread holds the lock of Python's interpreter, for which the end would wait.
 #[cold]
 fn has_interpreter() -> bool {
-    type Check = unsafe extern "C" fn() -> std::ffi::c_int;
+    type Check = unsafe extern "C" fn() -> c_int;
     // SAFETY: that is its type; it reads a variable of the thread.
     crate::symbol::symbol::<Check>("PyGILState_Check").is_some_and(|check| unsafe { check() } != 0)
 }
@@ -74,7 +89,7 @@ fn set_handlers() {
             prepare: Option<extern "C" fn()>,
             parent: Option<extern "C" fn()>,
             child: Option<extern "C" fn()>,
-        ) -> std::ffi::c_int;
+        ) -> c_int;
     }
     // SAFETY: the handlers are functions of this library; the C library drops them when it is unloaded. Without memory for them nothing changes.
     unsafe { pthread_atfork(Some(prepare), Some(forked), Some(forked)) };

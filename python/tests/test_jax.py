@@ -316,6 +316,20 @@ def test_sharded_arrays() -> None:
     subprocess.run([sys.executable, "sharded_jax.py"], check=True, cwd=pathlib.Path(__file__).parent, env=environment)
 
 
+def test_the_interpreter_ends_while_devices_compute() -> None:
+    """XLA waits for its threads at the end: a call of theirs returns to it."""
+    code = """
+import jax, jax.numpy as jnp, numpy as np, ptx_kernels
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()), ("data",))
+a = jax.device_put(jnp.ones((256, 256)), NamedSharding(mesh, P("data")))
+b = jax.device_put(jnp.ones((256, 256)), NamedSharding(mesh, P()))
+jax.jit(lambda a, b: ptx_kernels.matmul(a, b) + 1, out_shardings=NamedSharding(mesh, P()))(a, b)
+"""
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=100)
+
+
 @each_operation
 def test_check_grads(name: str) -> None:
     """Gradients of the first and the second order by differences, and forward mode."""
