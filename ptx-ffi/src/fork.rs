@@ -2,18 +2,20 @@
 //! threads have returned, and calls that begin meanwhile wait for the fork.
 //!
 //! The end of an interpreter is similar: it ends its other threads where they come back to it, and C++ in between ends the process for that. So a call
-//! of such a thread that ends after it comes back no more. Threads of others, as of XLA, come back: the end waits for them.
+//! of such a thread that ends after it comes back no more. Threads of others, as of XLA, come back: the end waits for them. An end that has begun and
+//! does not come waits for one of its own threads: in a function of `atexit` that runs later, or in XLA, which has called back to Python.
 #![allow(unsafe_code, reason = "a C interface")]
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Once, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
 /// Shared by calls, and taken alone by a fork.
 static CALLS: RwLock<()> = RwLock::new(());
 
-/// The interpreter ends.
+/// The interpreter is about to end.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -21,6 +23,8 @@ thread_local! {
     static ENDS: Cell<bool> = const { Cell::new(false) };
     /// Calls of this thread, one inside of the other.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// The time that a call of this thread waits for the end.
+    static PATIENCE: Cell<Duration> = const { Cell::new(Duration::from_secs(1)) };
     /// The lock of a fork that this thread has begun.
     static FORKING: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
@@ -51,13 +55,34 @@ impl Drop for Calling {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
         drop(self.lock.take());
-        while self.returns_to_interpreter && IS_ENDING.load(Relaxed) && !ENDS.get() && !has_interpreter() {
-            std::thread::park();
+        if self.returns_to_interpreter && IS_ENDING.load(Relaxed) && !ENDS.get() && !has_interpreter() {
+            wait_for_end();
         }
     }
 }
 
-/// Returns true if Python's interpreter knows this thread.
+/// Waits for the end of the interpreter, and for ever once it has come. A machine under load needs some time from its beginning on; where it has not come
+/// by then, it waits for this thread.
+#[cold]
+fn wait_for_end() {
+    let begun = Instant::now();
+    while has_ended() || begun.elapsed() < PATIENCE.get() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    PATIENCE.set(Duration::from_millis(50));
+}
+
+/// Returns true once the interpreter ends threads that come back to it.
+fn has_ended() -> bool {
+    type Check = unsafe extern "C" fn() -> c_int;
+    static CHECK: OnceLock<Option<Check>> = OnceLock::new();
+    // The second name is that of versions before 3.13.
+    let find = || crate::symbol::symbol("Py_IsFinalizing").or_else(|| crate::symbol::symbol("_Py_IsFinalizing"));
+    // SAFETY: that is its type; it reads a variable of the process.
+    CHECK.get_or_init(find).is_some_and(|check| unsafe { check() } != 0)
+}
+
+/// Returns true if this thread has a state of Python's interpreter.
 fn is_of_interpreter() -> bool {
     type State = unsafe extern "C" fn() -> *const c_void;
     static STATE: OnceLock<Option<State>> = OnceLock::new();
@@ -74,7 +99,7 @@ fn has_interpreter() -> bool {
     crate::symbol::symbol::<Check>("PyGILState_Check").is_some_and(|check| unsafe { check() } != 0)
 }
 
-/// The interpreter ends, in this thread. Returns true when no other thread is in a call.
+/// The interpreter is about to end, in this thread. Returns true when no other thread is in a call.
 #[unsafe(no_mangle)]
 pub extern "C" fn __ptx_ffi_end() -> bool {
     ENDS.set(true);

@@ -274,6 +274,25 @@ def test_read_only_arrays_are_inputs(lib: Any) -> None:
     np.testing.assert_array_equal(lib.add_one(frozen[0]), x[0] + 1)
 
 
+def test_inputs_of_any_layout(lib: Any) -> None:
+    """As NumPy's own functions take them: what no kernel takes is copied."""
+    x = _random(6, 8)
+    fields = np.zeros((6, 8), [("tag", "i1"), ("x", "f4")])
+    fields["x"] = x
+    unaligned = np.ndarray((6, 8), np.float32, bytearray(1 + x.nbytes), 1)
+    unaligned[:] = x
+    mine = type("Mine", (np.ndarray,), {})
+    layouts = [x[::-1], x[:, ::-1], x.T, np.asfortranarray(x), x[:, ::2], x[::3], fields["x"], unaligned, np.broadcast_to(np.float32(2), (6, 8)), x.view(mine)]
+    for each in [*layouts, x[::-1, :0], x.reshape(2, 3, 8)[:, ::-1], x.reshape(2, 3, 8).transpose(1, 0, 2)]:
+        plain = np.array(each)
+        for function in (ptx_kernels.relu, ptx_kernels.rms_norm, ptx_kernels.softmax):
+            np.testing.assert_array_equal(function(each), function(plain))
+        other = plain.reshape(plain.size // max(plain.shape[-1], 1), plain.shape[-1]).T
+        np.testing.assert_allclose(ptx_kernels.matmul(each, other), plain @ other, rtol=1e-5, atol=1e-5)
+    assert lib.layout(np.zeros((3, 2, 5, 4), np.float32).transpose(1, 0, 2, 3)).tolist() == [6, 20, 5, 4, 4, 1]
+    assert lib.add_one(x[0, ::-1]).tolist() == (x[0, ::-1] + 1).tolist()
+
+
 @pytest.mark.parametrize(
     "offsets, message",
     [
@@ -325,7 +344,7 @@ def test_a_fault_of_the_kernel(lib: Any) -> None:
 
 
 def test_messages(lib: Any) -> None:
-    x, w, bits = _random(4, 8), _random(8), np.zeros((4, 8), np.uint8)
+    x, w, bits, targets = _random(4, 8), _random(8), np.zeros((4, 8), np.uint8), np.zeros(4, np.int64)
     read_only = np.ones((4, 8), np.float32)
     read_only.flags.writeable = False
     for call, error, message in [
@@ -333,14 +352,22 @@ def test_messages(lib: Any) -> None:
         (lambda: ptx_kernels.rms_norm(x.astype(np.float64)), TypeError, "x: expected a tensor of float32 or float16 or bfloat16"),
         (lambda: ptx_kernels.rms_norm(x, out=x), ValueError, "out: shares memory with x"),
         (lambda: ptx_kernels.rms_norm(x, out=read_only), ValueError, "out: the array is read-only"),
-        (lambda: ptx_kernels.rms_norm(x[::-1]), ValueError, "x: a negative stride"),
+        (lambda: ptx_kernels.rms_norm(x, out=np.zeros((4, 8), np.float32)[::-1]), ValueError, "out: a negative stride"),
         (lambda: ptx_kernels.rms_norm([1.0]), TypeError, "x: expected an array, found list"),
         (lambda: ptx_kernels.rms_norm(None), TypeError, "x: expected an array, found None"),
+        (lambda: ptx_kernels.relu(x.astype(object)), TypeError, "relu: x: arrays of object cannot be passed"),
+        (lambda: ptx_kernels.relu(np.ma.array(x, mask=x > 0)), TypeError, "relu: x: a masked array, whose mask"),
+        (lambda: ptx_kernels.rms_norm(x, w, x.astype(">f4")), TypeError, "rms_norm: eps: expected float, found ndarray"),
+        (lambda: ptx_kernels.softmax(x, x), TypeError, "softmax: axis: expected an int, found ndarray"),
+        (lambda: ptx_kernels.gelu(x, x), ValueError, "gelu: approximate: expected 'none' or 'tanh', found ndarray"),
+        (lambda: ptx_kernels.matmul(x, x.T, activation=x), ValueError, "matmul: activation: expected 'relu', .* found ndarray"),
+        (lambda: ptx_kernels.cross_entropy(x, targets, ignore_index=None), TypeError, "cross_entropy: ignore_index: expected an int, found None"),
+        (lambda: ptx_kernels.cross_entropy(x, targets, reduction=x), ValueError, "cross_entropy: reduction: .* found ndarray"),
         (lambda: ptx_kernels.swiglu(x, None), TypeError, "up: expected an array, found None"),
         (lambda: ptx_kernels.matmul(x, [1.0]), TypeError, "matmul: b: expected an array, found list"),
         (lambda: ptx_kernels.matmul(bits.view(np.int8), bits.T.view(np.int8), scale_b="2"), TypeError, "scale_b: expected a number or an array"),
         (lambda: ptx_kernels.softmax(None), TypeError, "softmax: x: expected an array, found None"),
-        (lambda: ptx_kernels.softmax(x, 0.5), TypeError, "integer"),
+        (lambda: ptx_kernels.softmax(x, 0.5), TypeError, "softmax: axis: expected an int, found float"),
         (lambda: ptx_kernels.attention_varlen(None, x, x, x, x, 1, 1), TypeError, "q: expected an array, found None"),
         (lambda: ptx_kernels.attention_decode_latent(x, x, x, -4), ValueError, "v_elements: expected at least 1, found -4"),
         (lambda: ptx_kernels.add_rms_norm(x, None), TypeError, "residual: expected an array, found None"),

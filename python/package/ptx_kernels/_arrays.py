@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import sys
 from typing import Any
 
-from ._function import Function, results
+from ._formulas import ROWS
+from ._function import Function, needs_copy, results
 from ._native_library import tvm_ffi
 
 
 def _kind(value: Any) -> str:
-    return type(value).__module__.partition(".")[0]
+    """The package that an array's class is from; a class of the user's has the one that it is derived from."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(value).__mro__]
+    return next((package for package in packages if package in ("numpy", "cupy")), packages[0])
 
 
 def call(function: Function, values: list[Any]) -> Any:
@@ -23,12 +28,12 @@ def call(function: Function, values: list[Any]) -> Any:
         _make_outputs(function, values, source)
     if not hasattr(function.direct, "__call__"):
         raise RuntimeError(f"{function.label} cannot be called")
-    passed = [_readable(value) if at in tensors else value for at, value in enumerate(values)]
+    passed = [_readable(function, at, value) if at in tensors else value for at, value in enumerate(values)]
     with _stream(source):
         try:
             function.direct(*passed)
         except BufferError as error:
-            raise BufferError(f"{function.label}: {_unexported(function, passed)}: {error}") from error
+            raise _unexported(function, passed, error) from error
     return results(function, values)
 
 
@@ -41,29 +46,48 @@ class _Memory:
         self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
 
 
-def _readable(value: Any) -> Any:
-    """The array, or for a read-only one of NumPy an array of the same memory that DLPack takes. It is passed to parameters that are read, only."""
-    if _kind(value) != "numpy" or value.flags.writeable:
+def _readable(function: Function, at: int, value: Any) -> Any:
+    """An input as the library takes it: its memory, or a copy where the elements lie as no kernel takes them.
+
+    For a read-only array of NumPy an array of the same memory that DLPack takes. It is passed to parameters that are read, only.
+    """
+    kind = _kind(value)
+    if kind not in ("numpy", "cupy") or function.params[at].written:
         return value
-    import numpy
+    module = importlib.import_module(kind)
+    if _needs_copy(function, at, value):
+        return module.array(value, order="C", copy=True, subok=False)
+    if kind == "cupy" or value.flags.writeable:
+        return value
+    return module.asarray(_Memory(value))
 
-    return numpy.asarray(_Memory(value))
+
+def _needs_copy(function: Function, at: int, array: Any) -> bool:
+    bytes_each = array.itemsize
+    if any(step % bytes_each or (step < 0 and size > 1) for size, step in zip(array.shape, array.strides)):
+        return bool(array.size > 0)
+    if not getattr(array.flags, "aligned", True):
+        return True
+    rows = function.library.is_own and function.name in ROWS
+    return bool(array.size > 0) and needs_copy(function.params[at], array.shape, [step // bytes_each for step in array.strides], rows)
 
 
-def _unexported(function: Function, values: list[Any]) -> str:
-    """The name of the argument that DLPack does not take."""
+def _unexported(function: Function, values: list[Any], error: BufferError) -> Exception:
+    """The error for an argument that DLPack does not take, with its name."""
     for param, value in zip(function.params, values):
-        if param.is_tensor and value is not None:
-            try:
+        try:
+            if hasattr(value, "__dlpack__"):
                 value.__dlpack__()
-            except BufferError:
-                return param.name
-    return "an array"
+        except BufferError:
+            if not param.is_tensor:
+                return TypeError(f"{function.label}: {param.name}: expected {param.kind}, found {type(value).__name__}")
+            return BufferError(f"{function.label}: {param.name}: {error}")
+    return BufferError(f"{function.label}: {error}")
 
 
 def _check(function: Function, at: int, value: Any) -> None:
     param = function.params[at]
-    if not hasattr(value, "__dlpack__") or getattr(value, "dtype", None) == object:
+    if not hasattr(value, "__dlpack__"):
         found = "None" if value is None else type(value).__name__
         raise TypeError(f"{function.label}: {param.name}: expected an array, found {found}")
     if _kind(value) != "numpy":
@@ -72,11 +96,13 @@ def _check(function: Function, at: int, value: Any) -> None:
 
     if not isinstance(value, numpy.ndarray):
         raise TypeError(f"{function.label}: {param.name}: expected an array, found {type(value).__name__}")
+    if isinstance(value, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())):
+        raise TypeError(f"{function.label}: {param.name}: a masked array, whose mask kernels do not read; pass its data, or filled()")
     if value.dtype.name not in _NUMPY_TYPES or not value.dtype.isnative:
         raise TypeError(f"{function.label}: {param.name}: arrays of {value.dtype} cannot be passed")
     if param.written and not value.flags.writeable:
         raise ValueError(f"{function.label}: {param.name}: the array is read-only")
-    if any(stride % value.itemsize for stride in value.strides):
+    if param.written and any(stride % value.itemsize for stride in value.strides):
         raise ValueError(f"{function.label}: {param.name}: its strides are no multiples of an element")
 
 

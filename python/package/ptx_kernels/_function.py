@@ -290,6 +290,22 @@ def product(extents: Sequence[Any]) -> Any:
     return elements
 
 
+def needs_copy(param: Param, shape: Sequence[int], strides: Sequence[int], rows: bool) -> bool:
+    """True for a tensor that no kernel takes: the elements of its rows lie apart, or its first dimensions, which become one, are not evenly spaced.
+
+    Args:
+        strides: in elements.
+        rows: the function takes whole rows.
+    """
+    if rows and len(shape) > 0 and shape[-1] > 1 and strides[-1] != 1:
+        return True
+    if not param.has_leading:
+        return False
+    leading = list(zip(shape, strides))[: len(shape) - param.rank + 1]
+    spaced = [(size, step) for size, step in leading if size != 1]
+    return any(outer[1] != inner[0] * inner[1] for outer, inner in zip(spaced, spaced[1:]))
+
+
 def results(function: Function, values: Sequence[Any]) -> Any:
     """The result of a call: its output, or a tuple of them. Optional outputs only where they were passed."""
     made = [values[at] for at in function.outputs if values[at] is not None]

@@ -36,17 +36,26 @@ def when_loaded(listener: Callable[[Any], None]) -> None:
 def _end() -> None:
     """At the end of the interpreter: lets calls of other threads end, from where they do not come back."""
     libraries = [library for library in _libraries if isinstance(library, Library)]
-    ends = [getattr(library._symbols, "__ptx_ffi_end", None) for library in libraries]
+    ends = [end for library in libraries if (end := getattr(library._symbols, "__ptx_ffi_end", None)) is not None]
     # Threads that wait for this one to end come to their next call within these milliseconds, or do not call.
     until = time.monotonic() + (0.05 if threading.active_count() > 1 else 0.0)
-    for end in filter(None, ends):
+    # All of them begin before a signal can end the wait for one.
+    for end in ends:
         end.restype = ctypes.c_bool
         end()
+    for end in ends:
         while time.monotonic() < until or (not end() and time.monotonic() < until + 0.2):
             time.sleep(0.001)
 
 
-atexit.register(_end)
+def _is_main_interpreter() -> bool:
+    """False in a sub-interpreter, whose end is not that of the process."""
+    get, main = (ctypes.PYFUNCTYPE(ctypes.c_void_p)((f"PyInterpreterState_{name}", ctypes.pythonapi)) for name in ("Get", "Main"))
+    return bool(get() == main())
+
+
+if _is_main_interpreter():
+    atexit.register(_end)
 
 
 def announce(library: Any, functions: Sequence[Function]) -> None:
@@ -66,24 +75,47 @@ def tvm_ffi() -> Any:
     """The package tvm_ffi, imported at the first call.
 
     It imports torch where torch is installed. It does not need it: without the import, tensors of a torch that is imported later work as well.
+
+    Raises:
+        RuntimeError: the import is under way in this thread, which a signal's handler has interrupted, or this is a sub-interpreter.
     """
-    global _tvm_module
+    global _tvm_module, _is_importing
     if _tvm_module is None:
         with guard:
             if _tvm_module is None:
-                _tvm_module = _import_tvm_ffi()
+                if _is_importing:
+                    raise RuntimeError("the first call of ptx_kernels was interrupted by another one, of a signal's handler or a finalizer; call it once before")
+                if not _is_main_interpreter():
+                    raise RuntimeError("ptx_kernels calls kernels in the main interpreter only: tvm_ffi does not support sub-interpreters")
+                _is_importing = True
+                try:
+                    _tvm_module = _import_tvm_ffi()
+                finally:
+                    _is_importing = False
     return _tvm_module
 
 
+_is_importing = False
+
+
+class _WithoutTorch:
+    """Finds no torch for the thread that has made it. Other threads import it meanwhile."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == "torch" and threading.get_ident() == self.thread:
+            raise ModuleNotFoundError("torch is imported when it is needed", name=name)
+
+
 def _import_tvm_ffi() -> Any:
-    hidden = "torch" not in sys.modules
-    if hidden:
-        sys.modules["torch"] = None  # type: ignore[assignment]
+    finder = _WithoutTorch()
+    sys.meta_path.insert(0, finder)
     try:
         import tvm_ffi as module
     finally:
-        if hidden:
-            del sys.modules["torch"]
+        sys.meta_path.remove(finder)
     module.register_error("NotImplementedError", NotImplementedError)
     return module
 

@@ -105,8 +105,7 @@ def gelu(x: Any, approximate: str = "none", *, out: Any = None) -> Any:
         approximate: ``"none"`` or ``"tanh"``.
         out: where the result goes; else it is a new tensor.
     """
-    if approximate not in ("none", "tanh"):
-        raise ValueError(f"gelu: approximate: expected 'none' or 'tanh', found {approximate!r}")
+    _check_choice("gelu: approximate", approximate, "none", "tanh")
     return _elementwise(_library.gelu, [x, out, approximate], 2)
 
 
@@ -150,8 +149,7 @@ def geglu(gate: Any, up: Any, approximate: str = "none", *, out: Any = None) -> 
         approximate: ``"none"`` or ``"tanh"``.
         out: where the result goes; else it is a new tensor.
     """
-    if approximate not in ("none", "tanh"):
-        raise ValueError(f"geglu: approximate: expected 'none' or 'tanh', found {approximate!r}")
+    _check_choice("geglu: approximate", approximate, "none", "tanh")
     return _elementwise(_library.geglu, [gate, up, out, approximate], 3)
 
 
@@ -174,7 +172,7 @@ def softmax(x: Any, axis: int = -1, *, scale: float = 1.0, out: Any = None) -> A
         out: where the result goes, for the last dimension; else it is a new tensor.
     """
     _check_arrays("softmax", x=x)
-    axis = operator.index(axis)
+    axis = _index("softmax: axis", axis)
     if axis in (-1, x.ndim - 1):
         return call(_library.softmax, [x, out, scale])
     if not -x.ndim <= axis < x.ndim:
@@ -206,11 +204,11 @@ def cross_entropy(
     Returns:
         float32: a scalar, or the loss of each target. Differentiable in ``logits``.
     """
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"cross_entropy: reduction: expected 'mean', 'sum' or 'none', found {reduction!r}")
+    _check_choice("cross_entropy: reduction", reduction, "mean", "sum", "none")
     if out is not None and reduction != "none":
         raise ValueError("cross_entropy: out= is possible with reduction='none' only")
-    counted = targets != ignore_index
+    _check_arrays("cross_entropy", logits=logits, targets=targets)
+    counted = targets != _index("cross_entropy: ignore_index", ignore_index)
     loss = call(_library.cross_entropy, [logits, _unsigned(targets), out, None, ignore_index, label_smoothing])[0]
     if reduction == "none":
         return loss
@@ -251,8 +249,8 @@ def matmul(
     Returns:
         ``[..., m, n]``. Sums are float32. Differentiable in ``a``, ``b``, ``bias`` and ``residual``, but for operands of 8 bits.
     """
-    if activation not in (None, "relu", "gelu", "gelu_tanh", "silu"):
-        raise ValueError(f"matmul: activation: expected relu, gelu, gelu_tanh or silu, found {activation!r}")
+    if activation is not None:
+        _check_choice("matmul: activation", activation, "relu", "gelu", "gelu_tanh", "silu")
     _check_arrays("matmul", a=a, b=b)
     plain = bias is None and activation is None and residual is None
     if _dtype_name(a) in _FORMATS:
@@ -376,8 +374,7 @@ def attention(
     Returns:
         A tensor like ``q`` with the elements of ``v``. Differentiable in ``q``, ``k`` and ``v``, but for float8_e4m3fn.
     """
-    if layout not in ("bshd", "bhsd"):
-        raise ValueError(f"attention: layout: expected 'bshd' or 'bhsd', found {layout!r}")
+    _check_choice("attention: layout", layout, "bshd", "bhsd")
     left, right = _bounds("attention", window, causal)
     descales = {"q_descale": q_descale, "k_descale": k_descale, "v_descale": v_descale}
     if _dtype_name(q) in ("float8_e4m3fn", "uint8"):
@@ -556,7 +553,7 @@ def attention_decode_latent(
         ``[batch, tokens, heads, v_elements]``. Without a gradient.
     """
     _check_arrays("attention_decode_latent", q=q)
-    if operator.index(v_elements) < 1:
+    if _index("attention_decode_latent: v_elements", v_elements) < 1:
         raise ValueError(f"attention_decode_latent: v_elements: expected at least 1, found {v_elements}")
     if out is None:
         out = _like(q, (*q.shape[:-1], v_elements), q.dtype)
@@ -623,6 +620,23 @@ def _refuse(name: str, case: str, **options: Any) -> None:
     for option, value in options.items():
         if value is not None:
             raise ValueError(f"{name}: {option}: not possible for {case}")
+
+
+def _check_choice(name: str, value: Any, *choices: str) -> None:
+    """An error for an option that is none of these words. ``name`` is for it."""
+    if isinstance(value, str) and value in choices:
+        return
+    words = [repr(choice) for choice in choices]
+    found = repr(value) if value is None or isinstance(value, (str, int, float)) else type(value).__name__
+    raise ValueError(f"{name}: expected {', '.join(words[:-1])} or {words[-1]}, found {found}")
+
+
+def _index(name: str, value: Any) -> int:
+    """A whole number. ``name`` is for errors."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected an int, found {'None' if value is None else type(value).__name__}") from None
 
 
 def _bounds(name: str, window: Window, causal: bool) -> tuple[int | None, int | None]:

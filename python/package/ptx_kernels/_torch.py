@@ -14,7 +14,7 @@ from torch.autograd import forward_ad, profiler
 
 from . import _function, _native, _native_library
 from ._formulas import ELEMENTWISE, ROWS
-from ._function import Function, Param, results
+from ._function import Function, Param, needs_copy, results
 from ._torch_derivatives import by_formula, differentiate, is_transformed
 
 _DTYPES = {
@@ -445,8 +445,9 @@ def _laid_out(function: Function, values: list[Any]) -> list[Any]:
     if order is not None and all(value.permute(order).is_contiguous() for value in written):
         passed = [value.permute(order) if param.is_tensor and value is not None else value for param, value in zip(function.params, values)]
     for at in function.tensors:
-        if passed[at] is not None and _needs_copy(function.params[at], passed[at], own and function.name in ROWS):
-            passed[at] = passed[at].contiguous()
+        tensor = passed[at]
+        if tensor is not None and needs_copy(function.params[at], tensor.shape, tensor.stride(), own and function.name in ROWS):
+            passed[at] = tensor.contiguous()
     return passed
 
 
@@ -454,17 +455,6 @@ def _permutation(tensor: Any) -> list[int] | None:
     """The order of dimensions in which a tensor is contiguous, if there is one."""
     order = sorted(range(tensor.ndim), key=lambda at: (-tensor.stride(at), at))
     return order if tensor.permute(order).is_contiguous() else None
-
-
-def _needs_copy(param: Param, tensor: Any, rows: bool) -> bool:
-    """True for a tensor that no kernel takes: the elements of its rows lie apart, or its first dimensions, which become one, are not evenly spaced."""
-    if rows and tensor.ndim > 0 and tensor.shape[-1] > 1 and tensor.stride(-1) != 1:
-        return True
-    if not param.has_leading:
-        return False
-    leading = list(zip(tensor.shape, tensor.stride()))[: tensor.ndim - param.rank + 1]
-    spaced = [(size, step) for size, step in leading if size != 1]
-    return any(outer[1] != inner[0] * inner[1] for outer, inner in zip(spaced, spaced[1:]))
 
 
 class _Differentiable(torch.autograd.Function):
