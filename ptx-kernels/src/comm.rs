@@ -10,13 +10,15 @@
 //! | [`reduce_scatter`] | each rank reads its part of all ranks | symmetric input |
 //! | [`all_gather`] | each rank writes its part to all ranks | symmetric output |
 //!
-//! [`products`] has matrix products that communicate while they multiply.
+//! [`products`] has matrix products that communicate while they multiply, [`experts`] dispatch and combine for a mixture of experts.
 //!
 //! A rank that does not come lets the others wait: with [`Rank::set_patience`] they end with an error.
 //!
 //! Sources: NCCL's protocol LL, for packets; Jeaugey, *Massively Scale Your Deep Learning Training with NCCL 2.4*, 2019; ParallelKittens,
 //! arXiv 2511.13940.
 
+mod calls;
+pub mod experts;
 mod kernels;
 #[cfg(feature = "gemm")]
 pub mod products;
@@ -35,6 +37,8 @@ use std::time::Duration;
 pub const MODULES: &[(&str, &str)] = &[
     ("comm_sm_80", kernels::kernels::TEXTS[0].1),
     ("comm_sm_90", kernels::kernels::TEXTS[1].1),
+    ("comm_experts_sm_80", experts::TEXTS[0]),
+    ("comm_experts_sm_90", experts::TEXTS[1]),
     #[cfg(feature = "gemm")]
     ("comm_products_sm_90a", products::PTX),
 ];

@@ -92,6 +92,9 @@ impl Ranks {
         // What fences have prepared is in `seen` by then: a launch begins behind all that its rank's threads knew.
         let (number, mut start) = (*number, end.plain());
         start.join(host);
+        // The end of a launch is a fence of all proxies.
+        let View { seen, fenced, .. } = &mut start;
+        fenced.join(seen);
         let mut watch = past.watch(global, program, launch, false)?;
         watch.own = Extent { rank, number, base: self.blocks, ..watch.own };
         self.blocks = self.blocks.wrapping_add(watch.own.count / watch.own.warps) % launches_of(1 << 16);

@@ -4,7 +4,7 @@
 use ptx_launch::prelude::*;
 
 /// The kernels and their parts. `EACH` elements are an access: 16 bytes, or one element.
-#[ptx_module(arch("sm_80", "sm_90"))]
+#[ptx_module(arch("sm_80", "sm_90"), modules(crate::comm::calls::calls))]
 pub(super) mod kernels {
     /// Threads of a block.
     pub const THREADS: u32 = 512;
@@ -16,23 +16,6 @@ pub(super) mod kernels {
     const AHEAD: u32 = 4;
     /// Bytes of a packet with its numbers.
     const PACKET: u32 = 16;
-
-    /// The number of the next message of this block; the first one is 1.
-    fn begin(counters: GlobalMut<u32>) -> u32 {
-        let at = counters.at(ctaid.x);
-        let before: u32;
-        ptx! { ld.global.u32 before, [at]; }
-        before + 1
-    }
-
-    /// Writes the last number that this block has used.
-    fn end(counters: GlobalMut<u32>, epoch: u32) {
-        ptx! { bar.sync 0; }
-        if tid.x == 0 {
-            let at = counters.at(ctaid.x);
-            ptx! { st.global.u32 [at], epoch; }
-        }
-    }
 
     /// An element, or zero from `len` on.
     fn load_one<T>(x: GlobalMut<T>, at: u32, len: u32) -> f32 {
@@ -118,7 +101,7 @@ pub(super) mod kernels {
     ) {
         const PART: u32 = PACKET * THREADS * TURNS;
         let symm = node::Symmetric { table, rank, ranks };
-        let epoch: u32 = begin(counters);
+        let epoch: u32 = calls::begin(counters);
         let inbox: u32 = ((epoch & 1) * BLOCKS + ctaid.x) * ranks;
         let first: u32 = (ctaid.x * THREADS * turns + tid.x) * EACH;
         let mut step: u32 = 1;
@@ -157,7 +140,7 @@ pub(super) mod kernels {
             }
             turn += 1;
         }
-        end(counters, epoch);
+        calls::end(counters, epoch);
     }
 
     /// The sums of `AHEAD` accesses of the same elements on all ranks, in the order of the ranks. They begin at access `at` and are `stride`
@@ -235,7 +218,7 @@ pub(super) mod kernels {
     ) {
         let symm = node::Symmetric { table, rank, ranks };
         let place = node::Symmetric { table: meeting, rank, ranks };
-        let epoch: u32 = begin(counters);
+        let epoch: u32 = calls::begin(counters);
         place.sync(0, epoch, patience);
         let end_of_share: u32 = share(len / EACH, rank + 1, ranks);
         let stride: u32 = blocks * THREADS;
@@ -255,7 +238,7 @@ pub(super) mod kernels {
             at += stride * AHEAD;
         }
         place.sync(0, epoch + 1, patience);
-        end(counters, epoch + 1);
+        calls::end(counters, epoch + 1);
     }
 
     /// out = the sum over all ranks of part `rank` of symmetric x, whose parts have `len` elements; in the order of the ranks.
@@ -290,7 +273,7 @@ pub(super) mod kernels {
     ) {
         let symm = node::Symmetric { table, rank, ranks };
         let place = node::Symmetric { table: meeting, rank, ranks };
-        let epoch: u32 = begin(counters);
+        let epoch: u32 = calls::begin(counters);
         place.sync(0, epoch, patience);
         let start: u32 = rank * (len / EACH);
         let (stride, end_of_part): (u32, u32) = (blocks * THREADS, start + len / EACH);
@@ -305,7 +288,7 @@ pub(super) mod kernels {
         }
         // Until here others may read this rank's x.
         place.sync(0, epoch + 1, patience);
-        end(counters, epoch + 1);
+        calls::end(counters, epoch + 1);
     }
 
     /// Part `rank` of symmetric out on all ranks = x, of `len` elements.
@@ -341,7 +324,7 @@ pub(super) mod kernels {
         const WORDS: u32 = vector::words::<T, EACH>();
         let symm = node::Symmetric { table, rank, ranks };
         let place = node::Symmetric { table: meeting, rank, ranks };
-        let epoch: u32 = begin(counters);
+        let epoch: u32 = calls::begin(counters);
         // Until here others may read their out.
         place.sync(0, epoch, patience);
         let (stride, count): (u32, u32) = (blocks * THREADS, len / EACH);
@@ -358,6 +341,6 @@ pub(super) mod kernels {
             at += stride;
         }
         place.sync(0, epoch + 1, patience);
-        end(counters, epoch + 1);
+        calls::end(counters, epoch + 1);
     }
 }

@@ -134,12 +134,20 @@ fn launches_of_a_rank_are_in_order_and_know_what_those_before_knew() {
         "{HEAD} {NEXT} st.release.sys.global.u32 [%d3], 1; WAIT: ld.acquire.sys.global.u32 %r4, [%d2]; setp.eq.u32 %p1, %r4, 0; @%p1 bra WAIT; ret;"
     ))));
     let read = Arc::new(program(&kernel(&format!("{HEAD} {NEXT} ld.global.u32 %r5, [%d3+512]; ret;"))));
+    // The async proxy reads it, too: the end of a launch is a fence of all proxies.
+    let copy = Arc::new(program(&kernel(&format!(
+        "{HEAD} .shared .align 16 .b8 bytes[16]; .shared .align 8 .b64 bar; mov.u32 %r3, bytes; mov.u32 %r4, bar;
+         mbarrier.init.shared.b64 [%r4], 1; fence.mbarrier_init.release.cluster;
+         mbarrier.arrive.expect_tx.shared.b64 _, [%r4], 16;
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%d1+512], 16, [%r4];
+         WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [%r4], 0; @!%p1 bra WAIT; ld.shared.u32 %r5, [%r3]; ret;"
+    ))));
     for seed in [0, 3, 4] {
         let mut node = Node::new(2, seed);
         for rank in 0..2 {
-            [&write, &signal, &read].into_iter().for_each(|program| node.submit(rank, program, (1, 1)));
+            [&write, &signal, &read, &copy].into_iter().for_each(|program| node.submit(rank, program, (1, 1)));
         }
-        assert_eq!(node.run().map(|ended| ended.len()), Ok(6));
+        assert_eq!(node.run().map(|ended| ended.len()), Ok(8));
         // Without the signal between.
         let mut node = Node::new(2, seed);
         for rank in 0..2 {
