@@ -12,7 +12,7 @@ use ptx_launch::prelude::*;
     grid = n.div_ceil(1024),
     unsafe(requires(n % 4 == 0, x.len() >= n, y.len() >= n))
 )]
-pub fn saxpy(alpha: f32, x: &[f32], y: &mut [f32], n: u32) {
+pub fn saxpy(alpha: f32, #[align(16)] x: &[f32], #[align(16)] y: &mut [f32], n: u32) {
     const WIDTH: u32 = 4;
 
     /// A helper is a macro over registers: no call is made.

@@ -11,7 +11,7 @@ use ptx_launch::prelude::*;
     arch = "sm_80",
     block = (32, 8),
     grid = (n / 32, n / 32),
-    unsafe(requires(n % 32 == 0, x.len() >= n * n, out.len() >= n * n))
+    unsafe(requires(n % 32 == 0, n <= 65536, x.len() >= n * n, out.len() >= n * n))
 )]
 pub fn transpose(x: &[f32], out: &mut [f32], n: u32) {
     const TILE: u32 = 32;

@@ -15,11 +15,11 @@ const COLUMNS: u32 = 2048;
     grid = rows,
     unsafe(requires(x.len() >= rows * 2048, out.len() >= rows * 2048))
 )]
-pub fn softmax(x: &[f32], out: &mut [f32], rows: u32) {
+pub fn softmax(#[align(16)] x: &[f32], #[align(16)] out: &mut [f32], rows: u32) {
     const EACH: u32 = 8;
     const LOG2_E: f32 = 1.4426950408889634;
 
-    let offset: u64 = wide(ctaid.x * 2048 + tid.x * 4) * 4;
+    let offset: u64 = wide(ctaid.x) * 8192 + wide(tid.x) * 16;
     let (source, target): (u64, u64) = (x + offset, out + offset);
     let v: [f32; EACH];
     ptx! {

@@ -15,7 +15,13 @@ const COLUMNS: u32 = 2048;
     grid = rows,
     unsafe(requires(x.len() >= rows * 2048, weight.len() >= 2048, out.len() >= rows * 2048))
 )]
-pub fn rms_norm(x: &[bf16], weight: &[bf16], out: &mut [bf16], epsilon: f32, rows: u32) {
+pub fn rms_norm(
+    #[align(16)] x: &[bf16],
+    #[align(16)] weight: &[bf16],
+    #[align(16)] out: &mut [bf16],
+    epsilon: f32,
+    rows: u32,
+) {
     /// Eight bf16 in four registers to eight f32.
     fn unpack(packed: [b32; 4]) -> [f32; 8] {
         let v: [f32; 8];

@@ -29,7 +29,11 @@ pub mod kernels {
         instances = [f16, bf16],
         unsafe(requires(C % EACH == 0))
     )]
-    pub fn bias_gelu<T>(x: Tile<T, (R, C)>, bias: Tile<T, (C,)>, y: TileMut<T, (R, C)>) {
+    pub fn bias_gelu<T>(
+        #[align(16)] x: Tile<T, (R, C)>,
+        #[align(16)] bias: Tile<T, (C,)>,
+        #[align(16)] y: TileMut<T, (R, C)>,
+    ) {
         let (row, column): (u32, u32) = (ctaid.y, (ctaid.x * ntid.x + tid.x) * EACH);
         if column < C {
             let values: [f32; EACH] = gelu_of_sum(x.at(row, column), bias.at(column));

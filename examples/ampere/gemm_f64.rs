@@ -25,7 +25,7 @@ pub mod kernels {
         grid = (N / 32, M / 32),
         unsafe(requires(M % 32 == 0, N % 32 == 0, K % 4 == 0, K < 1 << 20))
     )]
-    pub fn gemm(a: Tile<f64, (M, K)>, b: Tile<f64, (N, K)>, c: TileMut<f64, (M, N)>) {
+    pub fn gemm(a: Tile<f64, (M, K)>, b: Tile<f64, (N, K)>, #[align(16)] c: TileMut<f64, (M, N)>) {
         let (row, column): (u32, u32) = (ctaid.y * 32 + laneid / 4, ctaid.x * 32 + laneid / 4);
         let mut sums: [[[f64; 2]; TILES]; TILES] = [[[0.0; 2]; TILES]; TILES];
         let mut k: u32 = laneid % 4;

@@ -13,9 +13,9 @@ use ptx_launch::prelude::*;
     block = 128,
     grid = (n / 64, m / 64),
     instances = [bf16, f16],
-    unsafe(requires(m % 64 == 0, n % 64 == 0, k % 32 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n))
+    unsafe(requires(m % 64 == 0, n % 64 == 0, k % 32 == 0, k > 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n))
 )]
-pub fn gemm_pipelined<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) {
+pub fn gemm_pipelined<T>(#[align(16)] a: &[T], #[align(16)] b: &[T], #[align(4)] c: &mut [T], m: u32, n: u32, k: u32) {
     const PITCH: u32 = 32 * 2 + 16;
     const TILE: u32 = 64 * PITCH;
 

@@ -15,7 +15,7 @@ use ptx_launch::prelude::*;
     instances = [bf16, f16],
     unsafe(requires(m % 16 == 0, n % 8 == 0, k % 16 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n))
 )]
-pub fn gemm_warp<T>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) {
+pub fn gemm_warp<T>(#[align(4)] a: &[T], #[align(4)] b: &[T], #[align(4)] c: &mut [T], m: u32, n: u32, k: u32) {
     // A lane holds two neighbors of K in a row of A, and again eight rows below, and again eight columns to the right.
     let (group, pair): (u32, u32) = (laneid / 4, laneid % 4 * 2);
     let (row, column): (u32, u32) = (ctaid.y * 16 + group, ctaid.x * 8 + group);

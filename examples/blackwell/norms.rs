@@ -99,9 +99,9 @@ pub mod kernels {
         ))
     )]
     pub fn rms_norm<T, const VECTORS: u32>(
-        x: &[T],
-        weight: &[T],
-        out: &mut [T],
+        #[align(32)] x: &[T],
+        #[align(32)] weight: &[T],
+        #[align(32)] out: &mut [T],
         epsilon: f32,
         rows: u32,
         columns: u32,
@@ -146,10 +146,10 @@ pub mod kernels {
         ))
     )]
     pub fn layer_norm<T, const VECTORS: u32>(
-        x: &[T],
-        weight: &[T],
-        bias: &[T],
-        out: &mut [T],
+        #[align(32)] x: &[T],
+        #[align(32)] weight: &[T],
+        #[align(32)] bias: &[T],
+        #[align(32)] out: &mut [T],
         epsilon: f32,
         rows: u32,
         columns: u32,

@@ -191,6 +191,7 @@ fn contract(
         aligns: Vec::new(),
         absent: false,
         signed,
+        overlaps: false,
         numbers: reader.into_numbers(),
         samples: true,
     })

@@ -100,11 +100,6 @@ impl Proof<'_> {
     /// Decides an instance for every target.
     fn decide(&mut self, kernel: &Kernel, compiled: &Compiled) {
         let at = self.at;
-        if kernel.launch.as_ref().is_ok_and(|launch| launch.pdl) {
-            let message = "a launch with `pdl` may run beside the kernel before it, which no proof describes";
-            let help = "leave `pdl` out, or vouch for the kernel: `unsafe(requires(…))`";
-            return self.found.push(Diagnostic::error(&codes::P0917, at, message).help(help));
-        }
         let contract = match contract(kernel) {
             Ok(contract) => contract,
             Err((message, help)) => {

@@ -1,6 +1,6 @@
 //! The launches that a proof is about: block, grid and conditions over the arguments.
 
-use crate::form::{Coef, Cond, Form};
+use crate::form::{Coef, Cond, Form, Sym};
 use crate::world::{Meaning, Origin, Scope, Symbol, World};
 use ptx_core::host::{Expr, Operator};
 use ptx_core::ir::Variable;
@@ -42,6 +42,8 @@ pub struct Contract {
     pub absent: bool,
     /// By parameter: true if its number has a sign, of any type; see [`signed_params`](crate::signed_params).
     pub signed: Vec<bool>,
+    /// True if a launch may start while the one before it still runs.
+    pub overlaps: bool,
     /// Names of the free numbers (`Expr::Dim`).
     pub numbers: Vec<String>,
     /// True if the report shall have launches to run where something is open.
@@ -118,13 +120,20 @@ pub(crate) fn symbols(
     let arguments = contract.elements.len();
     let len = |world: &mut World, at: usize| Form::symbol(world.launch(Meaning::Len(at), (0, MOST_BYTES), Scope::Grid));
     let lens: Vec<Form> = (0..arguments).map(|at| len(world, at)).collect();
-    let number = |world: &mut World, at: usize| Form::symbol(world.launch(Meaning::Number(at), NUMBERS, Scope::Grid));
-    let numbers: Vec<Form> = (0..contract.numbers.len()).map(|at| number(world, at)).collect();
+    let number = |world: &mut World, at: usize| {
+        scaled(world, Meaning::Number(at), NUMBERS, multiple_of(contract, &Expr::Dim(at)))
+    };
+    let numbers: Option<Vec<Form>> = (0..contract.numbers.len()).map(|at| number(world, at)).collect();
+    let numbers = numbers.ok_or(Refused)?;
     let params = variables.iter().enumerate().map(|(at, variable)| {
         let passed = contract.params.get(at).copied().unwrap_or(Passed::Other);
         let signed = contract.signed.get(at) == Some(&true);
         let address = is_pointer.get(at).filter(|is_pointer| **is_pointer).map(|_| contract.addresses(variable));
-        param(world, (at, variable, signed), passed, &numbers, address)
+        let by = match passed {
+            Passed::Argument(argument) => multiple_of(contract, &Expr::Argument(argument)),
+            _ => 1,
+        };
+        param(world, (at, variable, signed, by), passed, &numbers, address)
     });
     let params: Vec<Option<Form>> = params.collect();
     let mut symbols = Symbols {
@@ -198,10 +207,21 @@ fn narrow(world: &mut World, cond: &Cond) {
     }
 }
 
+/// The symbol of which a form is a multiple, and the positive factor.
+fn single(form: &Form) -> Option<(Sym, i128)> {
+    match (form.terms.as_slice(), &form.constant) {
+        ([(mono, Coef::One(by))], Coef::One(0)) if *by > 0 => match mono.as_slice() {
+            [symbol] => Some((*symbol, *by)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The value of a parameter; nothing for a float or a struct.
 fn param(
     world: &mut World,
-    (at, variable, signed): (usize, &Variable, bool),
+    (at, variable, signed, by): (usize, &Variable, bool, i128),
     passed: Passed,
     numbers: &[Form],
     address: Option<(i128, i128)>,
@@ -219,16 +239,65 @@ fn param(
     };
     if let Passed::Number(number) = passed {
         let form = numbers.get(number)?.clone();
-        let symbol = form.symbols().next()?;
+        let (symbol, by) = single(&form)?;
+        let (least, most) = quotients(range, by);
         let known = &mut world.symbols[symbol as usize];
-        (known.least, known.most) = (known.least.max(range.0), known.most.min(range.1));
+        (known.least, known.most) = (known.least.max(least), known.most.min(most));
         return Some(form);
     }
     if let Some((least, most)) = address {
         let (scope, origin, meaning) = (Scope::Grid, Origin::Loose, Meaning::Base);
         return Some(Form::symbol(world.add(Symbol { least, most, scope, origin, meaning, facts: Vec::new() })));
     }
-    Some(Form::symbol(world.launch(Meaning::Param(at), range, Scope::Grid)))
+    scaled(world, Meaning::Param(at), range, by)
+}
+
+/// A number of the launch that is a multiple: a symbol times that.
+fn scaled(world: &mut World, meaning: Meaning, range: (i128, i128), by: i128) -> Option<Form> {
+    Form::symbol(world.launch(meaning, quotients(range, by), Scope::Grid)).scale(by)
+}
+
+/// The numbers whose multiples are in a range.
+fn quotients((least, most): (i128, i128), by: i128) -> (i128, i128) {
+    (-(-least).div_euclid(by), most.div_euclid(by))
+}
+
+/// The greatest number of which conditions are read.
+const MULTIPLE: i128 = 1 << 20;
+
+/// The number of which a launch passes a multiple, by conditions such as `n % 4 == 0`. With a symbol for the quotient all that is computed from it
+/// shows its multiples, and no equality is left to the solver.
+fn multiple_of(contract: &Contract, number: &Expr) -> i128 {
+    let mut found = 1;
+    for condition in &contract.assume {
+        divisors(condition, number, &mut |by| {
+            let both = found / gcd(found, by) * by;
+            found = if both <= MULTIPLE { both } else { found };
+        });
+    }
+    found
+}
+
+/// The numbers that divide a number under a condition.
+fn divisors(condition: &Expr, number: &Expr, visit: &mut dyn FnMut(i128)) {
+    let mut divides = |of: &Expr, by: &Expr| match by {
+        Expr::Int(by) if of == number && (1..=MULTIPLE).contains(&(*by).into()) => visit((*by).into()),
+        _ => {}
+    };
+    let Expr::Binary(operator, both, _) = condition else { return };
+    match (operator, &both[..]) {
+        (Operator::And, [a, b]) => {
+            divisors(a, number, visit);
+            divisors(b, number, visit);
+        }
+        (Operator::IsMultipleOf, [of, by]) => divides(of, by),
+        (Operator::Eq, [Expr::Binary(Operator::Rem, parts, _), Expr::Int(0)]) => divides(&parts[0], &parts[1]),
+        _ => {}
+    }
+}
+
+fn gcd(a: i128, b: i128) -> i128 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 impl Symbols {
@@ -257,10 +326,17 @@ impl Symbols {
         let (blocks, block) = if least == greatest && greatest == 1 {
             (Form::number(1), Form::number(0))
         } else {
-            let blocks = match extent.known() {
-                Some(_) => extent.clone(),
+            let blocks = match (extent.known(), single(&extent)) {
+                (Some(_), _) => extent.clone(),
+                // The number itself: one name for one value, so that products with it are the same.
+                (None, Some((symbol, by))) => {
+                    let (least, most) = quotients((1, greatest.max(by)), by);
+                    let known = &mut world.symbols[symbol as usize];
+                    (known.least, known.most) = (known.least.max(least), known.most.min(most));
+                    extent.clone()
+                }
                 // Of a range that registers hold.
-                None => {
+                (None, None) => {
                     let symbol = world.launch(Meaning::Blocks(dimension), (least, greatest.max(least)), Scope::Grid);
                     let same = Cond::equal(&Form::symbol(symbol), &extent).ok_or(Refused)?;
                     world.assume(symbol, same);

@@ -63,6 +63,7 @@ fn walk(machine: &Machine<'_>, at: usize, mut state: Pending) -> (Pending, Optio
                 state = state.after(*step);
                 None
             }
+            Mark::Waits => None,
             Mark::Barrier(barrier) => Some(trace.barriers[*barrier].inst),
             Mark::Access(access) => {
                 let access = &trace.accesses[*access];
@@ -72,7 +73,7 @@ fn walk(machine: &Machine<'_>, at: usize, mut state: Pending) -> (Pending, Optio
                     None
                 } else {
                     let is_shared = machine.bases[access.base].space == Space::Shared;
-                    (is_shared || access.kind != Kind::Read).then_some(access.inst)
+                    (is_shared || !matches!(access.kind, Kind::Read | Kind::Fetch)).then_some(access.inst)
                 }
             }
         };

@@ -19,7 +19,7 @@ const ACTIONS: &[(&str, Action)] = &[
     ("ldmatrix", memory::load_matrix), ("stmatrix", memory::store_matrix), ("cp", memory::copy),
     ("bar", barrier), ("barrier", barrier), ("trap", leave), ("fence", fence), ("membar", fence),
     ("prefetch", nothing), ("prefetchu", nothing), ("nanosleep", nothing), ("pmevent", nothing), ("createpolicy", nothing),
-    ("setmaxnreg", nothing), ("brkpt", nothing), ("applypriority", nothing),
+    ("setmaxnreg", nothing), ("brkpt", nothing), ("applypriority", nothing), ("griddepcontrol", dependency),
 ];
 
 /// Instructions that only compute registers.
@@ -134,6 +134,20 @@ impl Event {
 }
 
 fn nothing(_: &mut Machine<'_>, _: usize, _: &Site<'_>, _: &mut State, _: &Cond) -> Vec<(RegId, Value)> {
+    Vec::new()
+}
+
+/// A wait for the launch before counts where no thread leaves it out; that the next launch may start is about that launch.
+fn dependency(
+    machine: &mut Machine<'_>,
+    _: usize,
+    site: &Site<'_>,
+    state: &mut State,
+    guard: &Cond,
+) -> Vec<(RegId, Value)> {
+    if site.is("wait") && *guard == Cond::Const(true) {
+        state.from.iter().for_each(|node| machine.trace.waits(*node));
+    }
     Vec::new()
 }
 

@@ -75,6 +75,7 @@ pub(crate) fn describe(machine: &Machine<'_>, contract: &Contract, property: Pro
         Kind::Read => "reads",
         Kind::Write => "writes",
         Kind::Atomic => "updates",
+        Kind::Fetch => "prefetches",
     };
     Finding { memory: base.name.clone(), argument, verb, size: access.size, ..blank(machine, property, access.inst) }
 }

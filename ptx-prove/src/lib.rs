@@ -29,6 +29,7 @@ mod initial;
 mod machine;
 mod memory;
 mod ops;
+mod overlap;
 mod path;
 mod prove;
 mod query;

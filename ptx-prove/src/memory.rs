@@ -169,7 +169,7 @@ impl Machine<'_> {
             self.gap(access.inst, "the address is in another state space than the instruction names");
             return false;
         }
-        if access.kind != Kind::Read {
+        if !matches!(access.kind, Kind::Read | Kind::Fetch) {
             self.writes.insert(self.bases[place.base].what);
         }
         let node = state.from.first().copied().unwrap_or(usize::MAX);
@@ -452,6 +452,10 @@ pub(crate) fn copy(
         }
         return Vec::new();
     }
+    if site.row.parts == ["async", "bulk", "prefetch"] {
+        fetch(machine, at, site, state, guard);
+        return Vec::new();
+    }
     if site.row.parts != ["async"] || site.row.operand("ignore_src").is_some() {
         machine.gap(at, format!("`{}` is not described here", site.row.name));
         return Vec::new();
@@ -488,3 +492,25 @@ pub(crate) fn copy(
     }
     Vec::new()
 }
+
+/// `cp.async.bulk.prefetch`: bytes of global memory that a cache may fetch, from the first to the last 16 of them.
+fn fetch(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, state: &State, guard: &Cond) {
+    let Some(place) = machine.place(at, site, site.operand(0)) else { return };
+    let bytes = match machine.source(site, site.operand(1), None) {
+        Value::Bits(form) => machine.world.number(&form, 32, false),
+        _ => return machine.gap(at, "the number of bytes to fetch is not described"),
+    };
+    let ends = [Some(place.offset.clone()), place.offset.add(&bytes).and_then(|end| end.plus(-FETCHED))];
+    for offset in ends {
+        let (Some(offset), Some(some)) = (offset, bytes.plus(-1).map(Cond::at_least)) else {
+            return machine.gap(at, "the number of bytes to fetch is not described");
+        };
+        let guard = Cond::all([guard.clone(), some]);
+        let place = Place { offset, ..place };
+        let access = accessed(machine, state, &guard, site, &place, (at, FETCHED as u64, Kind::Fetch));
+        machine.record(site, state, &place, access);
+    }
+}
+
+/// The bytes of which a bulk prefetch fetches a multiple.
+const FETCHED: i128 = 16;

@@ -8,6 +8,7 @@ use crate::copies;
 use crate::finding::{counterexample, describe, reached, worse};
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::machine::Machine;
+use crate::overlap;
 use crate::query::{Atom, BUDGET, Decision, View, Views};
 use crate::report::{Finding, Property, Verdict};
 use crate::trace::{Access, Kind, Mark, Node, Span};
@@ -88,6 +89,9 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
     } else {
         None
     };
+    if contract.overlaps && overlap::waits(machine) {
+        overlap::check(machine, &mut found);
+    }
     let mut found: Vec<Finding> = found.into_values().collect();
     for finding in found.iter_mut().filter(|finding| finding.verdict == Verdict::Proved) {
         if let Some(missing) = missing {
@@ -231,7 +235,7 @@ fn last_ones(machine: &Machine<'_>) -> Vec<usize> {
                 Mark::Access(access) if can => found.push(*access),
                 Mark::Access(_) => {}
                 Mark::Barrier(at) => can &= trace.barriers[*at].span != Span::Block,
-                Mark::Copy(_) => {}
+                Mark::Copy(_) | Mark::Waits => {}
             }
         }
     }
@@ -259,6 +263,9 @@ fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) ->
     let (a, b) = (&machine.trace.accesses[first], &machine.trace.accesses[second]);
     let space = machine.bases[a.base].space;
     let is_common = space == Space::Global || space == Space::Shared && !blocks;
+    if a.kind == Kind::Fetch || b.kind == Kind::Fetch {
+        return false;
+    }
     let writes = a.kind != Kind::Read || b.kind != Kind::Read;
     // Stores that communicate without atomics leave open which value is read.
     let is_atomic = a.kind == Kind::Atomic || b.kind == Kind::Atomic;
@@ -309,7 +316,7 @@ fn follow(machine: &Machine<'_>, start: (usize, usize), stops: &dyn Fn(usize) ->
         for mark in trace.nodes[node].marks.iter().skip(from) {
             match mark {
                 Mark::Barrier(barrier) if stops(*barrier) => continue 'next,
-                Mark::Barrier(_) | Mark::Copy(_) => {}
+                Mark::Barrier(_) | Mark::Copy(_) | Mark::Waits => {}
                 Mark::Access(access) => {
                     if found.insert((*access, crossed.clone())) {
                         order.push((*access, crossed.clone()));

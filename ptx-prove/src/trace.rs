@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     Read,
     Write,
     Atomic,
+    /// Into a cache: no value is read.
+    Fetch,
 }
 
 /// An access of all threads for which its conditions hold.
@@ -123,6 +125,8 @@ pub(crate) enum Mark {
     Access(usize),
     Barrier(usize),
     Copy(Step),
+    /// The thread waits for the launch before.
+    Waits,
 }
 
 /// An instruction about groups of asynchronous copies.
@@ -200,6 +204,10 @@ impl Trace {
 
     pub(crate) fn copy(&mut self, node: usize, step: Step) {
         self.mark(node, Mark::Copy(step));
+    }
+
+    pub(crate) fn waits(&mut self, node: usize) {
+        self.mark(node, Mark::Waits);
     }
 
     fn mark(&mut self, node: usize, mark: Mark) {

@@ -365,14 +365,28 @@ impl World {
             return Some((quotient, rest));
         }
         let ((_, most), (divisor, _)) = (self.range(a)?, self.range(b)?);
-        if divisor < 1 {
+        if divisor < 0 {
             return None;
         }
+        // In every launch, so that the quotient is of use on all ways.
+        let is_positive = divisor > 0 || {
+            let zero = Cond::le(b, &Form::number(0))?;
+            (self.excludes)(self, self.facts.iter().cloned().chain([zero]).collect())
+        };
+        let all = (1i128 << bits.min(64)) - 1;
         let scope = self.scope(a).max(self.scope(b));
-        let symbol = self.derived((0, most / divisor), scope);
+        let symbol = self.derived((0, if is_positive { most / divisor.max(1) } else { most.max(all) }), scope);
         let quotient = Form::symbol(symbol);
         let rest = a.sub(&quotient.mul(b)?)?;
-        self.assume(symbol, Cond::all([Cond::at_least(rest.clone()), Cond::lt(&rest, b)?]));
+        let divides = Cond::all([Cond::at_least(rest.clone()), Cond::lt(&rest, b)?]);
+        let fact = match is_positive {
+            true => divides,
+            false => {
+                let by_zero = [Cond::equal(b, &Form::number(0))?, Cond::equal(&quotient, &Form::number(all))?];
+                Cond::any([divides, Cond::all(by_zero)])
+            }
+        };
+        self.assume(symbol, fact);
         self.made.insert(key, quotient.clone());
         Some((quotient, rest))
     }

@@ -41,7 +41,7 @@ struct Row {
 }
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 6] = [
+const FROM_TEXT: [(&str, &str, &str); 12] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -69,13 +69,47 @@ const FROM_TEXT: [(&str, &str, &str); 6] = [
         "x: &mut [u32]) { if x as u64 == 0 { let at = x + 4096; ptx! { st.global.u32 [at], 0; } }",
         "[P091",
     ),
+    (
+        "block = 32, grid = 1, pdl, requires(x.len() >= 32)",
+        "x: &mut [u32]) { grid::wait(); let at = x + wide(tid.x) * 4; ptx! { st.global.u32 [at], 0; }",
+        "",
+    ),
+    // The launch before may still read `x`.
+    (
+        "block = 32, grid = 1, pdl, requires(x.len() >= 32)",
+        "x: &mut [u32]) { let at = x + wide(tid.x) * 4; ptx! { st.global.u32 [at], 0; } grid::wait();",
+        "the launch before may still use this memory",
+    ),
+    // The next launch does not wait for the one before this.
+    (
+        "block = 32, grid = 1, pdl, requires(x.len() >= 32)",
+        "x: &mut [u32], n: u32) { if tid.x < n { grid::wait(); let at = x + wide(tid.x) * 4; ptx! { st.global.u32 [at], 0; } }",
+        "a thread may end without `griddepcontrol.wait`",
+    ),
+    // By zero, the quotient is 2^32 - 1.
+    (
+        "block = 32, grid = 1, requires(x.len() >= 32)",
+        "x: &mut [u32], n: u32) { let at = x + wide(tid.x / n) * 4; ptx! { red.global.add.u32 [at], 1; }",
+        "[P0916",
+    ),
+    (
+        "block = 32, grid = 1, requires(n > 0, x.len() >= 32)",
+        "x: &mut [u32], n: u32) { let at = x + wide(tid.x / n) * 4; ptx! { red.global.add.u32 [at], 1; }",
+        "",
+    ),
+    // 16 bytes more than there are.
+    (
+        "block = 32, grid = 1, requires(n % 4 == 0, x.len() >= n)",
+        "#[align(16)] x: &[u32], n: u32) { let bytes = n * 4 + 16; if n < 1000 { ptx! { cp.async.bulk.prefetch.L2.global [x], bytes; } }",
+        "[P0916",
+    ),
     ("block = 32, grid = LIMIT, requires(x.len() >= 32)", "x: &[u32]) {", "`LIMIT` cannot be evaluated"),
 ];
 
 #[test]
 fn kernels_from_text_are_proved_or_refused() {
     for (options, kernel, expected) in FROM_TEXT {
-        let text = format!("#[ptx_kernel(arch = \"sm_80\", {options}, proved)] pub fn k({kernel} }}");
+        let text = format!("#[ptx_kernel(arch = \"sm_90\", {options}, proved)] pub fn k({kernel} }}");
         match Source::text("k.rs", &text).compile() {
             Ok(program) => {
                 assert!(expected.is_empty(), "proved: {text}");

@@ -189,10 +189,10 @@ fn the_exit_status_is_the_verdict() {
     let free = ["--grid", "g", "--assume", "g <= 65535"];
     assert_eq!(proved(SAXPY, &[&free, &WHOLE[2..]].concat()).0, 0);
     // An instruction that is not described.
-    let other = SAXPY.replace("    mov.u32 %r2, %ctaid.x;", "    fence.proxy.async;\n    mov.u32 %r2, %ctaid.x;");
-    let other = other.replace("fence.proxy.async", "griddepcontrol.wait").replace("sm_80", "sm_90");
+    let cluster = "    barrier.cluster.arrive;\n    barrier.cluster.wait;\n    mov.u32 %r2, %ctaid.x;";
+    let other = SAXPY.replace("    mov.u32 %r2, %ctaid.x;", cluster).replace("sm_80", "sm_90");
     let (code, out, err) = proved(&other, &WHOLE);
-    assert!(code == 2 && out.contains("griddepcontrol") && err.is_empty(), "{out}{err}");
+    assert!(code == 2 && out.contains("barrier.cluster") && err.is_empty(), "{out}{err}");
 }
 
 #[test]
@@ -339,8 +339,8 @@ fn named_barriers_order_the_threads_that_they_count() {
 /// A finding of a sample run is a refutation, too.
 #[test]
 fn launches_are_tried_where_something_is_not_described() {
-    let other =
-        SYMMETRIC.replace("sm_80", "sm_90").replace("    mov.u32 %r1", "    griddepcontrol.wait;\n    mov.u32 %r1");
+    let cluster = "    barrier.cluster.arrive;\n    barrier.cluster.wait;\n    mov.u32 %r1";
+    let other = SYMMETRIC.replace("sm_80", "sm_90").replace("    mov.u32 %r1", cluster);
     assert_eq!(proved(&other, &FREE).0, 2);
     let wait = |parity: u32| {
         let text = format!(

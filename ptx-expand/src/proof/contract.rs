@@ -72,6 +72,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         align: Some(1),
         absent: true,
         signed: Vec::new(),
+        overlaps: launch.pdl,
         numbers,
         samples: false,
     })

@@ -16,7 +16,9 @@ pub fn hidden_constant() {}
 
 #[ptx_kernel(arch = "sm_90", block = 64, grid = 1, pdl, proved)]
 pub fn beside_another() {
-    grid::wait();
+    if tid.x < 32 {
+        grid::wait();
+    }
 }
 
 #[ptx_kernel(arch = "sm_80", block = 64, grid = 1, unsafe(requires(x.len() >= 64)), proved)]
