@@ -1,5 +1,7 @@
 //! Every example is right on the CPU device and, where there is one, on a CUDA device; ptxas takes every text.
 
+mod reals;
+
 use libtest_mimic::{Arguments, Completion, Trial};
 use ptx_examples::Report;
 use ptx_jit::Source;
@@ -24,7 +26,7 @@ fn main() -> std::process::ExitCode {
         let others = [on_cuda(name, *run), assembles(name, ptx)];
         on_cpu.chain(others).chain(is_the_same_from_text(name, ptx, path)).collect::<Vec<_>>()
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    libtest_mimic::run(&Arguments::from_args(), trials.chain(reals::trials()).collect()).exit_code()
 }
 
 /// Those that take seconds on the CPU device: without `PTX_THOROUGH`, `cargo examples` alone runs them.

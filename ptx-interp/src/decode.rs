@@ -1,5 +1,6 @@
 //! Decoding: a module becomes one step an instruction, once.
 
+use super::field::{Field, encode_floats, is_float};
 use super::layout::{Home, Layout, Slot};
 use super::listing::{Code, Data, Entry, Listing};
 use super::names::Names;
@@ -9,13 +10,13 @@ use super::role::Role;
 use super::site::Site;
 use ptx_core::check::{Checked, access};
 use ptx_core::diag::{Diagnostic, codes};
-use ptx_core::ir::{Function, Inst, Module, Operand, Param};
-use ptx_core::isa::Access;
+use ptx_core::ir::{Function, Inst, Module, Operand, Param, Variable};
+use ptx_core::isa::{Access, Type};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Program {
-    /// Decodes every function of a checked module, without notes for an observer.
-    pub(super) fn decode(checked: &Checked) -> Result<Program, Vec<Diagnostic>> {
+    /// Decodes every function of a checked module, without notes for an observer; over the real numbers if there is a field.
+    pub(super) fn decode(checked: &Checked, field: Option<Field>) -> Result<Program, Vec<Diagnostic>> {
         let module = checked.module();
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let layout = Layout::new(module);
@@ -23,7 +24,7 @@ impl Program {
         let (mut decoded, mut errors, mut loops) = (Vec::new(), Vec::new(), Vec::new());
         for (index, function) in module.functions.iter().enumerate().filter(|(_, f)| f.defined) {
             for inst in &function.insts {
-                match decode(module, &layout, index, inst, &starts) {
+                match decode((module, &layout, index), inst, &starts, field) {
                     Ok(instruction) => decoded.push(instruction),
                     Err(error) => errors.push(error),
                 }
@@ -47,11 +48,11 @@ impl Program {
                 .collect(),
             names: (0..module.functions.len()).map(|i| Names::new(module, &layout, i)).collect(),
             layout,
-            variables: module.variables.iter().map(data).collect(),
+            variables: module.variables.iter().map(|variable| data(variable, field)).collect(),
             loops,
         };
         let alone = module.functions.iter().any(sees_order);
-        Ok(Program { id: NEXT.fetch_add(1, Ordering::Relaxed), instructions, listing, alone, notes: None })
+        Ok(Program { id: NEXT.fetch_add(1, Ordering::Relaxed), instructions, listing, alone, notes: None, field })
     }
 }
 
@@ -67,17 +68,17 @@ pub(super) fn starts(module: &Module) -> Vec<u32> {
 }
 
 fn decode(
-    module: &Module,
-    layout: &Layout,
-    function: usize,
+    (module, layout, function): (&Module, &Layout, usize),
     inst: &Inst,
     starts: &[u32],
+    field: Option<Field>,
 ) -> Result<(Instruction, Code), Diagnostic> {
     let refuse = |what: String| {
-        Diagnostic::error(&codes::P0990, inst.name_span, format!("the CPU device cannot run this: {what}"))
+        let place = if field.is_some() { "the field of a proof" } else { "the CPU device" };
+        Diagnostic::error(&codes::P0990, inst.name_span, format!("{place} cannot run this: {what}"))
     };
     let row = inst.row.ok_or_else(|| refuse("it stands in `unchecked`, so its meaning is unknown".into()))?;
-    let site = Site::new(module, layout, function, inst, row, starts);
+    let site = Site::new(module, layout, function, inst, row, starts).over(field);
     let step = ops::decode(&site).map_err(|what| refuse(what).section(row.section))?;
     let guard = match inst.guard {
         Some(guard) => Some((site.slot(guard.register).map_err(refuse)?, guard.negated)),
@@ -199,9 +200,23 @@ fn entry(module: &Module, layout: &Layout, index: usize, starts: &[u32]) -> Entr
         dynamic_align: dynamic.map(|(_, v)| v.align).max().unwrap_or(1).max(16),
         arguments: function.params.iter().filter_map(slot).collect(),
         results: function.returns.iter().filter_map(slot).collect(),
+        floats: function.params.iter().filter_map(|param| float(module, layout, param)).collect(),
     }
 }
 
-fn data(variable: &ptx_core::ir::Variable) -> Data {
-    Data { name: variable.name.clone(), size: variable.size, init: variable.init.clone() }
+/// A parameter of an entry that is a float: its place and its type.
+fn float(module: &Module, layout: &Layout, param: &Param) -> Option<(u64, Type)> {
+    let Param::Var(id) = param else { return None };
+    match (layout.home(*id)?, module.variables.get(id.index())?) {
+        (Home::Param(at), variable) if is_float(variable.ty) => Some((at, variable.ty)),
+        _ => None,
+    }
+}
+
+fn data(variable: &Variable, field: Option<Field>) -> Data {
+    let mut init = variable.init.clone();
+    if let (Some(field), Some(init)) = (field, &mut init) {
+        encode_floats(field, variable.ty, &mut init.bytes);
+    }
+    Data { name: variable.name.clone(), size: variable.size, init }
 }

@@ -6,6 +6,7 @@
 //! it, and added exactly; the sum is cut to `f32`, or rounded to nearest to `f16`. Nothing here depends on instructions or
 //! fragments.
 
+use super::field::{Field, Number};
 use super::soft::{self, Format, Num, Round, mask};
 
 /// Bits of fraction that every significand here has.
@@ -38,7 +39,15 @@ pub(super) struct Line<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Element {
     Float(&'static Format),
-    Int { bits: u32, signed: bool },
+    Int {
+        bits: u32,
+        signed: bool,
+    },
+    /// A real number.
+    Real {
+        field: Field,
+        bits: u32,
+    },
 }
 
 impl Element {
@@ -57,7 +66,7 @@ impl Element {
     pub(super) fn bits(self) -> u32 {
         match self {
             Element::Float(format) => format.bits + format.padding,
-            Element::Int { bits, .. } => bits,
+            Element::Int { bits, .. } | Element::Real { bits, .. } => bits,
         }
     }
 
@@ -67,6 +76,10 @@ impl Element {
             Element::Int { bits: width, signed: true } => (((bits << (64 - width)) as i64 >> (64 - width)) as i32, 0),
             Element::Int { bits: width, .. } => ((bits & mask(width)) as i32, 0),
             Element::Float(format) => read_float(bits >> format.padding, format),
+            // A residue, or no number.
+            Element::Real { field, bits: width } => {
+                field.decode(bits, width).residue().map_or((0, SPECIAL), |residue| (residue as i32, 0))
+            }
         }
     }
 }
@@ -215,6 +228,8 @@ pub(super) enum Sum {
     Int { clamp: bool },
     /// The numbers of bits differ.
     Differ,
+    /// Real numbers; the bits of C and D.
+    Reals { field: Field, bits: [u32; 2] },
 }
 
 impl Sum {
@@ -251,6 +266,20 @@ impl Sum {
                 let total = total + i64::from(c as u32 as i32);
                 let total = if *clamp { total.clamp(i32::MIN.into(), i32::MAX.into()) } else { total };
                 total as u64 & mask(32)
+            }
+            Sum::Reals { field, bits: [c_bits, d_bits] } => {
+                let number =
+                    |sig: &i32, exp: &i32| if *exp == SPECIAL { Number::NONE } else { field.integer((*sig).into()) };
+                let sum = a
+                    .sig
+                    .iter()
+                    .zip(a.exp)
+                    .zip(b.sig.iter().zip(b.exp))
+                    .fold(field.integer(0), |sum, ((x, i), (y, j))| {
+                        field.add(sum, field.mul(number(x, i), number(y, j)))
+                    });
+                let sum = if a.negated != b.negated { field.sub(field.integer(0), sum) } else { sum };
+                field.encode(field.add(sum, field.decode(c, *c_bits)), *d_bits)
             }
             Sum::Differ => {
                 let count = a.sig.iter().zip(b.sig).filter(|(x, y)| x != y).count();

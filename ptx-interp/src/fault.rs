@@ -39,6 +39,8 @@ pub enum FaultKind {
     StepLimit,
     /// An instruction that the manual leaves undefined for these operands.
     Undefined,
+    /// An instruction over the real numbers that depends on more than their sums and products.
+    Undecided,
 }
 
 /// A run that stopped: what was asked, what is allowed, and where.

@@ -18,6 +18,7 @@
 //! - `watch/` is the observer that finds races, reads of memory that nothing wrote, and misuse of protocols. Only `machine`
 //!   uses it: the engine and `ops/` run without it.
 //! - `profile/` is the observer that counts what a kernel requires of the hardware.
+//! - `reals/` runs a program over the real numbers: with an element of a finite field in the place of each float.
 //! - `soft` is binary floating point on integers, for every format and rounding mode.
 //!
 //! A dev build runs some 20 times slower than an optimized one. Two lines in your `Cargo.toml` optimize this crate alone:
@@ -44,6 +45,7 @@ mod dot;
 mod engine;
 mod exec;
 mod fault;
+pub mod field;
 mod flight;
 mod global;
 mod grid;
@@ -63,6 +65,7 @@ mod probe;
 pub mod profile;
 mod program;
 mod progress;
+mod reals;
 mod role;
 mod site;
 mod soft;

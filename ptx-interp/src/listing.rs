@@ -5,7 +5,7 @@ use super::layout::{Layout, Slot};
 use super::names::Names;
 use super::role::{Act, Role};
 use ptx_core::ir::Init;
-use ptx_core::isa::{Arch, Row};
+use ptx_core::isa::{Arch, Row, Type};
 use ptx_core::span::Span;
 
 /// The instructions, functions and variables of a program, as messages, observers and calls see them.
@@ -67,6 +67,8 @@ pub(super) struct Entry {
     pub arguments: Vec<Slot>,
     /// Places of results.
     pub results: Vec<Slot>,
+    /// The parameters that are floats, by their first byte (entries).
+    pub floats: Vec<(u64, Type)>,
 }
 
 /// A variable's contents.

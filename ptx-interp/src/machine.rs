@@ -8,6 +8,7 @@ use super::chip::{self, Chip, Needs};
 use super::engine::Engine;
 use super::engine::ahead::cores;
 use super::fault::{Fault, FaultKind};
+use super::field::Field;
 use super::global::Global;
 use super::grid::{Grid, check_dimensions};
 use super::launch::{Launch, Options, Stats};
@@ -17,6 +18,7 @@ use super::observe::Observer;
 use super::profile::{self, Profile, Profiler, choose_clusters};
 use super::program::Program;
 use super::progress::Reporter;
+use super::reals::observer::{Memory, Numbers};
 use super::space::{Where, code_address};
 use super::texture::Texture;
 use super::trace::Tracer;
@@ -44,6 +46,8 @@ pub struct Machine {
     launches: u64,
     /// State of the watcher from one launch to the next.
     past: Past,
+    /// Where numbers are, in launches over the real numbers.
+    numbers: Memory,
     tracer: Option<Tracer>,
     reporter: Option<Reporter>,
     cores: Option<usize>,
@@ -79,9 +83,17 @@ impl Program {
     /// # Errors
     /// One diagnostic for each instruction that the CPU device cannot run.
     pub fn new(checked: &Checked) -> Result<Program, Vec<Diagnostic>> {
-        let mut program = Program::decode(checked)?;
+        let mut program = Program::decode(checked, None)?;
         program.notes = Some(Arc::new(Notes::new(checked.module(), &mut program)));
         Ok(program)
+    }
+
+    /// The same with elements of a field in the place of floats, the numbers of a [`Field`]. Its launches are not watched.
+    ///
+    /// # Errors
+    /// One diagnostic for each instruction that computes more than sums, products and quotients.
+    pub fn over_reals(checked: &Checked, field: Field) -> Result<Program, Vec<Diagnostic>> {
+        Program::decode(checked, Some(field))
     }
 }
 
@@ -217,6 +229,22 @@ impl Machine {
         self.global.bytes(texture.address, texture.bytes()).map(drop)
     }
 
+    /// Bytes of global memory hold real numbers: launches over these only compute with them.
+    pub fn mark_numbers(&mut self, address: u64, len: u64) {
+        self.numbers.mark(address, len);
+    }
+
+    /// The host has an unknown number whose bits these are. Other floats among the parameters of launches over real numbers are the rational
+    /// numbers that they are.
+    pub fn give_number(&mut self, bits: u64) {
+        self.numbers.give(bits);
+    }
+
+    /// An instruction of the launches so far that computed a function of real numbers of which nothing is known.
+    pub fn unknown_function(&self) -> Option<&str> {
+        self.numbers.unknown()
+    }
+
     /// Has the launches from now on tell what chosen threads execute; `None` ends that.
     pub fn trace(&mut self, tracer: Option<Tracer>) {
         self.tracer = tracer;
@@ -277,10 +305,21 @@ impl Machine {
         self.load(0, program)?;
         self.launches += 1;
         let loaded = self.loaded.get(&(0, program.id)).ok_or_else(not_loaded)?;
+        let over_reals = program.field.map(|field| self.numbers.params(field, entry, launch.params));
+        let launch = &Launch { params: over_reals.as_deref().unwrap_or(launch.params), ..*launch };
         let grid = grid_of(self.launches, (program, entry), launch, (loaded, &self.textures));
         let mut stats = Stats::default();
-        let alone = self.tracer.is_some() || launch.options.seed != 0 || program.alone || profiler.is_some();
-        let watch = self.past.watch(&mut self.global, program, launch, program.listing.waits_for_launch(entry));
+        let numbers = program.field.map(|_| Numbers::new(program, std::mem::take(&mut self.numbers)));
+        let alone = self.tracer.is_some()
+            || launch.options.seed != 0
+            || program.alone
+            || profiler.is_some()
+            || numbers.is_some();
+        let watched = Launch {
+            options: Options { watch: launch.options.watch && numbers.is_none(), ..launch.options },
+            ..*launch
+        };
+        let watch = self.past.watch(&mut self.global, program, &watched, program.listing.waits_for_launch(entry));
         if let Some(reporter) = &mut self.reporter {
             reporter.begin(launch.grid.iter().map(|d| u64::from(*d)).product());
         }
@@ -289,16 +328,19 @@ impl Machine {
             grid: &grid,
             global: &mut self.global,
             stats: &mut stats,
-            observer: match profiler {
-                Some((profiler, _)) => Some(profiler),
-                None => watch.as_ref().map(|watch| watch as &dyn Observer),
+            observer: match (profiler, &numbers) {
+                (Some((profiler, _)), _) => Some(profiler),
+                (_, Some(numbers)) => Some(numbers),
+                _ => watch.as_ref().map(|watch| watch as &dyn Observer),
             },
             tracer: self.tracer.as_mut(),
             reporter: self.reporter.as_mut(),
             chosen: profiler.and_then(|(_, chosen)| chosen),
             cores: if alone { 1 } else { self.cores.unwrap_or_else(cores) },
         };
-        engine.run(entry).map_err(|fault| fault.seed(launch.options.seed))?;
+        let result = engine.run(entry);
+        self.numbers = numbers.map(Numbers::finish).unwrap_or_default();
+        result.map_err(|fault| fault.seed(launch.options.seed))?;
         Ok(stats)
     }
 

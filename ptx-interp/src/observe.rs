@@ -208,3 +208,14 @@ pub(super) trait Observer: Keeper {
         fault
     }
 }
+
+/// The observer of blocks that run ahead, in launches that have none: those that stay on one core.
+pub(super) struct Nobody;
+
+impl Keeper for Nobody {}
+
+impl Observer for Nobody {
+    fn fork(&self) -> Box<dyn Observer> {
+        Box::new(Nobody)
+    }
+}

@@ -23,6 +23,7 @@ pub(super) mod mbarrier;
 pub(super) mod memory;
 pub(super) mod mma;
 pub(super) mod moves;
+pub(super) mod reals;
 pub(super) mod remote;
 pub(super) mod role;
 pub(super) mod stack;
@@ -89,7 +90,10 @@ pub(super) fn decode(site: &Site) -> Decoded {
     let ty = site.main_type().map_or("", |t| t.name());
     let present = |part: &str| site.modifiers.contains(&part);
     let op = candidates(site.row.opcode()).filter(|op| op.admits(ty) && op.parts().all(present));
-    let op = best(op).ok_or_else(|| format!("`{}` on .{ty} has no semantics here yet", site.row.name))?;
+    let over_reals = if site.field.is_some() { reals::find(site)? } else { None };
+    let op = over_reals
+        .or_else(|| best(op))
+        .ok_or_else(|| format!("`{}` on .{ty} has no semantics here yet", site.row.name))?;
     site.accept(&op.parts().collect::<Vec<_>>());
     let step = (op.decode)(site)?;
     match site.ignored() {

@@ -1,6 +1,7 @@
 //! A module, decoded: its instructions as steps, and the listing of what they are. `decode` makes it.
 
 use super::ctx::Step;
+use super::field::Field;
 use super::listing::Listing;
 use ptx_core::isa::Arch;
 use ptx_core::span::Span;
@@ -16,6 +17,8 @@ pub struct Program {
     pub(super) listing: Listing,
     /// True if its blocks can see in which order they run, by other means than memory: they stay on one core.
     pub(super) alone: bool,
+    /// The field in which it runs, if it has real numbers in the place of floats.
+    pub(super) field: Option<Field>,
     /// The observer's notes on each instruction.
     pub(super) notes: Option<Arc<dyn Any + Send + Sync>>,
 }

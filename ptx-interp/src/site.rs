@@ -4,6 +4,7 @@
 
 use super::ctx::{Ctx, Flow, Step};
 use super::exec::{Dst, Src};
+use super::field::Field;
 use super::layout::{Home, Layout};
 use super::soft::{self, Round};
 use super::space::{Where, code_address};
@@ -27,6 +28,8 @@ pub(super) struct Site<'a> {
     pub row: &'static Row,
     /// The first instruction of each function in the program's code.
     pub starts: &'a [u32],
+    /// Where the instruction has real numbers in the place of floats.
+    pub field: Option<Field>,
     /// All modifiers as written.
     pub modifiers: Vec<&'static str>,
     asked: RefCell<Vec<String>>,
@@ -89,7 +92,12 @@ impl<'a> Site<'a> {
     ) -> Site<'a> {
         let mut modifiers = row.parts.clone();
         modifiers.extend(inst.slots.iter().flatten().map(|m| m.text));
-        Site { module, layout, function, inst, row, starts, modifiers, asked: RefCell::default() }
+        Site { module, layout, function, inst, row, starts, field: None, modifiers, asked: RefCell::default() }
+    }
+
+    /// The instruction over the real numbers.
+    pub(super) fn over(self, field: Option<Field>) -> Site<'a> {
+        Site { field, ..self }
     }
 
     // ---- modifiers ----
@@ -243,15 +251,26 @@ impl<'a> Site<'a> {
                 _ => return Err("`!` on something that is no predicate".into()),
             },
             Operand::Sum(register, offset) => self.sum(*register, *offset, ty)?,
-            Operand::Int(value) => Src::Value(literal_int(*value, ty)),
-            Operand::F32(bits) => Src::Value(literal_float(f64::from(f32::from_bits(*bits)), Some(*bits), ty)),
-            Operand::F64(bits) => Src::Value(literal_float(f64::from_bits(*bits), None, ty)),
+            Operand::Int(value) => Src::Value(match self.field.filter(|_| ty.class() == Class::Float) {
+                Some(field) => field.encode(field.integer((*value as i64).into()), ty.bits()),
+                None => literal_int(*value, ty),
+            }),
+            Operand::F32(bits) => Src::Value(self.float(f64::from(f32::from_bits(*bits)), Some(*bits), ty)),
+            Operand::F64(bits) => Src::Value(self.float(f64::from_bits(*bits), None, ty)),
             Operand::Special(register) => Src::Special(special::read(register)?),
             Operand::Symbol(symbol, offset) => self.symbol(*symbol, *offset as u64)?.base,
             Operand::Func(id) => Src::Value(code_address(id.index())),
             Operand::Sink => Src::Value(0),
             other => return Err(format!("the operand {other:?} as a source")),
         })
+    }
+
+    /// A float literal as the bits of a type.
+    fn float(&self, value: f64, single: Option<u32>, ty: Type) -> u64 {
+        match self.field {
+            Some(field) => field.encode(field.float(value), ty.bits().min(64)),
+            None => literal_float(value, single, ty),
+        }
     }
 
     /// `%r1+4` outside of an address: ptxas adds to an integer register before the instruction, in the operand's width.

@@ -28,6 +28,8 @@ mod nccl;
 pub mod packed;
 mod param;
 mod properties;
+#[cfg(feature = "cpu")]
+mod reals;
 #[cfg(feature = "check")]
 mod runtime;
 mod statics;
@@ -63,6 +65,8 @@ pub use properties::{Properties, StreamId};
 #[cfg(feature = "cpu")]
 pub use ptx_interp::{Options as CpuOptions, chip, profile::Counts as ProfileCounts};
 pub use ptx_target::Contract;
+#[cfg(feature = "cpu")]
+pub use reals::{Real, RealElement, Reals, Unproved, prove_equal};
 #[cfg(feature = "check")]
 pub use runtime::{CompiledText, RuntimeKernel, RuntimeLaunch, RuntimeModule};
 pub use statics::Static;

@@ -1,6 +1,7 @@
 //! Tests of kernels: the right one, and one that forgets a barrier.
 
 use ptx_launch::prelude::*;
+use ptx_launch::{Real, Unproved, prove_equal};
 
 #[ptx_module(arch = "sm_80")]
 pub mod kernels {
@@ -20,6 +21,23 @@ pub mod kernels {
         }
     }
     // ANCHOR_END: wrong
+
+    // ANCHOR: variance
+    /// The variance of 32 values, from their sum and that of their squares.
+    #[ptx_kernel(block = 32, grid = 1, unsafe(requires(x.len() >= 32, out.len() >= 1)))]
+    pub fn variance(x: &[f32], out: &mut [f32]) {
+        let from = x.at(tid.x);
+        let v: f32;
+        ptx! { ld.global.f32 v, [from]; }
+        let (sum, squares): (f32, f32) = (warp::reduce_sum(v), warp::reduce_sum(v * v));
+        let mean: f32 = sum * 0.03125;
+        let variance: f32 = squares * 0.03125 - mean * mean;
+        if tid.x == 0 {
+            let to = out.at(0);
+            ptx! { st.global.f32 [to], variance; }
+        }
+    }
+    // ANCHOR_END: variance
 
     #[ptx_kernel(block = 64, grid = 1, unsafe(requires(x.len() >= 64)))]
     pub fn reverse(x: &mut [u32]) {
@@ -46,6 +64,21 @@ fn reverses(device: &Device) -> ptx_launch::Result<()> {
     Ok(())
 }
 // ANCHOR_END: test
+
+// ANCHOR: equal
+#[test]
+fn the_variance_is_the_mean_square_of_distances() -> Result<(), Unproved> {
+    prove_equal(|reals| {
+        let x = reals.numbers::<f32>(32)?;
+        let mut out = reals.device().zeros::<f32>(1)?;
+        kernels::variance(reals.device(), &x, &mut out)?;
+        let (x, count) = (reals.read(&x)?, reals.constant(32.0));
+        let mean = x.iter().copied().sum::<Real>() / count;
+        let variance = x.iter().map(|x| (*x - mean) * (*x - mean)).sum::<Real>() / count;
+        reals.equal(&out, &vec![variance])
+    })
+}
+// ANCHOR_END: equal
 
 pub fn main() -> ptx_launch::Result<()> {
     let device = Device::cpu();

@@ -63,7 +63,7 @@ impl Fragment {
     pub(super) fn widened(self, format: &'static Format) -> Fragment {
         match self.element {
             Element::Float(narrow) => Fragment { element: Element::Float(format), narrow: Some(narrow), ..self },
-            Element::Int { .. } => self,
+            Element::Int { .. } | Element::Real { .. } => self,
         }
     }
 

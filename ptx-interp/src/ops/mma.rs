@@ -38,6 +38,9 @@ pub(super) fn shape(site: &Site) -> Result<[usize; 3], Refusal> {
 pub(super) fn sum(d: Type, a: Type, c: Type, site: &Site) -> Sum {
     let half = |ty: Type| ty.bits() == 16;
     let fused = |target| Fused { align: 25, half: half(c), target };
+    if let (Some(field), Some(Element::Float(_))) = (site.field, Element::named(a.name())) {
+        return Sum::Reals { field, bits: [c.bits(), d.bits()] };
+    }
     match Element::named(a.name()) {
         Some(Element::Int { bits: 1, .. }) if site.is("xor") => Sum::Differ,
         Some(Element::Int { .. }) => Sum::Int { clamp: site.is("satfinite") },
@@ -127,9 +130,9 @@ impl Product {
         let sparse = site.is("sp") | site.is("sp::ordered_metadata");
         let (contained, scaled) = kind(site);
         let layouts: Vec<_> = site.modifiers.iter().filter(|m| ["row", "col"].contains(m)).collect();
-        let eight = a.bits() == 8 && matches!(element(a)?, Element::Float(_)) && !contained;
+        let eight = a.bits() == 8 && matches!(element(site, a)?, Element::Float(_)) && !contained;
         let fragment = |at: usize, ty: Type, across: &str, lines: usize, depth: usize| {
-            let element = element(ty)?;
+            let element = element(site, ty)?;
             let spread = match volta {
                 true => Spread::Volta { across: layouts.get(at - 1) == Some(&&across) },
                 false => Spread::Quads { high: lines / 8 },
@@ -147,6 +150,7 @@ impl Product {
         let tile =
             |ty: Type| if volta { Tile::Volta { half: ty.bits() == 16 } } else { Tile::Quads { high: rows / 8 } };
         let sum = match sum(d, a, c, site) {
+            reals @ Sum::Reals { .. } => reals,
             _ if volta && d.bits() == 16 => Sum::Pairs,
             _ if volta => Sum::Chain { c: c.bits() == 16 },
             Sum::Fused(fused) if eight => Sum::Halves(fused),
@@ -246,8 +250,13 @@ impl Product {
 }
 
 /// The element type of an operand.
-pub(super) fn element(ty: Type) -> Result<Element, Refusal> {
-    Element::named(ty.name()).ok_or_else(|| format!("a matrix of .{}", ty.name()))
+pub(super) fn element(site: &Site, ty: Type) -> Result<Element, Refusal> {
+    let element = Element::named(ty.name()).ok_or_else(|| format!("a matrix of .{}", ty.name()))?;
+    match (site.field, element) {
+        (Some(field), Element::Float(_)) if ty.bits() >= 16 => Ok(Element::Real { field, bits: ty.bits() }),
+        (Some(_), Element::Float(_)) => Err(format!("a number of the field does not fit .{}", ty.name())),
+        _ => Ok(element),
+    }
 }
 
 /// Flags of the kind: elements in containers of 8 bits, scaled blocks.
@@ -297,6 +306,10 @@ fn product(site: &Site) -> Decoded {
 
 /// `f64`: one product after another, each sum rounded.
 fn doubles(site: &Site) -> Decoded {
+    if site.field.is_some() {
+        site.round();
+        return product(site);
+    }
     site.accept(&["sync", "row", "col"]);
     let [rows, _, depth] = shape(site)?;
     let double = Element::Float(&soft::F64);

@@ -90,10 +90,10 @@ impl Product {
             Some(at) => Left::Memory(site.src(at)?),
             None => {
                 let high = Spread::Quads { high: 2 };
-                Left::Registers(Fragment::packed(sources(site, 1)?, element(a)?, high, OWN, packed))
+                Left::Registers(Fragment::packed(sources(site, 1)?, element(site, a)?, high, OWN, packed))
             }
         };
-        let narrow = a.bits() == 8 && matches!(element(a)?, Element::Float(_));
+        let narrow = a.bits() == 8 && matches!(element(site, a)?, Element::Float(_));
         let sum = match sum(d, a, d, site) {
             // The products of 8 bits are kept to 13 bits below the largest, and so is the sum.
             Sum::Fused(fused) if narrow && fused.half => Sum::Fused(Fused { align: 13, ..fused }),
@@ -104,8 +104,8 @@ impl Product {
             left,
             right: site.src(site.named("b_desc").ok_or("`wgmma` without a descriptor")?)?,
             shapes: [
-                Shape { element: element(a)?, lines: ROWS, depth: packed, major: major("imm_trans_a") },
-                Shape { element: element(b)?, lines: columns, depth, major: major("imm_trans_b") },
+                Shape { element: element(site, a)?, lines: ROWS, depth: packed, major: major("imm_trans_a") },
+                Shape { element: element(site, b)?, lines: columns, depth, major: major("imm_trans_b") },
             ],
             d: Accumulator { registers: targets(site, 0)?, bits: d.bits() },
             start: Accumulator { registers: sources(site, 0)?, bits: d.bits() },

@@ -66,7 +66,7 @@ impl Matrix {
             stride: site.named("stride").map(|at| site.src(at)).transpose()?,
             packed: if rows { width } else { height } as u64,
             rows,
-            bits: element(ty)?.bits().into(),
+            bits: element(site, ty)?.bits().into(),
             depth: if turned { height } else { width },
             turned,
             count: height * width,
@@ -176,14 +176,14 @@ fn product(site: &Site) -> Decoded {
     site.accept(&["sync", "and", "popc", "row", "col"]);
     let [m, n, k] = shape(site)?;
     let [d, a, c] = types(site)?;
-    let element: Element = element(a)?;
+    let element: Element = element(site, a)?;
     let fragment = |at: usize, lines: usize| -> Result<Fragment, Refusal> {
         Ok(Fragment::packed(sources(site, at)?, element, Spread::Plain { depth: k }, lines, k))
     };
     let (a_fragment, b_fragment, tile) = (fragment(1, m)?, fragment(2, n)?, Tile::Plain { columns: n });
     let start = Accumulator::<Src> { registers: sources(site, 3)?, bits: c.bits() };
     let result = Accumulator::<Dst> { registers: targets(site, 0)?, bits: d.bits() };
-    if d.bits() == 64 {
+    if d.bits() == 64 && site.field.is_none() {
         return mma::chained(a_fragment, b_fragment, start, result, tile, site.round());
     }
     let sum = match mma::sum(d, a, c, site) {

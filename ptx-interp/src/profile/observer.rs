@@ -13,7 +13,7 @@ use crate::fault::Fault;
 use crate::kept::Keeper;
 use crate::listing::{Code, Listing};
 use crate::map::Map;
-use crate::observe::{Observer, Touch};
+use crate::observe::{Nobody, Observer, Touch};
 use crate::program::Program;
 use crate::space::Place;
 use crate::tmem::{Cells, Use};
@@ -230,16 +230,5 @@ impl Observer for Profiler {
             counts.flops_tensor += u64::from(cells.groups.count_ones()) * LANES * u64::from(cells.count) * depth;
         }
         Ok(())
-    }
-}
-
-/// An observer of blocks that run ahead, which a profiled launch has none of.
-struct Nobody;
-
-impl Keeper for Nobody {}
-
-impl Observer for Nobody {
-    fn fork(&self) -> Box<dyn Observer> {
-        Box::new(Nobody)
     }
 }

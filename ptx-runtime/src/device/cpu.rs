@@ -4,6 +4,7 @@ use super::node::Node;
 use super::profile::LaunchProfile;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::zeros;
+use ptx_interp::field::Field;
 use ptx_interp::{Fault, FaultKind, Machine, Options, Program};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,8 @@ struct State {
     /// Its number among the devices of the node, if these run beside each other.
     rank: Option<usize>,
     options: Mutex<Options>,
+    /// The field of its launches, if they have real numbers in the place of floats.
+    field: Option<Field>,
     /// The profiles of launches, if these are profiled.
     profiles: Mutex<Option<Vec<LaunchProfile>>>,
 }
@@ -36,10 +39,21 @@ impl CpuDevice {
         device
     }
 
+    /// A device whose launches compute with real numbers, the elements of a field.
+    pub(crate) fn over(field: Field) -> CpuDevice {
+        let (options, profiles) = Default::default();
+        CpuDevice(Arc::new(State { node: Arc::new(Node::new(1)), rank: None, options, field: Some(field), profiles }))
+    }
+
     /// A device of a node.
     pub(super) fn on(node: Arc<Node>, rank: Option<usize>) -> CpuDevice {
-        let (options, profiles) = Default::default();
-        CpuDevice(Arc::new(State { node, rank, options, profiles }))
+        let (options, field, profiles) = Default::default();
+        CpuDevice(Arc::new(State { node, rank, options, field, profiles }))
+    }
+
+    /// The field in which its launches compute.
+    pub(crate) fn field(&self) -> Option<Field> {
+        self.0.field
     }
 
     /// The node, and its rank there, if launches of its ranks run beside each other.
@@ -196,6 +210,7 @@ pub(crate) fn fault_kind(fault: &Fault) -> ErrorKind {
     match fault.kind {
         FaultKind::OutOfMemory => ErrorKind::OutOfMemory,
         FaultKind::Launch => ErrorKind::Limits,
+        FaultKind::Undecided => ErrorKind::Unsupported,
         _ => ErrorKind::Fault,
     }
 }

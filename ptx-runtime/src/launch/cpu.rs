@@ -28,7 +28,14 @@ pub(super) unsafe fn launch(
         return Ok(());
     }
     note_launch(kernel);
-    let program = CpuProgram::of(kernel.module, Some(kernel.entry))?;
+    let over_reals;
+    let program = match device.field() {
+        Some(field) => {
+            over_reals = CpuProgram::over_reals(kernel.module, kernel.entry, field)?;
+            &over_reals
+        }
+        None => CpuProgram::of(kernel.module, Some(kernel.entry))?,
+    };
     // SAFETY: passed on.
     let params = unsafe { lay_out(kernel, args) };
     let launch = Launch {
@@ -42,6 +49,7 @@ pub(super) unsafe fn launch(
         options: device.options(),
     };
     if let Some((node, rank)) = device.node() {
+        let program = CpuProgram::of(kernel.module, Some(kernel.entry))?;
         let submitted = Submitted { program, module: kernel.module, entry: kernel.entry };
         return node.submit(rank, Box::new(submitted), (program.shared(), &launch));
     }

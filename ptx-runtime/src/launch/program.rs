@@ -11,6 +11,7 @@ use ptx_core::lex::lex;
 use ptx_core::lower::Options;
 use ptx_core::parse::parse;
 use ptx_core::span::Span;
+use ptx_interp::field::Field;
 use ptx_interp::profile::Profile;
 use ptx_interp::{Fault, Program};
 use std::collections::BTreeMap;
@@ -34,26 +35,35 @@ impl CpuProgram {
         let is = |program: &CpuProgram| program.alone.as_ref().is_none_or(|(alone, _)| Some(*alone) == entry);
         match module.interpreted.find(is) {
             Some(program) => Ok(program),
-            None => module.interpreted.find_or_make(is, || CpuProgram::make(module, entry)),
+            None => module.interpreted.find_or_make(is, || CpuProgram::make(module, entry, None)),
         }
     }
 
+    /// The program of an entry over the real numbers, which is for one field and is not kept.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Load`] with the instructions that compute more than sums, products and quotients.
+    pub(crate) fn over_reals(module: &Module, entry: &'static str, field: Field) -> Result<CpuProgram> {
+        CpuProgram::make(module, Some(entry), Some(field))
+    }
+
     /// From the first variant that can be interpreted.
-    fn make(module: &Module, entry: Option<&'static str>) -> Result<CpuProgram> {
+    fn make(module: &Module, entry: Option<&'static str>, field: Option<Field>) -> Result<CpuProgram> {
         let mut reasons = Vec::new();
         for variant in module.variants {
             let whole = module.text(variant)?;
             let alone = entry.and_then(|entry| Some((entry, module.entry_alone(whole, entry)?)));
             let text = alone.as_ref().map_or(whole.ptx, |(_, text)| text);
-            match decode(text) {
+            match decode(text, field) {
                 Ok(program) => return Ok(CpuProgram { program: Arc::new(program), variant, alone }),
                 Err(diagnostics) => reasons = tell(whole, text, &diagnostics),
             }
         }
-        Err(Error::new(
-            ErrorKind::Load,
-            format!("`{}` does not run on the CPU device{}", module.name, reasons.concat()),
-        ))
+        let (kind, what) = match field {
+            Some(_) => (ErrorKind::Unsupported, "computes more than sums, products and quotients of real numbers"),
+            None => (ErrorKind::Load, "does not run on the CPU device"),
+        };
+        Err(Error::new(kind, format!("`{}` {what}{}", module.name, reasons.concat())))
     }
 
     pub(crate) fn decoded(&self) -> &Program {
@@ -114,12 +124,15 @@ impl CpuProgram {
 }
 
 /// All the way from the text to the program.
-fn decode(text: &str) -> Result<Program, Vec<Diagnostic>> {
+fn decode(text: &str, field: Option<Field>) -> Result<Program, Vec<Diagnostic>> {
     let (source, mut diagnostics) = lex(text.as_bytes());
     let (tree, parsed) = parse(source);
     diagnostics.extend(parsed);
     match check(tree, diagnostics, &Options::default()) {
-        (Some(checked), _) => Program::new(&checked),
+        (Some(checked), _) => match field {
+            Some(field) => Program::over_reals(&checked, field),
+            None => Program::new(&checked),
+        },
         (None, diagnostics) => Err(diagnostics),
     }
 }
