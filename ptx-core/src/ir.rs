@@ -204,7 +204,7 @@ impl Function {
             Param::Reg(id) => {
                 let r = self.registers.get(id.index())?;
                 let size = r.ty.bytes() * u64::from(r.vector);
-                ParamType { ty: r.ty, size, align: r.ty.bytes(), register: true, array: false }
+                ParamType { ty: r.ty, size, align: r.align, register: true, array: false }
             }
         })
     }
@@ -269,6 +269,8 @@ pub struct Register {
     pub ty: Type,
     /// 1, 2 or 4 for `.v2`, `.v4` registers.
     pub vector: u32,
+    /// In bytes: declared, or its size. Calls compare it.
+    pub align: u64,
     /// Position of its declaration.
     pub span: Span,
 }

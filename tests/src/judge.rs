@@ -95,7 +95,7 @@ impl Judge {
     /// # Errors
     /// If ptxas cannot be run or its files cannot be written.
     pub fn verdicts(&self, header: &str, arch: &str, questions: &[Question]) -> io::Result<Vec<Verdict>> {
-        let arch = arch.replace("sm_", "compute_");
+        let arch = ptxas::assembled(arch).replace("sm_", "compute_");
         let mut out = Vec::with_capacity(questions.len());
         for questions in questions.chunks(BATCH) {
             let verdicts = vec![Verdict::Taken; questions.len()];
@@ -109,7 +109,7 @@ impl Judge {
     /// # Errors
     /// If ptxas cannot be run or its files cannot be written.
     pub fn code_verdict(&self, header: &str, arch: &str, kernel: &str) -> io::Result<Verdict> {
-        let report = self.run(&[format!("{header}\n{kernel}\n")], arch, ptxas::LIMIT)?;
+        let report = self.run(&[format!("{header}\n{kernel}\n")], ptxas::assembled(arch), ptxas::LIMIT)?;
         Ok(match report {
             None => Verdict::Endless,
             Some(report) if !report.failed => Verdict::Taken,

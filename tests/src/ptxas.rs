@@ -1,5 +1,6 @@
 //! The assembler, where it is installed.
 
+use ptx_core::isa::{TargetInfo, table};
 use ptx_expand::temp_dir::TempDir;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,12 @@ pub enum Run {
 pub fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PTXAS").map_or_else(|| PathBuf::from("ptxas"), PathBuf::from);
     Command::new(&path).arg("--version").output().ok().map(|_| path)
+}
+
+/// The target to assemble a module of `arch` for: a later one, if that is gone.
+pub fn assembled(arch: &str) -> &str {
+    let is_gone = |t: &TargetInfo| !t.assembled && t.arch.to_string() == arch;
+    if table().targets.iter().any(is_gone) { "sm_75" } else { arch }
 }
 
 /// Runs it on some files for a target, at most so long. It judges each of them, but if it crashes.

@@ -62,6 +62,7 @@ const MODULES: &[(&str, &str)] = &[
     (".b128 of an entry", ".entry k(.param .b128 x) { ret; }"),
     (".b128 of a function", ".func f(.param .b128 x) { ret; }|.entry k() { ret; }"),
     (".reg .f16x2", ".entry k() { .reg .f16x2 x; ret; }"),
+    (".reg .v2 .f16x2", ".entry k() { .reg .v2 .f16x2 x; ret; }"),
     (".global .f16x2", ".global .f16x2 x;|.entry k() { ret; }"),
     (".f16x2 of a function", ".func f(.reg .f16x2 x) { ret; }|.entry k() { ret; }"),
     (".reg .f16", ".entry k() { .reg .f16 x; ret; }"),

@@ -1,7 +1,7 @@
 //! Calls: the callee is a function that is declared, and the arguments are what it takes.
 
+use super::access;
 use super::graph::reach;
-use super::shared::named;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{FuncId, Function, Inst, Module, Operand, ParamType, ProtoId, Space, Symbol, TargetsId, Variable};
 use crate::isa::{Arch, Class, OperandKind, Type};
@@ -11,6 +11,7 @@ use std::cell::OnceCell;
 
 pub(super) fn check_calls(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     let assembled = OnceCell::new();
+    pointed(module, &assembled, out);
     for (number, function) in module.functions.iter().enumerate() {
         for inst in &function.insts {
             let callee = |kind: &OperandKind| matches!(kind, OperandKind::Func | OperandKind::Callee);
@@ -21,6 +22,51 @@ pub(super) fn check_calls(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) 
             }
         }
     }
+}
+
+/// A function whose address code takes is assembled, too, with the calling convention.
+fn pointed(module: &Module, assembled: &OnceCell<Vec<bool>>, out: &mut Vec<Diagnostic>) {
+    let passes = |f: &Function| {
+        let (returns, params) = f.signature(module);
+        returns.iter().chain(&params).flatten().all(|formal| cannot_be_passed(formal).is_none())
+    };
+    let is_suspect = |f: &Function| !f.entry && f.defined && !passes(f);
+    if !module.functions.iter().any(is_suspect) || has_other_convention(module) {
+        return;
+    }
+    let assembled = assembled.get_or_init(|| self::assembled(module));
+    let callers = module.functions.iter().zip(assembled).filter(|(_, is)| **is).map(|(caller, _)| caller);
+    let mut called = vec![false; module.functions.len()];
+    for id in callers.flat_map(|f| &f.insts).filter_map(callee) {
+        called.iter_mut().skip(id.index()).take(1).for_each(|is| *is = true);
+    }
+    for ((function, is_assembled), is_called) in module.functions.iter().zip(assembled).zip(called) {
+        if *is_assembled && !is_called && is_suspect(function) {
+            out.extend(unpassable(function.span, &function.name, &function.signature(module)));
+        }
+    }
+}
+
+/// The function that a call names.
+fn callee(inst: &Inst) -> Option<FuncId> {
+    let row = inst.row.filter(|row| row.leads)?;
+    let at = row.operands.iter().position(|o| matches!(o.kind, OperandKind::Func | OperandKind::Callee))?;
+    if let Some(Operand::Func(id)) = inst.operands.get(at) { Some(*id) } else { None }
+}
+
+/// Says why the results or arguments cannot be passed.
+fn unpassable(
+    span: Span,
+    name: &str,
+    (returns, params): &(Vec<Option<ParamType>>, Vec<Option<ParamType>>),
+) -> Option<Diagnostic> {
+    let cannot = |list: &[Option<ParamType>]| list.iter().flatten().find_map(cannot_be_passed);
+    let (verb, (what, help)) = match (cannot(returns), cannot(params)) {
+        (Some(why), _) => ("returns", why),
+        (_, why) => ("takes", why?),
+    };
+    let text = format!("`{name}` {verb} {what}, which no call can pass");
+    Some(Diagnostic::error(&codes::P0612, span, text).help(help).section("9.7.12.5"))
 }
 
 /// The list of a branch holds labels.
@@ -41,6 +87,11 @@ fn branches(function: &Function, inst: &Inst, out: &mut Vec<Diagnostic>) {
 
 /// From here on ptxas fails on calls without the calling convention.
 const ABI_ALWAYS: Arch = Arch::base(90);
+
+/// ptxas leaves the calling convention in a module with a function that has several results.
+fn has_other_convention(module: &Module) -> bool {
+    module.arch < ABI_ALWAYS && module.functions.iter().any(|f| f.defined && f.returns.len() > 1)
+}
 
 /// A call; `at` is the operand that names the callee.
 struct Call<'a> {
@@ -134,25 +185,17 @@ impl Call<'_> {
         }
     }
 
-    /// The calling convention has no predicates, and no integers of 8 and 16 bits. ptxas leaves it in a module with a function that
-    /// has several results.
+    /// The calling convention has no predicates, and no integers of 8 and 16 bits.
     fn passed(&self, callee: &Callable, out: &mut Vec<Diagnostic>) {
-        let cannot = |list: &[Option<ParamType>]| list.iter().flatten().find_map(cannot_be_passed);
-        let (verb, (what, help)) = match (cannot(&callee.returns), cannot(&callee.params)) {
-            (Some(why), _) => ("returns", why),
-            (_, Some(why)) => ("takes", why),
-            _ => return,
-        };
-        if self.module.arch < ABI_ALWAYS && self.module.functions.iter().any(|f| f.defined && f.returns.len() > 1) {
+        let signature = (callee.returns.clone(), callee.params.clone());
+        let Some(refusal) = unpassable(self.inst.span, &callee.name, &signature) else { return };
+        if has_other_convention(self.module) {
             return;
         }
         let assembled = self.assembled.get_or_init(|| assembled(self.module));
-        if !assembled.get(self.number).is_none_or(|is| *is) {
-            return;
+        if assembled.get(self.number).is_none_or(|is| *is) {
+            out.push(refusal.label(callee.span, "declared here"));
         }
-        let text = format!("`{}` {verb} {what}, which no call can pass", callee.name);
-        let d = Diagnostic::error(&codes::P0612, self.inst.span, text).label(callee.span, "declared here");
-        out.push(d.help(help).section("9.7.12.5"));
     }
 
     fn arguments(
@@ -190,7 +233,7 @@ impl Call<'_> {
                 self.module.variables.get(var.index()).is_none_or(|v| same_variable(formal, v))
             }
             Operand::Reg(reg) => self.caller.registers.get(reg.index()).is_none_or(|r| {
-                let whole = r.ty.bytes() * u64::from(r.vector) == formal.size && formal.align == formal.ty.bytes();
+                let whole = r.ty.bytes() * u64::from(r.vector) == formal.size && formal.align == r.align;
                 !formal.array && whole && alike(r.ty.class(), class)
             }),
             Operand::Int(_) => !formal.array && !matches!(class, Class::Float | Class::Packed | Class::Pred),
@@ -219,11 +262,28 @@ fn cannot_be_passed(formal: &ParamType) -> Option<(&'static str, &'static str)> 
     }
 }
 
-/// The functions that an entry calls, directly or through others, or takes the address of.
+/// The functions that an entry calls, or takes the address of, directly or through others and variables.
 fn assembled(module: &Module) -> Vec<bool> {
-    let named: Vec<Vec<usize>> = module.functions.iter().map(|f| named(f, module).1).collect();
+    // Behind the functions come the variables, whose initial values have addresses.
+    let functions = module.functions.len();
+    let number = |symbol: Symbol| match symbol {
+        Symbol::Func(id) => id.index(),
+        Symbol::Var(id) => functions + id.index(),
+    };
+    let mut named: Vec<Vec<usize>> = Vec::with_capacity(functions + module.variables.len());
+    for function in &module.functions {
+        let mut list = Vec::new();
+        for operand in function.insts.iter().flat_map(|inst| &inst.operands) {
+            access::symbols(operand, &mut |symbol| list.push(number(symbol)));
+        }
+        named.push(list);
+    }
+    let addresses = |v: &Variable| v.init.iter().flat_map(|init| &init.relocations).map(|r| number(r.of)).collect();
+    named.extend(module.variables.iter().map(addresses));
     let entries = module.functions.iter().enumerate().filter(|(_, f)| f.entry);
-    reach(&named, entries.map(|(number, _)| number).collect())
+    let mut reached = reach(&named, entries.map(|(number, _)| number).collect());
+    reached.truncate(functions);
+    reached
 }
 
 /// A `.param` variable has the parameter's size and alignment; it is an array if the parameter is one.

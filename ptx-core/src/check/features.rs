@@ -36,6 +36,10 @@ pub(super) fn lowest_version(tree: &Tree, module: &Module) -> Version {
     used(tree, module).into_iter().map(since).fold(Version { major: 1, minor: 0 }, Version::max)
 }
 
+fn is_vector(tree: &Tree, var: &Var) -> bool {
+    tree.attributes(var).iter().any(|attribute| matches!(tree.source.text(attribute.name), ".v2" | ".v4"))
+}
+
 /// Every use of a directive, a feature or a type.
 fn used<'a>(tree: &'a Tree, module: &Module) -> Vec<Use<'a>> {
     let mut uses = Uses { tree, found: Vec::new() };
@@ -137,8 +141,9 @@ impl<'a> Uses<'a> {
         if matches!(text, ".texref" | ".samplerref" | ".surfref") {
             self.feature("opaque type", span);
         }
-        // Prototypes may name types that do not exist yet.
-        let gate = Type::find(text.trim_start_matches('.')).and_then(|ty| ty.info().gate.as_ref());
+        // Prototypes may name types that do not exist yet, and vectors may have their elements.
+        let ty = Type::find(text.trim_start_matches('.')).filter(|_| !is_vector(self.tree, var));
+        let gate = ty.and_then(|ty| ty.info().gate.as_ref());
         self.found.extend(gate.map(|gate| Use { span, what: text, gate, until: None, section: "5.2.1" }));
     }
 

@@ -61,6 +61,8 @@ fn variable(tree: &Tree, var: &Var, out: &mut Vec<Diagnostic>) {
         let Some(init) = name.init else { continue };
         if var.linkage.is_some_and(|linkage| tree.source.text(linkage) == ".extern") {
             out.push(none(tree, name, "an external variable"));
+        } else if !matches!(tree.source.text(var.space), ".global" | ".const" | ".tex") {
+            out.push(none(tree, name, "a variable of this state space"));
         } else if let Err(diagnostic) = element(tree, fields, tree.list(&name.dims), init) {
             out.push(diagnostic);
         }

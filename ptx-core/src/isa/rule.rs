@@ -19,7 +19,7 @@ const fn required(name: &'static str, must: &'static str) -> Named {
 }
 
 /// The rules with a name, which `lower::rule::named` defines in this order.
-pub(crate) const NAMED: [Named; 11] = [
+pub(crate) const NAMED: [Named; 12] = [
     required("wide_sinks", "only an access of 256 bits may have `_` among its elements"),
     Named {
         name: "sinks",
@@ -42,6 +42,7 @@ pub(crate) const NAMED: [Named; 11] = [
     required("ordinary_elements", "no element of a vector may be a special register"),
     required("selected", "an operand must have a selector, such as `.b0`"),
     required("braces", "vectors must be written in braces"),
+    required("distinct", "no register may be two of the results"),
 ];
 
 /// One rule of a row: `when => then`, `when <=> then`, or `then` alone.

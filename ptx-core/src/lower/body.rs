@@ -247,6 +247,7 @@ impl<'t> Body<'_, 't> {
         let Some((ty, vector)) = variable::register_type(self.cx, var) else { return };
         let span = self.cx.tree.source.span(var.ty.unwrap_or(var.space));
         self.cx.diagnostics.extend(report::register_shape(ty, vector, span));
+        let align = variable::register_align(self.cx, var, ty, vector);
         for name in self.cx.tree.names(var) {
             self.cx.diagnostics.extend(report::no_register(self.cx.tree, name));
             self.cx.reserved(name.name);
@@ -258,13 +259,14 @@ impl<'t> Body<'_, 't> {
                         self.cx.diagnostics.push(report::not_constant(span));
                         continue;
                     };
-                    if let Some(earlier) = self.cx.names.declare_range(text, count, Ranged::Registers(ty, vector), span)
+                    if let Some(earlier) =
+                        self.cx.names.declare_range(text, count, Ranged::Registers(ty, vector, align), span)
                     {
                         self.cx.diagnostics.push(report::duplicate(text, span, earlier));
                     }
                 }
                 None => {
-                    let register = self.add_register(Register { name: text.to_owned(), ty, vector, span });
+                    let register = self.add_register(Register { name: text.to_owned(), ty, vector, align, span });
                     self.declare(name.name, register);
                 }
             }

@@ -244,9 +244,10 @@ fn params<'t>(body: &mut Body<'_, 't>, vars: &'t [syntax::Var]) -> Vec<Param> {
         }
         if body.cx.tree.source.text(var.space) == ".reg" {
             let Some((ty, vector)) = variable::register_type(body.cx, var) else { continue };
+            let align = variable::register_align(body.cx, var, ty, vector);
             for name in body.cx.tree.names(var) {
                 let (text, span) = (body.cx.tree.source.text(name.name), body.cx.tree.source.span(name.name));
-                let register = crate::ir::Register { name: text.to_owned(), ty, vector, span };
+                let register = crate::ir::Register { name: text.to_owned(), ty, vector, align, span };
                 out.push(body.register_param(name.name, register));
             }
             continue;

@@ -20,8 +20,8 @@ pub(super) enum Entity {
 /// The declaration `prefix<5>`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ranged {
-    /// Registers, which come into being when they are used: type and vector.
-    Registers(Type, u32),
+    /// Registers, which come into being when they are used: type, vector and alignment.
+    Registers(Type, u32, u64),
     /// Variables, one after the other: the first.
     Variables(VarId),
 }
@@ -155,9 +155,9 @@ impl<'t> Scope<'t> {
         let Some(range) = self.ranges.get_mut(prefix).filter(|range| number < range.count) else { return named };
         match range.of {
             Ranged::Variables(first) => Some(Entity::Var(VarId(first.0.checked_add(u32::try_from(number).ok()?)?))),
-            Ranged::Registers(ty, vector) => {
+            Ranged::Registers(ty, vector, align) => {
                 let id = RegId(u32::try_from(registers.len()).ok()?);
-                registers.push(Register { name: name.to_owned(), ty, vector, span: range.span });
+                registers.push(Register { name: name.to_owned(), ty, vector, align, span: range.span });
                 if !range.remember(number, id) {
                     self.names.insert(name, (Entity::Reg(id), range.span));
                 }

@@ -89,17 +89,33 @@ fn shape(cx: &mut Context<'_>, var: &Var) -> Option<Shape> {
         match (tree.source.text(attribute.name), shape.points_to.as_mut()) {
             (".ptr", _) => shape.points_to = Some((None, 4)),
             (".align", Some(points_to)) => points_to.1 = arg.map_or(4, i64::cast_unsigned),
-            // No alignment is less than that of the type. What is no power of two is reported elsewhere.
-            (".align", None) => match arg.map(i64::cast_unsigned) {
-                Some(bytes) if bytes.is_power_of_two() => shape.align = shape.align.max(bytes),
-                Some(bytes) => shape.align = bytes,
-                None => {}
-            },
+            (".align", None) => shape.align = aligned(shape.align, arg),
             (word, Some(points_to)) => points_to.0 = self::space(word).or(points_to.0),
             _ => {}
         }
     }
     Some(shape)
+}
+
+/// No alignment is less than that of the type. What is no power of two is reported elsewhere.
+fn aligned(least: u64, written: Option<i64>) -> u64 {
+    match written.map(i64::cast_unsigned) {
+        Some(bytes) if bytes.is_power_of_two() => least.max(bytes),
+        Some(bytes) => bytes,
+        None => least,
+    }
+}
+
+/// The alignment of registers, which only calls and declarations of functions compare.
+pub(super) fn register_align(cx: &mut Context<'_>, var: &Var, ty: Type, vector: u32) -> u64 {
+    let tree = cx.tree;
+    let written = tree.attributes(var).iter().rfind(|attribute| tree.source.text(attribute.name) == ".align");
+    let argument = written.and_then(|align| tree.list(&align.args).first());
+    let align = aligned(ty.bytes() * u64::from(vector), argument.and_then(|e| constant::integer(tree, *e)));
+    if let (false, Some(directive)) = (align.is_power_of_two() || align == 0, written) {
+        cx.diagnostics.push(report::alignment(tree.source.span(directive.name)));
+    }
+    align
 }
 
 /// The type and vector width of a declaration.
@@ -183,9 +199,9 @@ fn param_types(cx: &mut Context<'_>, var: &Var) -> Vec<ParamType> {
     }
     let register = cx.tree.source.text(var.space) == ".reg";
     let Some((ty, vector)) = register_type(cx, var) else { return Vec::new() };
-    let scalar = ParamType { ty, size: ty.bytes() * u64::from(vector), align: ty.bytes(), register, array: false };
     if register || cx.tree.names(var).is_empty() {
-        return vec![scalar];
+        let align = register_align(cx, var, ty, vector);
+        return vec![ParamType { ty, size: ty.bytes() * u64::from(vector), align, register, array: false }];
     }
     let of = |v: Variable| ParamType { ty: v.ty, size: v.size, align: v.align, register, array: !v.dims.is_empty() };
     variables(cx, var).into_iter().flat_map(|declared| declared.variables).map(of).collect()

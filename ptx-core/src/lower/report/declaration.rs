@@ -25,6 +25,10 @@ pub(in crate::lower) fn misplaced(tree: &Tree, directive: u32, place: &str) -> O
     }
 }
 
+pub(in crate::lower) fn alignment(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0605, span, "this alignment is no power of two").section("5.4.5")
+}
+
 pub(in crate::lower) fn lone_semicolon(span: Span) -> Diagnostic {
     Diagnostic::error(&codes::P0101, span, "a `;` that ends nothing").help("leave it out")
 }

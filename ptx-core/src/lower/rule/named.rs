@@ -3,7 +3,7 @@
 use super::Case;
 use crate::ir::{Base, Operand};
 use crate::isa::rule::NAMED;
-use crate::isa::{Count, OperandKind};
+use crate::isa::{Access, Count, OperandKind};
 
 /// The predicate of a named rule.
 type Check = fn(&Case) -> bool;
@@ -21,6 +21,7 @@ pub(super) const RULES: [(&str, Check); NAMED.len()] = [
     ("ordinary_elements", ordinary_elements),
     ("selected", selected),
     ("braces", braces),
+    ("distinct", distinct),
 ];
 
 // The orders are equal.
@@ -109,4 +110,21 @@ fn braces(case: &Case) -> bool {
     let is_vector = |kind: &OperandKind| matches!(kind, OperandKind::Value(v) if v.count.as_ref().is_some_and(several));
     let specs = case.form.row.operands.iter();
     !specs.zip(case.operands).any(|(spec, o)| is_vector(&spec.kind) && matches!(o, Operand::Reg(_)))
+}
+
+/// No register is written twice: ptxas makes several loads of this one, and fails where two have one result.
+fn distinct(case: &Case) -> bool {
+    let specs = case.form.row.operands.iter();
+    let written = specs.zip(case.operands).filter(|(spec, _)| matches!(spec.access, Access::Write | Access::ReadWrite));
+    let mut registers: Vec<_> = written
+        .flat_map(|(_, operand)| match operand {
+            Operand::Vector(elements) => elements.as_slice(),
+            one => std::slice::from_ref(one),
+        })
+        .filter_map(|operand| if let Operand::Reg(id) = operand { Some(id.index()) } else { None })
+        .collect();
+    let all = registers.len();
+    registers.sort_unstable();
+    registers.dedup();
+    registers.len() == all
 }
