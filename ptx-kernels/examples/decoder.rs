@@ -37,7 +37,8 @@ use pipeline::Pipeline;
 use ptx_kernels::comm::products;
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, Result};
-use std::sync::{Barrier, Mutex};
+use std::sync::Mutex;
+use std::time::Duration;
 
 /// Extents of the model and of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +60,9 @@ impl Extents {
         self.hidden / self.heads
     }
 }
+
+/// So long a rank waits for another one, on the host and in a kernel.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Small enough for the host.
 const SMALL: Extents = Extents { tokens: 48, hidden: 128, heads: 4, inner: 192, layers: 2, batches: 1 };
@@ -88,17 +92,18 @@ fn main() -> Result<()> {
     let per_node = extents.layers / nodes;
     let layers = node * per_node..(node + 1) * per_node;
     let pipeline = Pipeline { nodes, node, ranks, id: pipeline::meet(nodes, node)? };
-    let groups = products::Rank::group(&devices, [extents.tokens, extents.hidden])?;
+    let mut groups = products::Rank::group(&devices, [extents.tokens, extents.hidden])?;
+    groups.iter_mut().for_each(|group| group.set_patience(Some(PATIENCE)));
     let rows = SymmetricBuffer::<bf16>::zeros(&devices, extents.tokens * extents.hidden)?;
+    let results = Mutex::new(vec![Vec::new(); ranks]);
     // A thread for each rank: kernels of ranks wait for each other, and the first call of a kernel, which loads it, waits for those on its GPU.
-    let (barrier, results) = (Barrier::new(ranks), Mutex::new(vec![Vec::new(); ranks]));
-    let work = |device: &Device, group: products::Rank, rows: Symmetric<bf16>| -> Result<()> {
-        let at = group.rank();
-        let mut rank = Rank::new(device, extents, layers.clone(), group, rows)?;
-        let link = pipeline.join(device, at)?;
-        for batch in 0..extents.batches {
+    let parts: Vec<_> = groups.into_iter().zip(rows.into_ranks()).collect();
+    devices.on_threads(PATIENCE, parts, |thread, (group, rows)| {
+        let mut rank = Rank::new(thread.device(), extents, layers.clone(), group, rows)?;
+        let link = pipeline.join(thread.device(), thread.rank(), PATIENCE)?;
+        let batches = (0..extents.batches).try_for_each(|batch| {
             let inputs = host::inputs(extents, batch, rank.own_rows());
-            barrier.wait();
+            thread.meet()?;
             match &link {
                 Some(link) if node > 0 => link.receive(&mut rank)?,
                 _ => rank.begin(&inputs)?,
@@ -107,24 +112,21 @@ fn main() -> Result<()> {
             if let Some(link) = link.as_ref().filter(|_| node + 1 < nodes) {
                 link.send(&rank)?;
             }
-            rank.stream().synchronize()?;
-            if node + 1 == nodes && !is_large {
-                results.lock().unwrap()[at] = rank.residual().download()?;
-                if barrier.wait().is_leader() {
-                    host::compare(extents, batch, &results.lock().unwrap().concat())?;
-                }
+            thread.finish(rank.stream())?;
+            if node + 1 < nodes || is_large {
+                return Ok(());
             }
+            results.lock().unwrap()[thread.rank()] = rank.residual().download()?;
+            thread.meet()?;
+            let is_first = thread.rank() == 0;
+            if is_first { host::compare(extents, batch, &results.lock().unwrap().concat()) } else { Ok(()) }
+        });
+        // NCCL's kernels wait for a node that is gone until their communicator is aborted.
+        if let (Err(_), Some(link)) = (&batches, link) {
+            link.abort()?;
         }
-        if is_large {
-            layer::measure(&mut rank, &barrier)?;
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let work = &work;
-        let start = |((device, group), rows)| scope.spawn(move || work(device, group, rows));
-        let threads: Vec<_> = devices.iter().zip(groups).zip(rows.into_ranks()).map(start).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap())
+        batches?;
+        if is_large { layer::measure(&mut rank, thread) } else { Ok(()) }
     })?;
     println!("node {node}: done");
     Ok(())

@@ -164,9 +164,12 @@ fn check_type<T: Number>(devices: &Devices) -> Result<()> {
 /// A thread for each rank, with a stream of its own.
 fn check_threads(devices: &Devices) -> Result<()> {
     let len = 300_000;
-    let (group, parts) = (Rank::group(devices)?, SymmetricBuffer::<bf16>::zeros(devices, len)?.into_ranks());
-    let run = |device: &Device, mut rank: Rank, mut x: Symmetric<bf16>| -> Result<()> {
-        let stream = device.new_stream()?;
+    let (mut group, parts) = (Rank::group(devices)?, SymmetricBuffer::<bf16>::zeros(devices, len)?.into_ranks());
+    let patience = Duration::from_secs(30);
+    group.iter_mut().for_each(|rank| rank.set_patience(Some(patience)));
+    let parts = group.into_iter().zip(parts).collect();
+    devices.on_threads(patience, parts, |thread, (mut rank, mut x)| {
+        let (device, stream) = (thread.device(), thread.device().new_stream()?);
         for call in 0..50 {
             let len = if call % 2 == 0 { len } else { 1000 + call };
             x.slice_mut(..len)?.write(&values(rank.rank(), call, len))?;
@@ -174,15 +177,10 @@ fn check_threads(devices: &Devices) -> Result<()> {
             let algorithm = if call % 3 == 0 { Algorithm::Packets } else { Algorithm::Shares };
             // A signal orders the write of this rank before the reads of others, which begin in a kernel behind it.
             comm::all_reduce_by(algorithm, &stream, &mut rank, &mut x, len)?;
-            stream.synchronize()?;
+            thread.finish(&stream)?;
             same(&x.slice(..len)?.download()?, &sums(devices.len(), call, len), "a thread for each rank");
         }
         Ok(())
-    };
-    std::thread::scope(|scope| {
-        let start = |((device, rank), x)| scope.spawn(move || run(device, rank, x));
-        let threads: Vec<_> = devices.iter().zip(group).zip(parts).map(start).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap())
     })?;
     println!("{{\"check\": \"a thread for each rank\"}}");
     Ok(())

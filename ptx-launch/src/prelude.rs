@@ -9,8 +9,8 @@ pub use crate::packed::e4m3;
 pub use crate::packed::{bf16x2, f16x2};
 #[doc(no_inline)]
 pub use crate::{
-    AsStream, Buffer, Config, Device, Devices, Kernel, KernelParam, ReadSlice, Stream, Symmetric, SymmetricBuffer,
-    TensorMap, Timer, View, ViewMut, WriteSlice,
+    AsStream, Buffer, Config, Device, Devices, Kernel, KernelParam, RankThread, ReadSlice, Stream, Symmetric,
+    SymmetricBuffer, TensorMap, Timer, View, ViewMut, WriteSlice,
 };
 #[cfg(feature = "half")]
 #[doc(no_inline)]

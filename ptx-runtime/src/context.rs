@@ -5,7 +5,7 @@
 
 use crate::driver::{Driver, Handle, cudarc_error};
 use crate::error::{Error, Result};
-use cudarc::driver::sys::{CUevent, CUevent_flags, CUevent_wait_flags};
+use cudarc::driver::sys::{CUevent, CUevent_flags, CUevent_wait_flags, CUresult};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 use std::any::Any;
 use std::ptr::null_mut;
@@ -169,6 +169,13 @@ impl Event {
         bind(&self.context)?;
         // SAFETY: the event is alive.
         unsafe { result::event::synchronize(self.handle.0) }
+    }
+
+    /// Returns true if the work before it goes on: neither has it happened, nor is there an error.
+    pub(crate) fn is_pending(&self) -> bool {
+        // SAFETY: the event is alive.
+        let found = within(&self.context, || unsafe { result::event::query(self.handle.0) });
+        found.is_err_and(|error| error.0 == CUresult::CUDA_ERROR_NOT_READY)
     }
 
     /// Returns true if it is known to have happened.

@@ -1,6 +1,10 @@
 //! The devices of a node: one for each rank, whose kernels reach each other's memory.
 #![allow(unsafe_code, reason = "calls of the driver")]
 
+mod threads;
+
+pub use threads::RankThread;
+
 use crate::context::bound;
 use crate::device::cuda::CudaDevice;
 use crate::device::{Device, Inner};

@@ -52,7 +52,7 @@ pub use context::keep_current_context;
 pub use device::Device;
 #[cfg(feature = "cpu")]
 pub use device::profile::{LaunchProfile, ProfiledLine};
-pub use devices::Devices;
+pub use devices::{Devices, RankThread};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::Graph;
 pub use int::{Int, ToInt};

@@ -15,7 +15,8 @@ use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
 use std::ptr::null_mut;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::time::Duration;
 
 /// The environment variable with the library's path.
 const PATH: &str = "PTX_NCCL";
@@ -226,6 +227,22 @@ impl Communicator {
         let code = unsafe { (nccl.ncclCommInitRank)(&raw mut handle, ranks as c_int, id, rank as c_int) };
         nccl.check(code, "a communicator is joined")?;
         Ok(Communicator { nccl, handle, context, rank, ranks })
+    }
+
+    /// The same, and ends with an error if not all ranks have joined within `patience`. NCCL does not say which ones are missing.
+    ///
+    /// # Errors
+    /// As [`join`](Communicator::join); [`ErrorKind::Fault`] after the patience.
+    pub fn join_within(
+        device: &Device,
+        id: CommunicatorId,
+        rank: usize,
+        ranks: usize,
+        patience: Duration,
+    ) -> Result<Communicator> {
+        let device = device.clone();
+        let joined = run_within(patience, move || Communicator::join(&device, id, rank, ranks));
+        joined.unwrap_or_else(|| Err(alone(rank, ranks, patience)))
     }
 
     /// Its rank.
@@ -500,6 +517,23 @@ impl<'a> Group<'a> {
     }
 }
 
+/// The result of `work`, which goes on in a thread of its own if it takes longer than `patience`, or cannot be started.
+fn run_within<R: Send + 'static>(patience: Duration, work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+    let (sender, receiver) = mpsc::channel();
+    // Nobody may be left to receive it.
+    let run = move || drop(sender.send(work()));
+    std::thread::Builder::new().name("ptx-nccl".to_owned()).spawn(run).ok()?;
+    receiver.recv_timeout(patience).ok()
+}
+
+#[cold]
+fn alone(rank: usize, ranks: usize, patience: Duration) -> Error {
+    let asked = format!("rank {rank} of {ranks} joins a communicator, and has waited for the others for {patience:?}");
+    Error::new(ErrorKind::Fault, asked)
+        .possible("all ranks, each by the same name of the communicator")
+        .help("look for the error of a rank that ended; NCCL_DEBUG=INFO lets NCCL print who has joined")
+}
+
 fn context(device: &Device) -> Result<Arc<CudaContext>> {
     match &device.0 {
         Inner::Cuda(device) => Ok(device.context().clone()),
@@ -565,10 +599,26 @@ mod tests {
         assert_eq!(CommunicatorId::from_bytes(bytes).to_bytes(), bytes);
     }
 
+    #[test]
+    fn a_wait_for_ranks_ends() {
+        assert_eq!(run_within(Duration::from_secs(60), || 7), Some(7));
+        let never = || std::thread::sleep(Duration::from_secs(5));
+        assert_eq!(run_within(Duration::from_millis(5), never), None);
+        assert!(
+            alone(1, 4, Duration::from_secs(3))
+                .to_string()
+                .contains("rank 1 of 4 joins a communicator, and has waited")
+        );
+    }
+
     #[cfg(feature = "cpu")]
     #[test]
     fn cpu_devices_are_refused() {
-        let error = Communicator::of_devices(&Devices::cpu(2)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        let devices = Devices::cpu(2);
+        let id = CommunicatorId::from_bytes([0; 128]);
+        let joined = Communicator::join_within(&devices[0], id, 0, 2, Duration::from_secs(60)).unwrap_err();
+        for error in [Communicator::of_devices(&devices).unwrap_err(), joined] {
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+        }
     }
 }

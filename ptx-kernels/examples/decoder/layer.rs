@@ -10,7 +10,6 @@ use ptx_kernels::rotary::{Angles, Pairs, Rotary, tables};
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorMut, TensorRef};
 use std::ops::Range;
-use std::sync::Barrier;
 
 pub(crate) const EPSILON: f32 = 1e-5;
 pub(crate) const BASE: f64 = 10_000.0;
@@ -191,12 +190,12 @@ impl Rank {
 }
 
 /// Prints the time of the layers of this node, in a graph of each rank.
-pub(crate) fn measure(rank: &mut Rank, barrier: &Barrier) -> Result<()> {
+pub(crate) fn measure(rank: &mut Rank, thread: &RankThread<'_>) -> Result<()> {
     let stream = rank.stream.clone();
     let graph = stream.capture(|_| rank.run())?;
-    barrier.wait();
+    thread.meet()?;
     let timing = Timer::new().warm_up(3).runs(15).measure(&stream, || graph.launch())?;
-    stream.synchronize()?;
+    thread.finish(&stream)?;
     let Extents { tokens, hidden, inner, .. } = rank.extents;
     // Of attention, causality leaves half.
     let work = 2 * tokens * hidden * (4 * hidden + 3 * inner) + 2 * tokens * tokens * hidden;

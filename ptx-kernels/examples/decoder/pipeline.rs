@@ -26,10 +26,10 @@ pub(crate) struct Link {
 }
 
 impl Pipeline {
-    /// Returns when the ranks of all nodes have joined.
-    pub(crate) fn join(self, device: &Device, rank: usize) -> Result<Option<Link>> {
+    /// Returns when the ranks of all nodes have joined, which they must within the patience.
+    pub(crate) fn join(self, device: &Device, rank: usize, patience: Duration) -> Result<Option<Link>> {
         let number = self.node * self.ranks + rank;
-        let join = |id| Communicator::join(device, id, number, self.nodes * self.ranks);
+        let join = |id| Communicator::join_within(device, id, number, self.nodes * self.ranks, patience);
         let communicator = self.id.map(join).transpose()?;
         Ok(communicator.map(|communicator| Link { communicator, ranks: self.ranks }))
     }
@@ -39,6 +39,11 @@ impl Link {
     /// Sends the rank's rows to the next node.
     pub(crate) fn send(&self, rank: &Rank) -> Result<()> {
         self.communicator.send(rank.stream(), rank.residual(), self.communicator.rank() + self.ranks)
+    }
+
+    /// Ends what waits for other nodes.
+    pub(crate) fn abort(self) -> Result<()> {
+        self.communicator.abort()
     }
 
     /// Receives its rows from the node before.
