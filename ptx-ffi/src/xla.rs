@@ -1,6 +1,6 @@
 //! The calling convention of XLA's FFI, API version 0.1 (`xla/ffi/api/c_api.h`): inputs are arguments, outputs results, scalars attributes by
 //! their names. The attribute `absent` has a bit for each parameter without a tensor. `updated` counts the outputs that come as inputs, too,
-//! behind the others: XLA gives both the same memory, so that the function finds there what was passed.
+//! behind the others: XLA gives both the same memory, so that the function finds there what was passed. Attributes of other names have no effect.
 #![allow(unsafe_code, reason = "a C interface")]
 
 use crate::call::{PARAMS, run};

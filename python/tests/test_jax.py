@@ -357,7 +357,7 @@ def test_derivatives_that_are_not_there(lib: Any) -> None:
             jax.grad(lambda y: (jax.grad(loss)(y) ** 2).astype(jnp.float32).sum())(array)
         with pytest.raises(NotImplementedError, match=f"{name} has no forward-mode derivative"):
             jax.jvp(loss, (array,), (array,))
-    with pytest.raises(ValueError, match="add_one.v1` cannot be differentiated"):
+    with pytest.raises(NotImplementedError, match="add_one has no gradient; export it with `backward"):
         jax.grad(lambda x: lib.add_one(x).sum())(w)
 
 
@@ -440,3 +440,66 @@ def test_command_buffer() -> None:
     for seed in range(4):
         x = _random(32, 64, seed=seed)
         np.testing.assert_allclose(chain(x, w), jax.jit(expected)(x, w), rtol=1e-4, atol=1e-4)
+
+
+def _scale() -> Any:
+    return ptx_kernels.kernel("""
+        #[ptx_kernel(arch = "sm_80", block = 32, grid = N.div_ceil(32), unsafe(requires(N > 0)))]
+        fn scale_for_jax(x: Tile<f32, (N,)>, factor: f32, out: TileMut<f32, (N,)>) {
+            let i: u32 = ctaid.x * ntid.x + tid.x;
+            if i < N {
+                let (from, to, value): (Global<f32>, GlobalMut<f32>, f32);
+                (from, to) = (x.at(i), out.at(i));
+                ptx! { ld.global.f32 value, [from]; mul.rn.f32 value, value, factor; st.global.f32 [to], value; }
+            }
+        }
+    """)
+
+
+def test_derivatives_that_do_not_exist_name_the_operation() -> None:
+    x, cache, scale = _random(4, 8), jnp.zeros((1, 8, 2, 64), jnp.float16), _scale()
+    rows, lengths = cache[:, :1], jnp.array([3], jnp.int32)
+    for name, call, at in [
+        ("add_rms_norm", lambda x: ptx_kernels.add_rms_norm(x, x)[0], x),
+        ("attention_append", lambda k: ptx_kernels.attention_append(k, k, cache, cache, lengths)[0], rows),
+        ("attention_decode", lambda q: ptx_kernels.attention_decode(q, cache, cache, lengths), rows),
+        ("matmul", lambda s: ptx_kernels.matmul(x.astype(jnp.int8), x.T.astype(jnp.int8), scale_a=s), x[:, 0]),
+        ("scale_for_jax", lambda x: scale(x, 2.0), x[0]),
+    ]:
+        for derive in (jax.grad(lambda x: call(x).astype(jnp.float32).sum()), jax.jit(lambda x: jax.jvp(call, (x,), (x,))), jax.jacfwd(call)):
+            with pytest.raises(NotImplementedError, match=f"{name} has no gradient"):
+                derive(at)
+        call(jax.lax.stop_gradient(at))
+
+
+def test_updates_of_a_batch() -> None:
+    x, residual, w = _random(3, 4, 8), _random(3, 4, 8, seed=1), _random(8)
+    expected = [ptx_kernels.add_rms_norm(*each, w) for each in zip(x, residual)]
+    found = jax.jit(jax.vmap(lambda x, residual: ptx_kernels.add_rms_norm(x, residual, w)))(x, residual)
+    for number in range(2):
+        np.testing.assert_array_equal(found[number], np.stack([each[number] for each in expected]))
+    found = jax.vmap(lambda x: ptx_kernels.add_rms_norm(x, residual[0], w)[1])(x)
+    np.testing.assert_array_equal(found, x + residual[0])
+
+
+def test_forward_mode_of_a_batch() -> None:
+    x = _random(2, 6, 2, 8)
+
+    def both(function: Any) -> Any:
+        return jax.jvp(jax.vmap(function), (x,), (jnp.cos(x),)), jax.hessian(lambda x: jnp.sin(function(x)).sum())(x[0])
+
+    found, expected = both(lambda x: ptx_kernels.rotary(x, *_ANGLES, jnp.arange(6))), both(lambda x: _rotary(x))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), found, expected)
+
+
+def test_numbers_are_those_of_the_call() -> None:
+    """Zeros of both signs are equal; a number of more than 64 bits and one that is traced are errors."""
+    scale, x = _scale(), jnp.ones(3)
+    assert [float(np.copysign(1, scale(x, zero)[0])) for zero in (0.0, -0.0, 0.0)] == [1.0, -1.0, 1.0]
+    q = jnp.zeros((1, 4, 1, 64), jnp.float16)
+    with pytest.raises(OverflowError, match="attention: window_left: 1208925819614629174706176 has more than 64 bits"):
+        ptx_kernels.attention(q, q, q, window=(1 << 80, 0))
+    with pytest.raises(TypeError, match="attention: causal: must be known when the function is traced"):
+        jax.jit(lambda causal: ptx_kernels.attention(q, q, q, causal=causal))(True)
+    with jax.numpy_dtype_promotion("strict"):
+        assert ptx_kernels.cross_entropy(_random(2, 8), jnp.array([1, -100], jnp.int32)).dtype == jnp.float32

@@ -169,6 +169,7 @@ def test_cross_entropy() -> None:
         found = ptx_kernels.cross_entropy(logits, targets.astype(kind), reduction="none")
         np.testing.assert_allclose(found, losses, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(ptx_kernels.cross_entropy(logits, targets), losses.sum() / 5, rtol=1e-5)
+    assert ptx_kernels.cross_entropy(logits, targets).dtype == np.float32
 
 
 def test_rotary() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Iterable, Sequence, cast
+import math
+from typing import Any, Callable, Iterable, Iterator, Sequence, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from jax.interpreters.ad import JVPTracer
 
 from . import _native_library
 from ._formulas import formula_of, forward_inputs
-from ._function import LEADING, Function
+from ._function import LEADING, Function, Param
 from ._jax_partition import partitioned
 
 _PLATFORMS = {"CUDA": "cuda", "cpu": "cpu"}
@@ -26,6 +27,28 @@ _VERSION = 1
 def _target(function: Function) -> str:
     """The name of a function's custom call, the same in every process."""
     return f"{function.target}.v{_VERSION}"
+
+
+def _kept(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Keeps what a function has made, by its arguments. Zeros of both signs are equal, and are not the same."""
+
+    @functools.lru_cache(maxsize=None)
+    def find(signs: tuple[float, ...], *arguments: Any) -> Any:
+        return make(*arguments)
+
+    def keeping(*arguments: Any) -> Any:
+        return find(tuple(_signs(arguments)), *arguments)
+
+    return keeping
+
+
+def _signs(values: Iterable[Any]) -> Iterator[float]:
+    """The signs of all numbers that are not whole, in tuples of tuples."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _signs(value)
+        elif isinstance(value, float):
+            yield math.copysign(1.0, value)
 
 
 _registered: set[str] = set()
@@ -120,7 +143,7 @@ def call(function: Function, values: list[Any]) -> Any:
         before = [_as_array(function, at, values[at]) for at in updated]
         every = _varying_alike([*arrays, *before])
         arrays, before = every[: len(arrays)], every[len(arrays) :]
-        made = _update(function, (present, updated), scalars, arrays, before)
+        made = _updating(function, (present, updated), scalars)(*arrays, *before)
     else:
         _results(function, known, function.main_outputs)
         made = _differentiable(function, present, scalars)(*arrays)
@@ -143,8 +166,8 @@ def _scalar(function: Function, at: int, value: Any) -> Any:
         if param.kind == "float" and not isinstance(value, (str, bytes)):
             return float(value)
         if param.kind == "int" and not isinstance(value, (str, bytes, float)):
-            return int(value)
-        if param.kind == "bool" and isinstance(value, (bool, np.bool_)):
+            return _of_64_bits(function, param, int(value))
+        if param.kind == "bool" and isinstance(value, (bool, np.bool_, jax.core.Tracer)):
             return bool(value)
         if param.kind == "str" and isinstance(value, str):
             return value
@@ -153,6 +176,12 @@ def _scalar(function: Function, at: int, value: Any) -> Any:
     except (TypeError, ValueError):
         pass
     raise TypeError(f"{function.label}: {param.name}: expected {param.kind}, found {type(value).__name__}")
+
+
+def _of_64_bits(function: Function, param: Param, value: int) -> int:
+    if -(1 << 63) <= value < 1 << 63:
+        return value
+    raise OverflowError(f"{function.label}: {param.name}: {value} has more than 64 bits")
 
 
 def _infer(function: Function, present: Sequence[int], arrays: Sequence[Any]) -> dict[int, Any]:
@@ -212,6 +241,9 @@ def _attributes(function: Function, tensors: Sequence[int], scalars: Any) -> dic
     for at, value in scalars:
         if value is not None:
             attributes[function.params[at].name] = _attribute(value)
+    # JAX, too, takes a call for an earlier one with equal attributes.
+    if negative := [at for at, value in scalars if isinstance(value, float) and value == 0 and math.copysign(1.0, value) < 0]:
+        attributes["negative_zeros"] = np.int64(sum(1 << at for at in negative))
     return attributes
 
 
@@ -226,8 +258,9 @@ def _invoke(function: Function, present: Any, scalars: Any, outputs: tuple[int, 
     return partitioned(function, present, outputs, of_one_device, arrays)(*arrays)
 
 
-def _update(function: Function, tensors: Any, scalars: Any, arrays: Sequence[Any], before: Sequence[Any]) -> tuple[Any, ...]:
-    """XLA's custom call with outputs that begin as arrays: in their memory, where nothing else needs it, or in a copy."""
+@_kept
+def _updating(function: Function, tensors: Any, scalars: Any) -> Any:
+    """XLA's custom call with outputs that begin as arrays, behind the others: in their memory, where nothing else needs it, or in a copy."""
     present, updated = tensors
     every = (*present, *updated)
     outputs = [at for at in function.outputs if at in updated or at in function.main_outputs]
@@ -240,8 +273,49 @@ def _update(function: Function, tensors: Any, scalars: Any, arrays: Sequence[Any
         shapes = _results(function, made, outputs, arrays[0])
         return tuple(jax.ffi.ffi_call(_target(function), shapes, input_output_aliases=aliases)(*arrays, **attributes))
 
-    passed = [*arrays, *before]
-    return partitioned(function, every, outputs, of_one_device, passed)(*passed)
+    @custom_vmap
+    def invoke(*arrays: Any) -> tuple[Any, ...]:
+        return partitioned(function, every, outputs, of_one_device, arrays)(*arrays)
+
+    @invoke.def_vmap
+    def rule(_: int, batched: Sequence[bool], *arrays: Any) -> Any:
+        return _one_by_one(invoke, batched, arrays)
+
+    return _without_gradient(function, invoke)
+
+
+def _one_by_one(invoke: Any, batched: Sequence[bool], arrays: Sequence[Any]) -> Any:
+    """A call for each slice along the first dimension of the arrays that have it, as a rule for vmap."""
+    moving = [array for array, is_batched in zip(arrays, batched) if is_batched]
+
+    def one(parts: Sequence[Any]) -> Any:
+        rest = iter(parts)
+        return invoke(*[next(rest) if is_batched else array for array, is_batched in zip(arrays, batched)])
+
+    made = jax.lax.map(one, tuple(moving))
+    return made, tuple(True for _ in made)
+
+
+def _without_gradient(function: Function, work: Any) -> Any:
+    """The work of a function that has no gradient, with an error that names it where a derivative is asked for."""
+
+    @jax.custom_jvp
+    def run(*arrays: Any) -> Any:
+        return work(*arrays)
+
+    @run.defjvp
+    def refuse(primals: Any, tangents: Any) -> Any:
+        raise NotImplementedError(f"{function.label} has no gradient{_hint(function)}")
+
+    return run
+
+
+def _hint(function: Function) -> str:
+    """The way to a gradient."""
+    if function.library.is_own:
+        return ""
+    of_rust = isinstance(function.library, _native_library.Library)
+    return "; export it with `backward = …`" if of_rust else "; make it differentiable with ptx_kernels.differentiable"
 
 
 def _attribute(value: Any) -> Any:
@@ -250,7 +324,7 @@ def _attribute(value: Any) -> Any:
     return np.float64(value) if isinstance(value, float) else np.int64(value)
 
 
-@functools.lru_cache(maxsize=None)
+@_kept
 def _batchable(function: Function, present: Any, scalars: Any, outputs: tuple[int, ...]) -> Any:
     """The custom call, with the rule for vmap: leading dimensions take the new one, anything else runs in a loop."""
 
@@ -268,20 +342,13 @@ def _batchable(function: Function, present: Any, scalars: Any, outputs: tuple[in
                 for array, front, is_batched in zip(arrays, leading, batched)
             ]
             made = invoke(*spread)
-        else:
-            moving = [array for array, is_batched in zip(arrays, batched) if is_batched]
-
-            def one(parts: Sequence[Any]) -> Any:
-                rest = iter(parts)
-                return invoke(*[next(rest) if is_batched else array for array, is_batched in zip(arrays, batched)])
-
-            made = jax.lax.map(one, tuple(moving))
-        return made, tuple(True for _ in made)
+            return made, tuple(True for _ in made)
+        return _one_by_one(invoke, batched, arrays)
 
     return invoke
 
 
-@functools.lru_cache(maxsize=None)
+@_kept
 def _second(source: Function, function: Function, present: Any, scalars: Any, outputs: tuple[int, ...]) -> Any:
     """A backward function whose own gradients, of any order, come from the formula of the operation."""
     names = [function.params[at].name for at in present]
@@ -308,7 +375,14 @@ def _second(source: Function, function: Function, present: Any, scalars: Any, ou
 
 def _is_forward_mode(arrays: Sequence[Any]) -> bool:
     """True where JAX takes a forward-mode derivative, which kernels do not have. Inside of a `jax.jit` that is differentiated it cannot be seen."""
-    return any(isinstance(array, JVPTracer) for array in arrays)
+    return any(isinstance(_unbatched(array), JVPTracer) for array in arrays)
+
+
+def _unbatched(array: Any) -> Any:
+    """The array that `jax.vmap` has a part of."""
+    while isinstance(array, jax.core.Tracer) and hasattr(array, "batch_dim"):
+        array = array.val
+    return array
 
 
 def _by_formula(function: Function, present: Any, scalars: Any, outputs: tuple[int, ...], arrays: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -347,13 +421,13 @@ def _pulled_back(source: Function, function: Function, values: dict[str, Any]) -
     return {f"grad_{name}": grad for name, grad in zip(wanted, back({name: values[f"grad_{name}"] for name in made}))}
 
 
-@functools.lru_cache(maxsize=None)
+@_kept
 def _differentiable(function: Function, present: Any, scalars: Any) -> Any:
     main = tuple(function.main_outputs)
     primal = _batchable(function, present, scalars, main)
     backward = function.backward
     if backward is None:
-        return primal
+        return _without_gradient(function, primal)
     saved = main + tuple(at for at in function.saved_outputs() if at not in main)
     saving = _batchable(function, present, scalars, saved)
 

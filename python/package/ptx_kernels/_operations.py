@@ -212,7 +212,7 @@ def cross_entropy(
     loss = call(_library.cross_entropy, [logits, _unsigned(targets), out, None, ignore_index, label_smoothing])[0]
     if reduction == "none":
         return loss
-    return loss.sum() if reduction == "sum" else loss.sum() / counted.sum()
+    return loss.sum() if reduction == "sum" else loss.sum() / counted.sum(dtype=loss.dtype)
 
 
 _ACTIVATIONS = {"relu": relu, "gelu": gelu, "silu": silu}
@@ -632,11 +632,14 @@ def _check_choice(name: str, value: Any, *choices: str) -> None:
 
 
 def _index(name: str, value: Any) -> int:
-    """A whole number. ``name`` is for errors."""
+    """A whole number of at most 64 bits. ``name`` is for errors."""
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name}: expected an int, found {'None' if value is None else type(value).__name__}") from None
+    if not -(1 << 63) <= number < 1 << 63:
+        raise OverflowError(f"{name}: {number} has more than 64 bits")
+    return number
 
 
 def _bounds(name: str, window: Window, causal: bool) -> tuple[int | None, int | None]:
