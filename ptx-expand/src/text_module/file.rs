@@ -81,10 +81,30 @@ fn unreadable(reader: &mut Reader, input: &Input, why: &str) -> Option<TokenStre
 /// Beside the source file that names it, else from the package's root.
 fn find(literal: &syn::LitStr) -> PathBuf {
     let written = PathBuf::from(literal.value());
-    let beside = literal.span().local_file().and_then(|file| Some(file.parent()?.join(&written)));
-    let in_package = std::env::var_os("CARGO_MANIFEST_DIR").map(|root| Path::new(&root).join(&written));
-    let found = [beside, in_package].into_iter().flatten().find(|path| path.exists()).unwrap_or(written);
+    let source = literal.span().local_file();
+    let beside = source.as_ref().and_then(|file| Some(file.parent()?.join(&written)));
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let in_package = root.as_ref().map(|root| root.join(&written));
+    let found = [beside, in_package].into_iter().flatten().find(|path| path.exists());
+    // rust-analyzer does not say which file it expands.
+    let found = found.or_else(|| root.filter(|_| source.is_none()).and_then(|root| find_below(&root, &written, DEPTH)));
+    let found = found.unwrap_or(written);
     std::path::absolute(&found).unwrap_or(found)
+}
+
+/// Folders below a package's root in which its sources stand.
+const DEPTH: u32 = 6;
+
+/// A file with the path in this folder, or in one below it.
+fn find_below(folder: &Path, written: &Path, depth: u32) -> Option<PathBuf> {
+    let here = folder.join(written);
+    if here.is_file() || depth == 0 {
+        return here.is_file().then_some(here);
+    }
+    let mut below: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+    below.sort();
+    let is_source = |path: &PathBuf| !path.ends_with("target") && path.is_dir() && !path.is_symlink();
+    below.iter().filter(|path| is_source(path)).find_map(|path| find_below(path, written, depth - 1))
 }
 
 /// Lines and columns, from 1, of the places that diagnostics name.
