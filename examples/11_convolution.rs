@@ -18,7 +18,11 @@ pub mod kernels {
     #[ptx_kernel(
         block = (32, 8),
         grid = (columns.div_ceil(32), rows.div_ceil(8)),
-        unsafe(requires(image.len() >= rows * columns, out.len() >= rows * columns))
+        unsafe(requires(
+            rows * columns <= 1 << 32,
+            image.len() >= rows * columns,
+            out.len() >= rows * columns
+        ))
     )]
     pub fn convolve(image: &[f32], out: &mut [f32], rows: u32, columns: u32) {
         let column: u32 = ctaid.x * 32 + tid.x;

@@ -4,7 +4,7 @@ mod tile;
 
 pub use tile::{Map, MapOption, Tile};
 
-use syn::{Ident, Type};
+use syn::{Expr, Ident, Type};
 
 /// A parameter of a kernel.
 pub struct Argument {
@@ -16,8 +16,8 @@ pub struct Argument {
     pub ty: Type,
     /// Bytes and alignment, where the PTX declares them and not the type.
     pub layout: Option<(u64, u64)>,
-    /// `#[align(16)]` on memory: the alignment of its address, which every launch checks.
-    pub align: Option<u64>,
+    /// `#[align(16)]` on memory: the alignment of its address, which every launch checks. It may name constants of an instance.
+    pub align: Option<Expr>,
 }
 
 /// Meaning of a parameter's type to the host.

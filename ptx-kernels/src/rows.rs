@@ -75,7 +75,8 @@ impl<const N: usize> Rows<N> {
         Ok((rows > 0 && columns > 0).then(|| Rows {
             rows: rows as u32,
             columns: columns as u32,
-            strides: matrices.map(|matrix| matrix.stride as u64),
+            // The stride of a single row has no meaning.
+            strides: matrices.map(|matrix| if rows == 1 { columns as u64 } else { matrix.stride as u64 }),
             wide: whole && matrices.iter().all(Matrix::is_aligned),
         }))
     }

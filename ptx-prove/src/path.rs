@@ -90,6 +90,11 @@ impl Path {
         a
     }
 
+    /// The number of conditions that two paths share.
+    pub(crate) fn common(&self, other: &Path) -> usize {
+        self.shared(other).depth()
+    }
+
     /// The conditions behind the start as facts.
     pub(crate) fn as_facts(&self, start: &Path) -> Path {
         let facts = self.since(start).into_iter().map(|step| step.cond.clone());

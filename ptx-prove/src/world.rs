@@ -84,6 +84,22 @@ pub(crate) struct World {
     asked: Map<(Form, i128, i128), Vec<(Path, bool)>>,
 }
 
+/// Adds the symbol that a product has beside the symbol of a form.
+fn add_factor(mono: &Mono, of: &Form, found: &mut Vec<Sym>) {
+    let ([(single, _)], [a, b]) = (of.terms.as_slice(), mono.as_slice()) else { return };
+    let other = match single.as_slice() {
+        [symbol] if symbol == a => *b,
+        [symbol] if symbol == b => *a,
+        _ => return,
+    };
+    if !found.contains(&other) && found.len() < FACTORS {
+        found.push(other);
+    }
+}
+
+/// The most factors that are tried as bounds of a quotient.
+const FACTORS: usize = 4;
+
 /// The part of a form beside its constant.
 type Terms = Vec<(Mono, Coef)>;
 
@@ -388,7 +404,26 @@ impl World {
         };
         self.assume(symbol, fact);
         self.made.insert(key, quotient.clone());
+        self.limit(symbol, b);
         Some((quotient, rest))
+    }
+
+    /// Notes the factors that a quotient stays below: of `a / b` where `a < r · b` in every launch. The solver does not look for such bounds itself.
+    fn limit(&mut self, quotient: Sym, by: &Form) {
+        let mut factors = Vec::new();
+        let mut look = |cond: &Cond| {
+            cond.forms(&mut |form| form.terms.iter().for_each(|(mono, _)| add_factor(mono, by, &mut factors)))
+        };
+        self.facts.iter().for_each(&mut look);
+        self.symbols.iter().flat_map(|symbol| &symbol.facts).for_each(&mut look);
+        factors.retain(|factor| self.symbol(*factor).scope == Scope::Grid);
+        for factor in factors {
+            let Some(over) = Cond::le(&Form::symbol(factor), &Form::symbol(quotient)) else { continue };
+            let conds = self.facts.iter().cloned().chain([over.clone()]).collect();
+            if (self.excludes)(self, conds) {
+                self.assume(quotient, over.negate());
+            }
+        }
     }
 
     /// `if cond { yes } else { no }`

@@ -90,6 +90,12 @@ pub fn build_map(map: &TensorMapBuilder, kernel: &Kernel, parameter: &str) -> Re
     map.build().map_err(|error| error.about(&format!("`{}` is launched with `{parameter}` as ", kernel.entry), ""))
 }
 
+/// The alignment that constants decide.
+#[inline]
+pub fn alignment(align: Int) -> u64 {
+    u64::try_from(align.0).unwrap_or(1)
+}
+
 /// Checks the alignment of memory that a kernel takes with `#[align(16)]`.
 ///
 /// # Errors

@@ -4,10 +4,11 @@
 use expect_test::expect_file;
 use ptx_core::check::{Checked, check};
 use ptx_core::parse::parse_text;
+use ptx_expand::program::contract::Reader;
 use ptx_expand::proof::contract;
 use ptx_jit::Source;
 use ptx_jit::describe::{Kernel, Module};
-use ptx_prove::{Finding, Property, Verdict, prove};
+use ptx_prove::{Contract, Finding, Property, Verdict, prove};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -40,8 +41,11 @@ struct Row {
     reasons: BTreeMap<String, usize>,
 }
 
+/// Entries of `ptx!`, which have no attribute: the grid and the conditions with which their examples launch them.
+const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
+
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 12] = [
+const FROM_TEXT: [(&str, &str, &str); 18] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -97,6 +101,39 @@ const FROM_TEXT: [(&str, &str, &str); 12] = [
         "x: &mut [u32], n: u32) { let at = x + wide(tid.x / n) * 4; ptx! { red.global.add.u32 [at], 1; }",
         "",
     ),
+    // The quotient of the block stays below `rows`, but not with one more block.
+    (
+        "block = 32, grid = rows * n.div_ceil(32), requires(n > 0, n < 1 << 31, x.len() >= rows)",
+        "x: &mut [u32], n: u32, rows: u32) { let at = x.at(ctaid.x / ((n + 31) / 32)); ptx! { red.global.add.u32 [at], 1; }",
+        "",
+    ),
+    (
+        "block = 32, grid = rows * n.div_ceil(32) + 1, requires(n > 0, n < 1 << 31, x.len() >= rows)",
+        "x: &mut [u32], n: u32, rows: u32) { let at = x.at(ctaid.x / ((n + 31) / 32)); ptx! { red.global.add.u32 [at], 1; }",
+        "[P0916",
+    ),
+    // Neither is a multiple of 4 in every launch.
+    (
+        "block = 1, grid = 1, requires(n % 4 == 0 || n < 8, n < 1000, x.len() >= n + 4)",
+        "#[align(16)] x: &mut [u32], n: u32) { let at = x.at(n); ptx! { st.global.v4.u32 [at], {0, 0, 0, 0}; }",
+        "[P0916",
+    ),
+    (
+        "block = 1, grid = 1, requires(n % 4 == 2, n < 1000, x.len() >= n + 4)",
+        "#[align(16)] x: &mut [u32], n: u32) { let at = x.at(n); ptx! { st.global.v4.u32 [at], {0, 0, 0, 0}; }",
+        "[P0916",
+    ),
+    // The alignment that an instance requires: 16 bytes, and 8.
+    (
+        "block = 1, grid = 1, instances = [(u32, 4), (u64, 2)], requires(x.len() >= 4)",
+        "<T, const EACH: u32>(#[align(EACH * size_of::<T>())] x: &mut [T]) { ptx! { st.global.v4.u32 [x], {0, 0, 0, 0}; }",
+        "",
+    ),
+    (
+        "block = 1, grid = 1, instances = [(u32, 4), (u32, 2)], requires(x.len() >= 4)",
+        "<T, const EACH: u32>(#[align(EACH * size_of::<T>())] x: &mut [T]) { ptx! { st.global.v4.u32 [x], {0, 0, 0, 0}; }",
+        "alignment is not decided: the address of `x` is known to be a multiple of 8 only",
+    ),
     // 16 bytes more than there are.
     (
         "block = 32, grid = 1, requires(n % 4 == 0, x.len() >= n)",
@@ -109,7 +146,8 @@ const FROM_TEXT: [(&str, &str, &str); 12] = [
 #[test]
 fn kernels_from_text_are_proved_or_refused() {
     for (options, kernel, expected) in FROM_TEXT {
-        let text = format!("#[ptx_kernel(arch = \"sm_90\", {options}, proved)] pub fn k({kernel} }}");
+        let start = if kernel.starts_with('<') { "" } else { "(" };
+        let text = format!("#[ptx_kernel(arch = \"sm_90\", {options}, proved)] pub fn k{start}{kernel} }}");
         match Source::text("k.rs", &text).compile() {
             Ok(program) => {
                 assert!(expected.is_empty(), "proved: {text}");
@@ -169,7 +207,7 @@ fn add(row: &mut Row, module: &Module, kernel: &Kernel) {
     }
     row.instances = 1;
     let mut reason = |text: String| *row.reasons.entry(text).or_default() += 1;
-    let contract = match contract(kernel) {
+    let contract = match contract(kernel).map(|contract| of_ptx(kernel, contract)) {
         Ok(contract) => contract,
         Err((message, _)) => return reason(message),
     };
@@ -202,6 +240,24 @@ fn add(row: &mut Row, module: &Module, kernel: &Kernel) {
     missing.into_iter().for_each(reason);
 }
 
+/// The contract of an entry of `ptx!`.
+fn of_ptx(kernel: &Kernel, contract: Contract) -> Contract {
+    let Some((_, grid, assume)) = OF_PTX.iter().find(|(name, ..)| *name == kernel.name) else { return contract };
+    let mut reader = Reader::new(kernel.params.iter().map(|param| param.name.clone()));
+    let mut read = |text: &str| reader.read(text).unwrap_or_else(|problem| panic!("{text}: {}", problem.message));
+    Contract {
+        grid: Some(read(grid)),
+        assume: assume.iter().map(|text| read(text)).collect(),
+        elements: vec![1; kernel.params.len()],
+        // As the entry declares it.
+        align: None,
+        aligns: Vec::new(),
+        absent: false,
+        numbers: Vec::new(),
+        ..contract
+    }
+}
+
 fn refuted(finding: &Finding) -> String {
     let what = match finding.property {
         Property::Bounds => "leaves",
@@ -231,7 +287,7 @@ fn document(rows: &[(String, String, Row)]) -> String {
     let mut out = format!(
         "# Proofs of our kernels\n\n\
          The verdicts of `ptx-prove` on every kernel of the examples and of the library, for all launches that its attribute admits: bounds with alignment, races \
-         with barriers and reads of unwritten shared memory. The first instance of each kernel is tried. Made by `UPDATE_EXPECT=1 cargo test -p ptx-cli --test commands -- --ignored proofs`.\n\n\
+         with barriers and reads of unwritten shared memory. The first instance of each kernel is tried. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test -p ptx-cli --test commands -- --ignored proofs`.\n\n\
          Of {all} kernels, bounds are proved of {}, races of {}, races are decided of {}, and a property is refuted of {}.\n\n\
          | file | kernel | bounds | races | reason |\n|---|---|---|---|---|\n",
         share(bounds),

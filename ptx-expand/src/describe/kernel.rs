@@ -132,7 +132,22 @@ impl<'a> Instance<'a> {
             (Passing::Value(ty), _) => Kind::Value(self.type_name(&ty)),
         };
         let is_memory = matches!(kind, Kind::Slice { .. } | Kind::Tile { .. });
-        Param { name: argument.text.clone(), kind, align: argument.align.filter(|_| is_memory) }
+        let align = argument.align.as_ref().filter(|_| is_memory).and_then(|align| self.alignment(align));
+        Param { name: argument.text.clone(), kind, align }
+    }
+
+    /// The alignment of memory; nothing if only a compiler can evaluate it.
+    fn alignment(&self, expr: &syn::Expr) -> Option<u64> {
+        match self.scope.value(expr, &self.constants)? {
+            Value::Int(align) => u64::try_from(align).ok(),
+            _ => None,
+        }
+    }
+
+    /// The alignments of memory.
+    fn alignments(&self) -> impl Iterator<Item = &syn::Expr> {
+        let is_memory = |argument: &&Argument| matches!(argument.passing(), Passing::Read(_) | Passing::Write(_));
+        self.kernel.params.iter().filter(is_memory).filter_map(|argument| argument.align.as_ref())
     }
 
     /// The name of a type, with the instance's in place of a parameter.
@@ -200,14 +215,16 @@ impl<'a> Instance<'a> {
         (self.launch_with(&names), names.evaluated.map(RefCell::into_inner).unwrap_or_default())
     }
 
-    /// The extents of tiles that are constants.
+    /// The extents of tiles that are constants, and alignments.
     #[cfg(feature = "proved")]
     fn constant_dims(&self) -> Vec<(syn::Expr, Value)> {
         let tiles = self.kernel.params.iter().filter_map(|argument| Tile::from_type(&argument.ty));
         let names =
             tiles.flat_map(|tile| tile.dims).map(|dim| dim.to_string()).filter(|name| !self.dims.contains(name));
         let extents = names.filter_map(|name| Some((syn::parse_str(&name).ok()?, self.constant(&name)?)));
-        extents.map(|(expr, extent)| (expr, Value::Int(extent.into()))).collect()
+        let aligns =
+            self.alignments().filter_map(|align| Some((align.clone(), self.scope.value(align, &self.constants)?)));
+        extents.map(|(expr, extent)| (expr, Value::Int(extent.into()))).chain(aligns).collect()
     }
 
     fn launch_with(&self, names: &Names<'_>) -> Result<Launch, Problem> {
@@ -246,8 +263,9 @@ impl<'a> Instance<'a> {
             MapOption::Word { .. } => None,
         });
         let mut extents = boxes.flatten().filter(|extent| self.scope.value(extent, &self.constants).is_none());
+        let mut aligns = self.alignments().filter(|align| self.alignment(align).is_none());
         let name = unknown.next().map(|name| unknown_value(&name));
-        name.or_else(|| extents.next().map(unknown_value))
+        name.or_else(|| extents.next().or_else(|| aligns.next()).map(unknown_value))
     }
 
     fn names(&self, compiled: &Compiled) -> Names<'_> {

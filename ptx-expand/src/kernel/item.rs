@@ -225,10 +225,10 @@ impl Reader {
         };
         let name = self.ident(&pattern.ident);
         let ty = self.ty(&typed.ty);
-        let layout = aligned(&typed.attrs).and_then(|align| Some((bytes(&typed.ty)?, align)));
+        let align = aligned(&typed.attrs);
+        let layout = align.as_ref().and_then(|align| Some((bytes(&typed.ty)?, number(align)?)));
         let text = pattern.ident.unraw().to_string();
-        let (ty_of, align) = ((*typed.ty).clone(), aligned(&typed.attrs));
-        let argument = Argument { name: pattern.ident.clone(), text, ty: ty_of, layout, align };
+        let argument = Argument { name: pattern.ident.clone(), text, ty: (*typed.ty).clone(), layout, align };
         let align = self.alignment(&typed.attrs);
         let pointer = self.pointer(&typed.attrs, &ty);
         let mutable = pattern.mutability.is_some();
@@ -262,10 +262,17 @@ impl Reader {
     }
 }
 
-/// The number in `#[align(64)]`.
-fn aligned(attributes: &[syn::Attribute]) -> Option<u64> {
-    let attribute = attributes.iter().find(|a| a.path().is_ident("align"))?;
-    attribute.parse_args::<syn::LitInt>().ok()?.base10_parse().ok()
+/// The expression in `#[align(64)]`.
+fn aligned(attributes: &[syn::Attribute]) -> Option<syn::Expr> {
+    attributes.iter().find(|a| a.path().is_ident("align"))?.parse_args().ok()
+}
+
+/// The number that an expression is.
+fn number(expr: &syn::Expr) -> Option<u64> {
+    match expr {
+        syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(literal), .. }) => literal.base10_parse().ok(),
+        _ => None,
+    }
 }
 
 /// Number of bytes of a parameter that is passed by value and whose alignment an attribute may set: a `TensorMap` or

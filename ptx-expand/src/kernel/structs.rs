@@ -153,7 +153,13 @@ impl Reader {
         let generics: Vec<(&Ident, TokenStream)> = names.zip(given).collect();
         let field = |field: &syn::Field| {
             let ty = syn::parse2(replaced(field.ty.to_token_stream(), &generics)).ok()?;
-            Some(syn::Field { ty, ..field.clone() })
+            let mut attrs = field.attrs.clone();
+            for attribute in &mut attrs {
+                if let syn::Meta::List(list) = &mut attribute.meta {
+                    list.tokens = replaced(list.tokens.clone(), &generics);
+                }
+            }
+            Some(syn::Field { ty, attrs, ..field.clone() })
         };
         Some((item.ident.clone(), item.fields.iter().filter_map(field).collect()))
     }

@@ -9,7 +9,12 @@ use crate::tokens::{joined, local};
 use proc_macro2::{Literal, Span, TokenStream, TokenTree};
 use ptx_language::EntryParam;
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Ident, Type};
+use syn::{Expr, Ident, Type};
+
+/// Returns true for a number.
+fn is_literal(expr: &Expr) -> bool {
+    matches!(expr, Expr::Lit(_))
+}
 
 impl Argument {
     /// The variable that holds it while it is bound to the stream.
@@ -69,9 +74,25 @@ impl Argument {
 
     /// Checks that the address of memory is as aligned as its attribute requires.
     pub fn alignment(&self, kernel: &TokenStream, root: &Root) -> Option<TokenStream> {
-        let align = self.align.filter(|_| matches!(self.passing(), Passing::Read(_) | Passing::Write(_)))?;
+        let align = self.memory_align()?;
         let (bound, rt, name) = (self.bound(), root.expansion(), &self.text);
+        let align = if is_literal(align) { align.to_token_stream() } else { self.align_name().to_token_stream() };
         Some(quote!(#rt::aligned(&#bound, #align, #kernel, #name)?;))
+    }
+
+    /// The alignment of memory.
+    fn memory_align(&self) -> Option<&Expr> {
+        self.align.as_ref().filter(|_| matches!(self.passing(), Passing::Read(_) | Passing::Write(_)))
+    }
+
+    /// An alignment that is more than a number.
+    pub fn computed_align(&self) -> Option<&Expr> {
+        self.memory_align().filter(|align| !is_literal(align))
+    }
+
+    /// The variable of the launch function with that.
+    pub fn align_name(&self) -> Ident {
+        local(&format!("align_{}", self.name))
     }
 
     /// The argument as the driver takes it.

@@ -60,8 +60,8 @@ impl Launch<'_> {
 
     /// The body of a launch function of one list of constants.
     pub fn body(&self, stream: &Ident, config: &Ident) -> TokenStream {
-        let (dims, host, boxes) = (self.dims(None), self.host(config), self.boxes());
-        self.body_with(&quote!(#dims let #config = #host; #boxes), stream, config)
+        let (dims, host, boxes, aligns) = (self.dims(None), self.host(config), self.boxes(), self.aligns());
+        self.body_with(&quote!(#dims let #config = #host; #boxes #aligns), stream, config)
     }
 
     /// The body of a launch function. `chosen` defines the configuration and what else may follow from the constants of an instance: the rest is the same for all instances.

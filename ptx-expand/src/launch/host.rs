@@ -26,6 +26,22 @@ impl Launch<'_> {
         joined(self.kernel.launch.requires.iter().filter(|condition| wanted(condition)).map(|c| self.condition(c)))
     }
 
+    /// The alignments that are more than numbers, as variables.
+    pub fn aligns(&self) -> TokenStream {
+        let rt = self.rt();
+        joined(self.kernel.params.iter().filter_map(|argument| {
+            let align = integers(argument.computed_align()?, &rt);
+            let (name, align) = (argument.align_name(), self.host_expr(&align));
+            Some(quote!(let #name: #rt::core::primitive::u64 = #rt::alignment(#align);))
+        }))
+    }
+
+    /// The names of these variables.
+    pub fn align_names(&self) -> impl Iterator<Item = Ident> {
+        let computed = self.kernel.params.iter().filter(|argument| argument.computed_align().is_some());
+        computed.map(Argument::align_name)
+    }
+
     /// A block in which the parameters are as host expressions see them.
     pub fn as_host(&self, code: TokenStream) -> TokenStream {
         let shadows = self.shadows().chain(self.struct_shadows()).chain(self.dim_shadows());
@@ -246,6 +262,23 @@ impl Launch<'_> {
         let [of, method] = [of, method].map(|name| Ident::new(name, Span::call_site()));
         quote!(#rt::defined(#rt::#of::#method(#left, #right), #kernel, #text)?)
     }
+}
+
+/// An expression of constants, each of them an `Int`, because their types differ.
+fn integers(expr: &Expr, rt: &TokenStream) -> Expr {
+    let mut expr = expr.clone();
+    match &mut expr {
+        Expr::Lit(_) => {}
+        Expr::Paren(paren) => *paren.expr = integers(&paren.expr, rt),
+        Expr::Group(group) => *group.expr = integers(&group.expr, rt),
+        Expr::Cast(cast) => return integers(&cast.expr, rt),
+        Expr::Binary(binary) => {
+            *binary.left = integers(&binary.left, rt);
+            *binary.right = integers(&binary.right, rt);
+        }
+        other => return syn::parse_quote!(#rt::int(#other)),
+    }
+    expr
 }
 
 /// The treatment of literals in a host expression.

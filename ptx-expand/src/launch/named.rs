@@ -194,7 +194,8 @@ impl Launch<'_> {
     fn chosen(&self, instance: &Ident, config: &Ident) -> TokenStream {
         let dims = self.dims(Some(true));
         let conditions = self.conditions(|condition| self.names_constant(condition));
-        let (boxes, names) = (self.boxes(), self.box_names());
+        let (boxes, aligns) = (self.boxes(), self.aligns());
+        let names: Vec<Ident> = self.box_names().into_iter().chain(self.align_names()).collect();
         let own = self.is_config_of_instance();
         if !own && names.is_empty() && dims.is_empty() && conditions.is_empty() {
             return TokenStream::new();
@@ -213,7 +214,7 @@ impl Launch<'_> {
         let end = variables.as_ref().map(|_| quote!(;));
         let arms = self.kernel.distinct_names().map(|(at, name)| {
             let constants = self.constant_items(at);
-            quote!(Instance::#name => { #constants #dims #host #boxes #variables })
+            quote!(Instance::#name => { #constants #dims #host #boxes #aligns #variables })
         });
         quote!(#kept match #instance { #(#arms)* } #end)
     }

@@ -257,11 +257,20 @@ pub(super) mod kernels {
         unsafe(requires(
             shape.rows >= 1,
             shape.columns % EACH == 0,
+            shape.columns < 1 << 31,
+            shape.x_stride % EACH == 0,
             x.len() >= (shape.rows - 1) * shape.x_stride + shape.columns,
+            shape.out_stride % EACH == 0,
+            shape.out_stride >= shape.columns,
             out.len() >= (shape.rows - 1) * shape.out_stride + shape.columns
         ))
     )]
-    pub fn unary<T, const EACH: u32>(x: &[T], out: &mut [T], shape: UnaryShape, function: u32) {
+    pub fn unary<T, const EACH: u32>(
+        #[align(EACH * size_of::<T>())] x: &[T],
+        #[align(EACH * size_of::<T>())] out: &mut [T],
+        shape: UnaryShape,
+        function: u32,
+    ) {
         let place = find_place::<EACH>(shape.columns);
         let from_x = x.at(place.offset(shape.x_stride));
         fetch_ahead::<T, EACH>(&place, from_x);
@@ -291,12 +300,23 @@ pub(super) mod kernels {
         unsafe(requires(
             shape.rows >= 1,
             shape.columns % EACH == 0,
+            shape.columns < 1 << 31,
+            shape.x_stride % EACH == 0,
             x.len() >= (shape.rows - 1) * shape.x_stride + shape.columns,
+            shape.dy_stride % EACH == 0,
             dy.len() >= (shape.rows - 1) * shape.dy_stride + shape.columns,
+            shape.dx_stride % EACH == 0,
+            shape.dx_stride >= shape.columns,
             dx.len() >= (shape.rows - 1) * shape.dx_stride + shape.columns
         ))
     )]
-    pub fn unary_backward<T, const EACH: u32>(x: &[T], dy: &[T], dx: &mut [T], shape: UnaryGradShape, function: u32) {
+    pub fn unary_backward<T, const EACH: u32>(
+        #[align(EACH * size_of::<T>())] x: &[T],
+        #[align(EACH * size_of::<T>())] dy: &[T],
+        #[align(EACH * size_of::<T>())] dx: &mut [T],
+        shape: UnaryGradShape,
+        function: u32,
+    ) {
         let place = find_place::<EACH>(shape.columns);
         let from_x = x.at(place.offset(shape.x_stride));
         let from_dy = dy.at(place.offset(shape.dy_stride));
@@ -332,12 +352,23 @@ pub(super) mod kernels {
         unsafe(requires(
             shape.rows >= 1,
             shape.columns % EACH == 0,
+            shape.columns < 1 << 31,
+            shape.gate_stride % EACH == 0,
             gate.len() >= (shape.rows - 1) * shape.gate_stride + shape.columns,
+            shape.up_stride % EACH == 0,
             up.len() >= (shape.rows - 1) * shape.up_stride + shape.columns,
+            shape.out_stride % EACH == 0,
+            shape.out_stride >= shape.columns,
             out.len() >= (shape.rows - 1) * shape.out_stride + shape.columns
         ))
     )]
-    pub fn gated<T, const EACH: u32>(gate: &[T], up: &[T], out: &mut [T], shape: GatedShape, function: u32) {
+    pub fn gated<T, const EACH: u32>(
+        #[align(EACH * size_of::<T>())] gate: &[T],
+        #[align(EACH * size_of::<T>())] up: &[T],
+        #[align(EACH * size_of::<T>())] out: &mut [T],
+        shape: GatedShape,
+        function: u32,
+    ) {
         let place = find_place::<EACH>(shape.columns);
         let from_gate = gate.at(place.offset(shape.gate_stride));
         let from_up = up.at(place.offset(shape.up_stride));
@@ -356,15 +387,20 @@ pub(super) mod kernels {
     }
 
     /// The operands of the gradients of a gated activation.
-    struct GatedInputs<T> {
+    struct GatedInputs<T, const EACH: u32> {
+        #[align(EACH * size_of::<T>())]
         gate: &[T],
+        #[align(EACH * size_of::<T>())]
         up: &[T],
+        #[align(EACH * size_of::<T>())]
         dy: &[T],
     }
 
     /// The gradients of a gated activation.
-    struct GatedGrads<T> {
+    struct GatedGrads<T, const EACH: u32> {
+        #[align(EACH * size_of::<T>())]
         dgate: &mut [T],
+        #[align(EACH * size_of::<T>())]
         dup: &mut [T],
     }
 
@@ -388,16 +424,24 @@ pub(super) mod kernels {
         unsafe(requires(
             shape.rows >= 1,
             shape.columns % EACH == 0,
+            shape.columns < 1 << 31,
+            shape.gate_stride % EACH == 0,
             inputs.gate.len() >= (shape.rows - 1) * shape.gate_stride + shape.columns,
+            shape.up_stride % EACH == 0,
             inputs.up.len() >= (shape.rows - 1) * shape.up_stride + shape.columns,
+            shape.dy_stride % EACH == 0,
             inputs.dy.len() >= (shape.rows - 1) * shape.dy_stride + shape.columns,
+            shape.dgate_stride % EACH == 0,
+            shape.dgate_stride >= shape.columns,
             outputs.dgate.len() >= (shape.rows - 1) * shape.dgate_stride + shape.columns,
+            shape.dup_stride % EACH == 0,
+            shape.dup_stride >= shape.columns,
             outputs.dup.len() >= (shape.rows - 1) * shape.dup_stride + shape.columns
         ))
     )]
     pub fn gated_backward<T, const EACH: u32>(
-        inputs: GatedInputs<T>,
-        outputs: GatedGrads<T>,
+        inputs: GatedInputs<T, EACH>,
+        outputs: GatedGrads<T, EACH>,
         shape: GatedGradShape,
         function: u32,
     ) {

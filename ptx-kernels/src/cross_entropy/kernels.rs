@@ -60,7 +60,8 @@ pub(super) mod losses {
     }
 
     /// The operands and the results of the loss.
-    struct LossTensors<T, I> {
+    struct LossTensors<T, I, const EACH: u32> {
+        #[align(EACH * size_of::<T>())]
         x: &[T],
         targets: &[I],
         loss: &mut [f32],
@@ -89,6 +90,8 @@ pub(super) mod losses {
         unsafe(requires(
             rows >= 1,
             columns % EACH == 0,
+            columns < 1 << 31,
+            x_stride % EACH == 0,
             tensors.x.len() >= (rows - 1) * x_stride + columns,
             tensors.targets.len() >= rows,
             tensors.loss.len() >= rows,
@@ -96,7 +99,7 @@ pub(super) mod losses {
         ))
     )]
     pub fn cross_entropy<T, I, const EACH: u32>(
-        tensors: LossTensors<T, I>,
+        tensors: LossTensors<T, I, EACH>,
         x_stride: u64,
         options: Options,
         rows: u32,
@@ -152,11 +155,13 @@ pub(super) mod losses {
     }
 
     /// The operands of the gradient, and the result.
-    struct GradTensors<T, I> {
+    struct GradTensors<T, I, const EACH: u32> {
+        #[align(EACH * size_of::<T>())]
         x: &[T],
         targets: &[I],
         lse: &[f32],
         dloss: &[f32],
+        #[align(EACH * size_of::<T>())]
         dx: &mut [T],
     }
 
@@ -182,15 +187,19 @@ pub(super) mod losses {
         unsafe(requires(
             rows >= 1,
             columns % EACH == 0,
+            columns < 1 << 31,
+            strides.x_stride % EACH == 0,
             tensors.x.len() == 0 || tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
             tensors.targets.len() >= rows,
             tensors.lse.len() >= rows,
             tensors.dloss.len() >= (rows - 1) * strides.dloss_stride + 1,
+            strides.dx_stride % EACH == 0,
+            strides.dx_stride >= columns,
             tensors.dx.len() >= (rows - 1) * strides.dx_stride + columns
         ))
     )]
     pub fn cross_entropy_backward<T, I, const EACH: u32>(
-        tensors: GradTensors<T, I>,
+        tensors: GradTensors<T, I, EACH>,
         strides: GradStrides,
         options: Options,
         rows: u32,

@@ -38,12 +38,18 @@ pub(super) mod kernels {
     }
 
     /// The operands of the gradient, and the results.
-    struct RowTensors<T> {
+    struct RowTensors<T, const C: Config> {
+        #[align(C.each * size_of::<T>())]
         x: &[T],
+        #[align(C.each * size_of::<T>())]
         dy: &[T],
+        #[align(C.each * size_of::<T>())]
         sum: &[T],
+        #[align(C.each * size_of::<T>())]
         weight: &[T],
+        #[align(C.each * size_of::<T>())]
         dx: &mut [T],
+        #[align(8)]
         statistics: &mut [u8],
     }
 
@@ -78,16 +84,22 @@ pub(super) mod kernels {
         unsafe(requires(
             rows >= 1,
             columns % C.each == 0,
+            columns < 1 << 31,
+            strides.x_stride % C.each == 0,
             tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
+            strides.dy_stride % C.each == 0,
             tensors.dy.len() >= (rows - 1) * strides.dy_stride + columns,
+            strides.sum_stride % C.each == 0,
             tensors.sum.len() == 0 || tensors.sum.len() >= (rows - 1) * strides.sum_stride + columns,
             tensors.weight.len() == 0 || tensors.weight.len() >= columns,
+            strides.dx_stride % C.each == 0,
+            strides.dx_stride >= columns,
             tensors.dx.len() >= (rows - 1) * strides.dx_stride + columns,
             tensors.statistics.len() == 0 || tensors.statistics.len() >= 8 * rows
         ))
     )]
     pub fn backward_rows<T, const C: Config>(
-        tensors: RowTensors<T>,
+        tensors: RowTensors<T, C>,
         strides: RowStrides,
         epsilon: f32,
         rows: u32,
@@ -171,10 +183,14 @@ pub(super) mod kernels {
     }
 
     /// The operands of the sums over columns, and the partial sums.
-    struct ColumnTensors<T> {
+    struct ColumnTensors<T, const EACH: u32> {
+        #[align(EACH * size_of::<T>())]
         x: &[T],
+        #[align(EACH * size_of::<T>())]
         dy: &[T],
+        #[align(8)]
         statistics: &[u8],
+        #[align(4)]
         partial: &mut [u8],
     }
 
@@ -196,14 +212,17 @@ pub(super) mod kernels {
             slices >= 1,
             arrays == 1 || arrays == 2,
             columns % EACH == 0,
+            columns < 1 << 31,
+            strides.x_stride % EACH == 0,
             tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
+            strides.dy_stride % EACH == 0,
             tensors.dy.len() >= (rows - 1) * strides.dy_stride + columns,
             tensors.statistics.len() >= 8 * rows,
             tensors.partial.len() >= 4 * slices * arrays * columns
         ))
     )]
     pub fn backward_columns<T, const EACH: u32>(
-        tensors: ColumnTensors<T>,
+        tensors: ColumnTensors<T, EACH>,
         strides: ColumnStrides,
         slices: u32,
         arrays: u32,

@@ -28,9 +28,12 @@ pub(super) mod kernels {
     }
 
     /// The operands and the result of RMSNorm.
-    struct RmsTensors<T> {
+    struct RmsTensors<T, const C: Config> {
+        #[align(C.each * size_of::<T>())]
         x: &[T],
+        #[align(C.each * size_of::<T>())]
         weight: &[T],
+        #[align(C.each * size_of::<T>())]
         out: &mut [T],
     }
 
@@ -62,13 +65,16 @@ pub(super) mod kernels {
             rows >= 1,
             columns % C.each == 0,
             columns <= C.most(),
+            strides.x_stride % C.each == 0,
             tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
             tensors.weight.len() >= columns,
+            strides.out_stride % C.each == 0,
+            strides.out_stride >= columns,
             tensors.out.len() >= (rows - 1) * strides.out_stride + columns
         ))
     )]
     pub fn rms_norm<T, const C: Config>(
-        tensors: RmsTensors<T>,
+        tensors: RmsTensors<T, C>,
         strides: Strides,
         epsilon: f32,
         rows: u32,
@@ -132,10 +138,14 @@ pub(super) mod kernels {
     }
 
     /// The operands and the result of LayerNorm.
-    struct LayerTensors<T> {
+    struct LayerTensors<T, const C: Config> {
+        #[align(C.each * size_of::<T>())]
         x: &[T],
+        #[align(C.each * size_of::<T>())]
         weight: &[T],
+        #[align(C.each * size_of::<T>())]
         bias: &[T],
+        #[align(C.each * size_of::<T>())]
         out: &mut [T],
     }
 
@@ -161,14 +171,17 @@ pub(super) mod kernels {
             rows >= 1,
             columns % C.each == 0,
             columns <= C.most(),
+            strides.x_stride % C.each == 0,
             tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
             tensors.weight.len() >= columns,
             tensors.bias.len() >= columns,
+            strides.out_stride % C.each == 0,
+            strides.out_stride >= columns,
             tensors.out.len() >= (rows - 1) * strides.out_stride + columns
         ))
     )]
     pub fn layer_norm<T, const C: Config>(
-        tensors: LayerTensors<T>,
+        tensors: LayerTensors<T, C>,
         strides: Strides,
         epsilon: f32,
         rows: u32,

@@ -30,11 +30,16 @@ pub(super) mod kernels {
     }
 
     /// `out` is the norm of `x`, or of `residual`, to which `x` is added first. Residual, weights and biases may be missing.
-    struct Tensors<T> {
+    struct Tensors<T, const C: Config> {
+        #[align(C.each * size_of::<T>())]
         x: &[T],
+        #[align(C.each * size_of::<T>())]
         residual: &mut [T],
+        #[align(C.each * size_of::<T>())]
         weight: &[T],
+        #[align(C.each * size_of::<T>())]
         bias: &[T],
+        #[align(C.each * size_of::<T>())]
         out: &mut [T],
     }
 
@@ -68,14 +73,26 @@ pub(super) mod kernels {
         unsafe(requires(
             rows >= 1,
             columns % C.each == 0,
+            columns < 1 << 31,
+            strides.x_stride % C.each == 0,
             tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
+            strides.residual_stride % C.each == 0,
+            tensors.residual.len() == 0 || strides.residual_stride >= columns,
             tensors.residual.len() == 0 || tensors.residual.len() >= (rows - 1) * strides.residual_stride + columns,
             tensors.weight.len() == 0 || tensors.weight.len() >= columns,
             tensors.bias.len() == 0 || tensors.bias.len() >= columns,
+            strides.out_stride % C.each == 0,
+            strides.out_stride >= columns,
             tensors.out.len() >= (rows - 1) * strides.out_stride + columns
         ))
     )]
-    pub fn normalize<T, const C: Config>(tensors: Tensors<T>, strides: Strides, epsilon: f32, rows: u32, columns: u32) {
+    pub fn normalize<T, const C: Config>(
+        tensors: Tensors<T, C>,
+        strides: Strides,
+        epsilon: f32,
+        rows: u32,
+        columns: u32,
+    ) {
         const EACH: u32 = C.each;
         const STEP: u32 = EACH * THREADS;
 

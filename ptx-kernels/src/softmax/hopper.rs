@@ -198,13 +198,16 @@ pub(super) mod tuned {
             rows >= 1,
             columns % C.each == 0,
             columns <= C.most(),
+            strides.x_stride % C.each == 0,
             x.len() >= (rows - 1) * strides.x_stride + columns,
+            strides.out_stride % C.each == 0,
+            strides.out_stride >= columns,
             out.len() >= (rows - 1) * strides.out_stride + columns
         ))
     )]
     pub fn softmax_rows<T, const C: Config>(
-        x: &[T],
-        out: &mut [T],
+        #[align(C.each * size_of::<T>())] x: &[T],
+        #[align(C.each * size_of::<T>())] out: &mut [T],
         strides: Strides,
         scale: f32,
         rows: u32,
@@ -261,9 +264,12 @@ pub(super) mod tuned {
     }
 
     /// The operands of the gradient, and the result.
-    struct GradTensors<T> {
+    struct GradTensors<T, const C: Config> {
+        #[align(C.each * size_of::<T>())]
         y: &[T],
+        #[align(C.each * size_of::<T>())]
         dy: &[T],
+        #[align(C.each * size_of::<T>())]
         dx: &mut [T],
     }
 
@@ -295,13 +301,17 @@ pub(super) mod tuned {
             rows >= 1,
             columns % C.each == 0,
             columns <= C.most(),
+            strides.y_stride % C.each == 0,
             tensors.y.len() >= (rows - 1) * strides.y_stride + columns,
+            strides.dy_stride % C.each == 0,
             tensors.dy.len() >= (rows - 1) * strides.dy_stride + columns,
+            strides.dx_stride % C.each == 0,
+            strides.dx_stride >= columns,
             tensors.dx.len() >= (rows - 1) * strides.dx_stride + columns
         ))
     )]
     pub fn softmax_rows_backward<T, const C: Config>(
-        tensors: GradTensors<T>,
+        tensors: GradTensors<T, C>,
         strides: GradStrides,
         scale: f32,
         rows: u32,

@@ -28,11 +28,22 @@ pub(super) mod kernels {
         unsafe(requires(
             rows >= 1,
             columns % EACH == 0,
+            columns < 1 << 31,
+            strides.x_stride % EACH == 0,
             x.len() >= (rows - 1) * strides.x_stride + columns,
+            strides.out_stride % EACH == 0,
+            strides.out_stride >= columns,
             out.len() >= (rows - 1) * strides.out_stride + columns
         ))
     )]
-    pub fn softmax<T, const EACH: u32>(x: &[T], out: &mut [T], strides: Strides, scale: f32, rows: u32, columns: u32) {
+    pub fn softmax<T, const EACH: u32>(
+        #[align(EACH * size_of::<T>())] x: &[T],
+        #[align(EACH * size_of::<T>())] out: &mut [T],
+        strides: Strides,
+        scale: f32,
+        rows: u32,
+        columns: u32,
+    ) {
         const STEP: u32 = EACH * THREADS;
         let (row, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);
         let (from, to) = (x.at(row * strides.x_stride), out.at(row * strides.out_stride));
@@ -69,9 +80,12 @@ pub(super) mod kernels {
     }
 
     /// The operands of the gradient, and the result.
-    struct GradTensors<T> {
+    struct GradTensors<T, const EACH: u32> {
+        #[align(EACH * size_of::<T>())]
         y: &[T],
+        #[align(EACH * size_of::<T>())]
         dy: &[T],
+        #[align(EACH * size_of::<T>())]
         dx: &mut [T],
     }
 
@@ -91,13 +105,18 @@ pub(super) mod kernels {
         unsafe(requires(
             rows >= 1,
             columns % EACH == 0,
+            columns < 1 << 31,
+            strides.y_stride % EACH == 0,
             tensors.y.len() >= (rows - 1) * strides.y_stride + columns,
+            strides.dy_stride % EACH == 0,
             tensors.dy.len() >= (rows - 1) * strides.dy_stride + columns,
+            strides.dx_stride % EACH == 0,
+            strides.dx_stride >= columns,
             tensors.dx.len() >= (rows - 1) * strides.dx_stride + columns
         ))
     )]
     pub fn softmax_backward<T, const EACH: u32>(
-        tensors: GradTensors<T>,
+        tensors: GradTensors<T, EACH>,
         strides: GradStrides,
         scale: f32,
         rows: u32,
