@@ -11,6 +11,7 @@
 //! | [`all_gather`] | each rank writes its part to all ranks | symmetric output |
 //!
 //! [`products`] has matrix products that communicate while they multiply, [`experts`] dispatch and combine for a mixture of experts.
+//! [`choice`] takes the fastest of our kernels, separate ones and NCCL by a table of measured times.
 //!
 //! A rank that does not come lets the others wait: with [`Rank::set_patience`] they end with an error.
 //!
@@ -18,6 +19,7 @@
 //! arXiv 2511.13940.
 
 mod calls;
+pub mod choice;
 pub mod experts;
 mod kernels;
 #[cfg(feature = "gemm")]
@@ -67,6 +69,16 @@ pub enum Algorithm {
     Packets,
     /// Each rank adds a share and writes it to all ranks.
     Shares,
+}
+
+impl Algorithm {
+    /// The faster one for so many elements.
+    fn of<T>(len: usize, ranks: usize) -> Algorithm {
+        match len * size_of::<T>() * (ranks.max(2) - 1) <= MOST_BY_PACKETS {
+            true => Algorithm::Packets,
+            false => Algorithm::Shares,
+        }
+    }
 }
 
 /// A rank of a group: its inbox for packets, its signals, and the numbers of its messages.
@@ -319,13 +331,8 @@ fn blocks(accesses: usize, ranks: u32) -> u32 {
 /// # Errors
 /// [`ErrorKind::Condition`] if `x` belongs to other devices than `rank`; those of the launch.
 pub fn all_reduce<T: Float>(stream: impl AsStream, rank: &mut Rank, x: &mut Symmetric<T>) -> Result<()> {
-    let bytes = x.len() * size_of::<T>();
-    let algorithm = match bytes * (rank.ranks().max(2) - 1) <= MOST_BY_PACKETS {
-        true => Algorithm::Packets,
-        false => Algorithm::Shares,
-    };
     let len = x.len();
-    all_reduce_by(algorithm, stream, rank, x, len)
+    all_reduce_by(Algorithm::of::<T>(len, rank.ranks()), stream, rank, x, len)
 }
 
 /// The same for the first `len` elements, by an algorithm of the caller's choice.

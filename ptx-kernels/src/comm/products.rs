@@ -159,8 +159,7 @@ impl Rank {
     /// The division of a product of `m` rows.
     fn shape(&self, [m, n, k]: [usize; 3], copies: usize) -> Result<Shape> {
         let ranks = self.ranks();
-        let fits = [m, n, k].iter().all(|extent| *extent < 1 << 31);
-        if !fits || !m.is_multiple_of(ranks) || !k.is_multiple_of(8) || !n.is_multiple_of(8) || k == 0 {
+        if !super::choice::product_fits([m, n, k], ranks) {
             return Err(not_possible([m, n, k], ranks));
         }
         Ok(Shape {

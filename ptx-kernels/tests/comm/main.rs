@@ -1,6 +1,7 @@
 //! Collective operations against sums in the order of the ranks, on CPU ranks under the watcher; `PTX_DEVICE=cuda` runs them on GPUs.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod choice;
 mod experts;
 #[cfg(feature = "gemm")]
 mod products;
