@@ -133,7 +133,8 @@ fn signature_help(session: &mut Session<'_>, params: &Value) -> Answer {
             "parameters": operands.collect::<Vec<_>>(),
         })
     });
-    Ok(json!({"signatures": forms.collect::<Vec<_>>(), "activeSignature": 0, "activeParameter": found.operand}))
+    let active = found.forms.iter().position(|form| form.operands.len() > found.operand).unwrap_or(0);
+    Ok(json!({"signatures": forms.collect::<Vec<_>>(), "activeSignature": active, "activeParameter": found.operand}))
 }
 
 fn definition(session: &mut Session<'_>, params: &Value) -> Answer {
