@@ -20,7 +20,7 @@ use ptx_core::syntax::Tree;
 use ptx_core::token::{Source, TokenId};
 use ptx_core::{emit, ir};
 use ptx_language::tree::Module;
-use ptx_language::{Entry, Lowered, StaticVariable, StructLayout, Unused, Variant};
+use ptx_language::{Entry, Lowered, MemoryLayout, StaticVariable, StructLayout, Unused, Variant};
 use ptx_target::Contract;
 use spans::Spans;
 pub use statics::Used;
@@ -75,6 +75,8 @@ pub struct Compiled {
     pub contracts: Map<String, Promised>,
     /// The `static`s of the module.
     pub statics: Vec<StaticVariable>,
+    /// The variables in shared memory, for tools.
+    pub memory: Vec<MemoryLayout>,
     /// The variables that each entry may use, by the name of the entry, for each target.
     pub used: Map<String, Vec<Used>>,
     /// Layouts that the structs must have in Rust.
@@ -110,6 +112,11 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
         compiled.block_threads = declared.block_threads;
         for (name, used) in declared.used {
             compiled.used.entry(name).or_default().push(used);
+        }
+        for variable in lowered.memory {
+            if !compiled.memory.contains(&variable) {
+                compiled.memory.push(variable);
+            }
         }
         for variable in lowered.statics {
             if !compiled.statics.iter().any(|known| known.symbol == variable.symbol) {

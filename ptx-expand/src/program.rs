@@ -11,6 +11,7 @@ pub use crate::describe::{
     Condition, Dim, Expr, Field, From, Kernel, Kind, Launch, Operator, Param, Plain, Problem, Taken, TensorMap,
 };
 pub use outline::{Generic, Outline, OutlineParam, outline};
+pub use ptx_language::{MemoryLayout, MemoryPlace};
 pub use ptx_target::Contract;
 pub use text::{Refused, compile_ptx};
 
@@ -57,6 +58,8 @@ pub struct Module {
     pub texts: Vec<Text>,
     /// Its kernels; a generic one once for each instance.
     pub kernels: Vec<Kernel>,
+    /// Its variables in shared memory.
+    pub memory: Vec<MemoryLayout>,
 }
 
 /// PTX for one target.
@@ -188,7 +191,8 @@ fn finished(
     });
     let kernels =
         launchables.iter().enumerate().flat_map(|(index, launchable)| describe(index, launchable, compiled, scope));
-    (Some(Module { name, texts: texts.collect(), kernels: kernels.collect() }), problems(reader))
+    let memory = compiled.memory.clone();
+    (Some(Module { name, texts: texts.collect(), kernels: kernels.collect(), memory }), problems(reader))
 }
 
 fn problems(reader: &Reader) -> Vec<Problem> {

@@ -85,6 +85,8 @@ pub struct Lowered {
     pub structs: Vec<StructLayout>,
     /// The `static`s, in the order in which they are written: those of the module first, then those of bodies.
     pub statics: Vec<StaticVariable>,
+    /// The variables in shared memory, for tools.
+    pub memory: Vec<MemoryLayout>,
     /// Spans of `unchecked { }`: an instruction with such a span needs no row of the table.
     pub unchecked: Vec<Span>,
     /// Names in `ptx!` whose declaration was refused: what else is wrong with them follows from that.
@@ -112,6 +114,30 @@ pub struct StructLayout {
     pub offsets: Vec<(String, u64)>,
     /// The numbers in it: the names of the fields that lead there (`tile.rows`), the offset, the type.
     pub numbers: Vec<(String, u64, Type)>,
+}
+
+/// Content of a variable in shared memory: what a debugger shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryLayout {
+    /// Its name in the PTX.
+    pub symbol: String,
+    /// Bytes; of dynamic memory without a size, those of an element.
+    pub size: u64,
+    /// The numbers in it, in order, of a large one the first.
+    pub places: Vec<MemoryPlace>,
+}
+
+/// Numbers of one type beside each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryPlace {
+    /// The fields and elements that lead there: `stages[2].a`. Empty for a variable that is a number or a plain array.
+    pub path: String,
+    /// In bytes, from the start of the variable.
+    pub offset: u64,
+    /// The name of their type: `bf16`.
+    pub element: String,
+    /// The lengths of the array, outermost first; none of a single number.
+    pub dims: Vec<u64>,
 }
 
 /// A `static` of a module as a variable of the PTX.

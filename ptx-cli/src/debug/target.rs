@@ -2,6 +2,7 @@
 
 use crate::run::{self, Prepared};
 use clap::Parser;
+use ptx_expand::program::MemoryLayout;
 use ptx_interp::Tracer;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -16,8 +17,15 @@ struct Line {
     run: run::Arguments,
 }
 
-/// The types of registers by their names, for showing values.
-pub(super) type Types = Arc<HashMap<String, String>>;
+/// Types, for showing values.
+pub(super) struct Described {
+    /// Those of registers, by their names.
+    pub(super) registers: HashMap<String, String>,
+    /// Those of variables in shared memory.
+    pub(super) memory: Vec<MemoryLayout>,
+}
+
+pub(super) type Types = Arc<Described>;
 
 pub(super) struct Target {
     path: PathBuf,
@@ -49,11 +57,10 @@ impl Target {
         let line = Line::try_parse_from(words).map_err(|why| why.to_string())?;
         let prepared = Prepared::new(&line.run)?;
         let lines = prepared.lines();
-        let registers = prepared.registers();
         Ok(Target {
             path: PathBuf::from(program),
             lines,
-            types: Arc::new(registers),
+            types: Arc::new(Described { registers: prepared.registers(), memory: prepared.memory() }),
             stops_at_entry: configuration["stopOnEntry"] == true,
             launch: Some(Launch { arguments: line.run, prepared }),
         })

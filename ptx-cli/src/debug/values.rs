@@ -1,7 +1,10 @@
 //! What the editor shows of a stopped block: threads, frames, registers, shared memory, waits. Each is a function of the stop.
 
+mod memory;
+
 use super::target::Types;
 use ptx_core::isa::{Class, Type};
+use ptx_expand::program::MemoryPlace;
 use ptx_interp::debug::{Stop, lane_numbers};
 use serde_json::{Value, json};
 
@@ -18,9 +21,14 @@ pub(super) enum Scope {
         name: String,
     },
     Shared,
-    /// The words of a variable in shared memory.
+    /// The fields of a variable in shared memory, or its words.
     Variable {
         at: u64,
+    },
+    /// The elements of an array there.
+    Place {
+        at: u64,
+        place: MemoryPlace,
     },
     Lanes {
         warp: u32,
@@ -109,7 +117,11 @@ pub(super) fn list(stop: &Stop<'_>, scope: &Scope, types: &Types) -> Vec<Item> {
         }
         Scope::Variable { at } => {
             let found = stop.shared().into_iter().find(|variable| variable.at == *at);
-            found.map(|variable| words(&variable.bytes)).unwrap_or_default()
+            found.map(|variable| memory::fields(&variable, types)).unwrap_or_default()
+        }
+        Scope::Place { at, place } => {
+            let found = stop.shared().into_iter().find(|variable| variable.at == *at);
+            found.map(|variable| memory::elements(&variable.bytes, place)).unwrap_or_default()
         }
         Scope::Lanes { warp } => lane_numbers(stop.live_lanes(*warp)).map(|lane| thread(stop, *warp, lane)).collect(),
         Scope::Phases => stop
@@ -122,24 +134,6 @@ pub(super) fn list(stop: &Stop<'_>, scope: &Scope, types: &Types) -> Vec<Item> {
             })
             .collect(),
     }
-}
-
-/// The most words of a variable that are listed.
-const MOST_WORDS: usize = 4096;
-
-/// Words of 32 bits, as integers and as floats.
-fn words(bytes: &[u8]) -> Vec<Item> {
-    let word = |(at, word): (usize, &[u8])| {
-        let mut four = [0; 4];
-        four.iter_mut().zip(word).for_each(|(to, from)| *to = *from);
-        let value = u32::from_le_bytes(four);
-        Item {
-            name: format!("[{}]", at * 4),
-            value: format!("{value:#010x} = {value} = {:?}", f32::from_bits(value)),
-            inside: None,
-        }
-    };
-    bytes.chunks(4).take(MOST_WORDS).enumerate().map(word).collect()
 }
 
 fn thread(stop: &Stop<'_>, warp: u32, lane: usize) -> Item {
@@ -155,17 +149,35 @@ fn thread(stop: &Stop<'_>, warp: u32, lane: usize) -> Item {
 
 /// A register's value by its type.
 fn shown(name: &str, bits: u64, types: &Types) -> String {
-    let ty = types.get(name).and_then(|ty| Type::find(ty));
-    match ty.map(|ty| (ty.class(), ty.bits())) {
-        Some((Class::Pred, _)) => (bits != 0).to_string(),
-        Some((Class::Float, 32)) => format!("{:?}", f32::from_bits(bits as u32)),
-        Some((Class::Float, 64)) => format!("{:?}", f64::from_bits(bits)),
-        Some((Class::Signed, width @ 1..=64)) => {
+    number(types.registers.get(name).and_then(|ty| Type::find(ty)), bits)
+}
+
+/// A number by its type.
+pub(super) fn number(ty: Option<Type>, bits: u64) -> String {
+    match ty.map(|ty| (ty.class(), ty.bits(), ty.name())) {
+        Some((Class::Pred, ..)) => (bits != 0).to_string(),
+        Some((Class::Float, _, "bf16")) => format!("{:?}", f32::from_bits((bits as u32) << 16)),
+        Some((Class::Float, _, "f16")) => format!("{:?}", half(bits)),
+        Some((Class::Float, 32, _)) => format!("{:?}", f32::from_bits(bits as u32)),
+        Some((Class::Float, 64, _)) => format!("{:?}", f64::from_bits(bits)),
+        Some((Class::Signed, width @ 1..=64, _)) => {
             let unused = 64 - width;
             format!("{} = {bits:#x}", (bits << unused).cast_signed() >> unused)
         }
         _ => format!("{bits} = {bits:#x}"),
     }
+}
+
+/// An `f16`.
+fn half(bits: u64) -> f32 {
+    let (sign, exponent, fraction) = (bits >> 15 & 1, (bits >> 10 & 31) as i32, (bits & 1023) as f32 / 1024.0);
+    let magnitude = match exponent {
+        0 => fraction * 2f32.powi(-14),
+        31 if fraction == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        _ => (1.0 + fraction) * 2f32.powi(exponent - 15),
+    };
+    if sign == 1 { -magnitude } else { magnitude }
 }
 
 /// The value of an expression of the console.
@@ -188,7 +200,10 @@ pub(super) fn evaluate(
         .registers(warp, lane)
         .into_iter()
         .find(|(known, _)| known == name || known.trim_start_matches('%') == name);
-    let help = "write a register (`%r1`), one of a lane (`%r1@5`), `lane 5`, or `why`";
+    if let (None, Some(value)) = (&found, memory::evaluate(stop, name, types)) {
+        return Ok(value);
+    }
+    let help = "write a register (`%r1`), one of a lane (`%r1@5`), shared memory (`tile[3]`, `stage.values`), `lane 5`, or `why`";
     let (name, bits) = found.ok_or_else(|| format!("there is no register `{name}` here; {help}"))?;
     Ok(shown(&name, bits, types))
 }

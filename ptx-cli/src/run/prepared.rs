@@ -6,6 +6,7 @@ use crate::output::Failure;
 use crate::render;
 use crate::source::Source;
 use ptx_core::check::{Checked, check};
+use ptx_expand::program::MemoryLayout;
 use ptx_interp::{Program, Tracer};
 use std::collections::HashMap;
 use std::io::Write;
@@ -16,6 +17,8 @@ pub(crate) struct Prepared {
     program: Program,
     /// Of a Rust file, the line that made each line of the PTX.
     rust_lines: Option<HashMap<usize, u32>>,
+    /// Of a Rust file, the variables in shared memory.
+    memory: Vec<MemoryLayout>,
 }
 
 fn told(failure: Failure) -> String {
@@ -31,6 +34,7 @@ impl Prepared {
     pub(crate) fn new(arguments: &Arguments) -> Result<Prepared, String> {
         let mut out = Vec::new();
         let refused = |out: Vec<u8>| String::from_utf8_lossy(&out).trim_end().to_owned();
+        let mut memory = Vec::new();
         let (source, rust_lines) = if kernels::is_source(&arguments.kernel.file) {
             let program =
                 kernels::compile(&arguments.kernel.file, &arguments.kernel.kernels, None, &mut out).map_err(told)?;
@@ -38,6 +42,7 @@ impl Prepared {
             let module = kernels::module(&program, arguments.kernel.entry.as_deref()).map_err(told)?;
             let text = module.texts.first().ok_or("the kernel has no target")?;
             let lines = text.lines.iter().map(|(ptx, line, _)| (*ptx as usize, *line)).collect();
+            memory.clone_from(&module.memory);
             let name = arguments.kernel.file.display().to_string();
             let mut source = Source::new(name, text.ptx.clone().into_bytes());
             source.kernel = kernels::find_kernel(module, arguments.kernel.entry.as_deref()).cloned();
@@ -60,7 +65,7 @@ impl Prepared {
         };
         let program = program.map_err(refuse)?;
         let checked = checked.ok_or("the file is not valid PTX")?;
-        Ok(Prepared { source, checked, program, rust_lines })
+        Ok(Prepared { source, checked, program, rust_lines, memory })
     }
 
     /// The line of each instruction in the file.
@@ -73,6 +78,11 @@ impl Prepared {
             }
         };
         self.program.spans().map(line).collect()
+    }
+
+    /// The variables in shared memory of a Rust file, with their fields.
+    pub(crate) fn memory(&self) -> Vec<MemoryLayout> {
+        self.memory.clone()
     }
 
     /// The types of its registers, by their names.

@@ -202,3 +202,48 @@ fn breakpoints_on_lines_of_rust() {
     assert_eq!((adapter.stop().0, adapter.evaluate("i@4")), (6, "13 = 0xd".to_owned()));
     adapter.end();
 }
+
+/// Shared memory shows the fields of its structs, by their types.
+#[test]
+fn shared_memory_has_the_fields_of_its_structs() {
+    let folder = TempDir::new("ptx-debug").unwrap();
+    let path = folder.path().join("k.rs");
+    let text = r#"#[ptx_module(arch = "sm_80")]
+mod kernels {
+    struct Half { values: [[f16; 2]; 16], count: s32 }
+    struct Stage { halves: [Half; 2], total: f64 }
+    #[ptx_kernel(block = 32)]
+    fn k() {
+        #[shared]
+        let (stage, word): (Stage, u32);
+        if tid.x == 0 {
+            let half = stage.halves.at(1);
+            let to = half.values.at(15, 1);
+            ptx! { st.shared.b16 [to], 0xc100; st.shared.s32 [half.count], -3; }
+        }
+        block::sync();
+    }
+}
+"#;
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let mut adapter = Adapter::start();
+    adapter.ask("launch", json!({"program": path}));
+    adapter.ask("setBreakpoints", json!({"source": {"path": path}, "breakpoints": [{"line": 14}]}));
+    adapter.ask("configurationDone", json!({}));
+    adapter.stop();
+    let shared = adapter.scope(0, 1);
+    let stage = shared.iter().find(|(name, ..)| name == "stage").unwrap();
+    let fields = adapter.inside(stage.2.into());
+    let names: Vec<_> = fields.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, ["halves[0].values", "halves[0].count", "halves[1].values", "halves[1].count", "total"]);
+    let elements = adapter.inside(fields[2].2.into());
+    assert_eq!((elements.len(), &elements[31].0, &elements[31].1), (32, &"[15][1]".to_owned(), &"-2.5".to_owned()));
+    assert_eq!(adapter.evaluate("stage.halves[1].values[15][1]"), "-2.5");
+    assert!(adapter.evaluate("stage.halves[1].count").starts_with("-3"));
+    assert!(adapter.evaluate("stage").ends_with("\ntotal: 0.0"));
+    assert_eq!(adapter.evaluate("word"), "0 = 0x0");
+    let missing = adapter.response("evaluate", json!({"expression": "stage.halves[1].values[16][0]"}));
+    assert_eq!(missing["success"], false);
+    adapter.end();
+}

@@ -77,7 +77,7 @@ pub fn described(
     let kernels = launchables.iter().enumerate();
     let kernels = kernels.flat_map(|(index, launchable)| describe(index, launchable, &compiled, &scope));
     let text = Text { target: module.arch.to_string(), ptx, lines: Vec::new() };
-    Module { name, kernels: kernels.collect(), texts: vec![text] }
+    Module { name, kernels: kernels.collect(), texts: vec![text], memory: Vec::new() }
 }
 
 /// A diagnostic whose span counts the bytes of a text.

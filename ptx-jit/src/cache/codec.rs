@@ -2,7 +2,8 @@
 
 use ptx_core::host::{Expr, Field, Operator, Plain};
 use ptx_expand::program::{
-    Condition, Contract, Dim, From, Kernel, Kind, Launch, Module, Param, Problem, Program, Taken, TensorMap, Text,
+    Condition, Contract, Dim, From, Kernel, Kind, Launch, MemoryLayout, MemoryPlace, Module, Param, Problem, Program,
+    Taken, TensorMap, Text,
 };
 
 /// A value as bytes.
@@ -162,7 +163,9 @@ macro_rules! records {
 }
 records! {
     Program { modules warnings }
-    Module { name texts kernels }
+    Module { name texts kernels memory }
+    MemoryLayout { symbol size places }
+    MemoryPlace { path offset element dims }
     Text { target ptx lines }
     Kernel { name entry doc params dims taken maps launch }
     Param { name kind align }

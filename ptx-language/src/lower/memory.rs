@@ -2,13 +2,13 @@
 
 use super::Lowerer;
 use super::constant::Fail;
-use crate::StaticVariable;
 use crate::address::Address;
 use crate::scope::{Access, Binding};
 use crate::tree::{self, Expr, Ident, Let, Memory, MemorySpace, Pattern, TypeKind};
 use crate::types::layout::{self, Layout};
 use crate::types::{self, AddressTy, Const, Space, Ty};
 use crate::value::Value;
+use crate::{MemoryLayout, StaticVariable};
 use ptx_core::diag::codes;
 use ptx_core::isa::Type;
 use ptx_core::span::Span;
@@ -75,6 +75,9 @@ impl<'a> Lowerer<'a> {
         let text = format!("    .{} {};\n", space.ptx(), stored.declaration(&symbol, align));
         let span = self.at(name.span);
         self.f.variables.push((text, span));
+        if space == Space::Shared {
+            self.out.memory.push(stored.layout(&symbol));
+        }
         variable(symbol, space, true, stored.ty)
     }
 
@@ -97,6 +100,7 @@ impl<'a> Lowerer<'a> {
         let symbol = Rc::make_mut(&mut self.out.symbols).unique(name);
         let span = self.at(span);
         self.out.globals.push((format!("{declared} {symbol}[];\n"), span));
+        self.out.memory.push(stored.layout(&symbol));
         let value = variable(symbol, Space::Shared, true, stored.ty);
         self.out.statics.insert(key, value.clone());
         value
@@ -289,6 +293,11 @@ impl Stored {
     /// `.align 16 .f32 tile[32][33]`
     fn declaration(&self, name: &str, align: Option<u64>) -> String {
         format!(".align {} .{} {name}{}", self.aligned(align, 1), self.scalar, self.dims)
+    }
+
+    /// What a debugger shows of a variable.
+    fn layout(&self, symbol: &str) -> MemoryLayout {
+        MemoryLayout { symbol: symbol.to_owned(), size: self.size, places: layout::places(&self.ty) }
     }
 
     /// The alignment that is written, or the type's, and at least `least`. A struct is declared as bytes, so that nothing

@@ -133,6 +133,7 @@ impl<'a> Lowerer<'a> {
             entries: self.out.entries,
             structs,
             statics: self.out.listed,
+            memory: self.out.memory,
             unchecked: self.out.unchecked,
             refused: self.out.refused,
             uses,

@@ -5,7 +5,7 @@ use crate::names::Names;
 use crate::spoken::Spoken;
 use crate::uses::{Addressed, Fixed};
 use crate::value::Value;
-use crate::{Entry, HelperCall, StaticVariable};
+use crate::{Entry, HelperCall, MemoryLayout, StaticVariable};
 use ptx_core::hash::{Map, Set};
 use ptx_core::span::Span;
 use std::rc::Rc;
@@ -30,6 +30,8 @@ pub(super) struct Output {
     pub(super) statics: Map<(usize, String), Value>,
     /// The `static`s that are written, for the host.
     pub(super) listed: Vec<StaticVariable>,
+    /// The variables in shared memory.
+    pub(super) memory: Vec<MemoryLayout>,
     /// Files of `.file`, in order.
     pub(super) files: Vec<String>,
     /// Tokens from `unchecked { }`.

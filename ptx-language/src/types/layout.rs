@@ -1,6 +1,8 @@
 //! The layout of `#[repr(C)]` structs: what the host asserts, and where a kernel finds the fields.
 
 use super::Ty;
+use crate::MemoryPlace;
+use ptx_core::isa::Type;
 
 /// Layout of a struct.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +61,40 @@ pub(crate) fn align_of(ty: &Ty) -> Option<u64> {
         Ty::Array(element, _) => align_of(element),
         Ty::Struct(of) => Some(of.memory.as_ref()?.align),
         Ty::Tuple(_) => None,
+    }
+}
+
+/// The most places of a variable that are listed.
+const MOST_PLACES: usize = 1024;
+
+/// The numbers of a value in memory: arrays of numbers stay together.
+pub(crate) fn places(ty: &Ty) -> Vec<MemoryPlace> {
+    let mut found = Vec::new();
+    place(ty, String::new(), 0, &mut found);
+    found
+}
+
+fn place(ty: &Ty, path: String, offset: u64, found: &mut Vec<MemoryPlace>) {
+    match ty {
+        _ if found.len() >= MOST_PLACES => {}
+        Ty::Struct(of) => {
+            let offsets = of.memory.iter().flat_map(|layout| &layout.own);
+            for ((name, part), (_, at)) in of.fields.iter().zip(offsets) {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                place(part, path, offset.saturating_add(*at), found);
+            }
+        }
+        Ty::Array(element, len) if matches!(element.innermost(), Ty::Struct(_)) => {
+            let size = size_of(element).unwrap_or(0);
+            for at in (0..*len).take(MOST_PLACES) {
+                place(element, format!("{path}[{at}]"), offset.saturating_add(at.saturating_mul(size)), found);
+            }
+        }
+        _ => {
+            let dims = ty.extents();
+            let numbers = |element: Type| MemoryPlace { path, offset, element: element.name().to_owned(), dims };
+            found.extend(ty.innermost().register().map(numbers));
+        }
     }
 }
 
