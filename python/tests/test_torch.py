@@ -497,3 +497,32 @@ def test_wrong_calls(function: Any, device: str) -> None:
             refused += 1
             assert all(bool((output == 7.0).all()) for output in outputs)
     assert refused >= 495, "almost no random call fits"
+
+
+def test_views_with_the_opposite_signs(lib: Any) -> None:
+    """The imaginary part of a conjugate is its memory with the opposite signs. DLPack has no word for it."""
+    x, w = torch.randn(4, 8), torch.randn(8)
+    for view in (torch.randn(4, 8, dtype=torch.complex64).conj().imag, torch._neg_view(x)):
+        assert view.is_neg()
+        plain = view.clone()
+        torch.testing.assert_close(ptx_kernels.relu(view), plain.relu())
+        torch.testing.assert_close(ptx_kernels.rms_norm(view, torch._neg_view(w)), ptx_kernels.rms_norm(plain, -w))
+        torch.testing.assert_close(ptx_kernels.matmul(x, view.T), x @ plain.T)
+        torch.testing.assert_close(lib.copy(view.contiguous()), plain)
+        leaf = x.clone().requires_grad_()
+        found, expected = (torch.autograd.grad(ptx_kernels.matmul(leaf, b), leaf, g)[0] for b, g in ((view.T, view[:, :4]), (plain.T, plain[:, :4])))
+        torch.testing.assert_close(found, expected)
+        with pytest.raises(ValueError, match="relu: out: its memory has the opposite signs"):
+            ptx_kernels.relu(x.clone(), out=view)
+    torch.testing.assert_close(lib.add_one(torch._neg_view(w)), 1 - w)
+
+
+def test_tensors_without_memory() -> None:
+    x = torch.randn(4, 8)
+    torch.testing.assert_close(torch.func.functionalize(ptx_kernels.relu)(x), x.relu())
+    with pytest.raises(TypeError, match="rms_norm: eps: expected float, found a tensor"):
+        ptx_kernels.rms_norm(x, None, x.to("meta"))
+    with pytest.raises(TypeError, match="relu: out: expected a dense tensor, found a sparse, nested or quantized one"):
+        ptx_kernels.relu(x, out=torch.quantize_per_tensor(x, 0.1, 0, torch.qint8))
+    with pytest.raises(ValueError, match="relu: out: "):
+        ptx_kernels.relu(x, out=torch.empty(2, 3, 4, 8).to(memory_format=torch.channels_last))

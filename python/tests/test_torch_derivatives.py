@@ -256,3 +256,17 @@ def test_the_profiler_sees_operations(device: str) -> None:
         ptx_kernels.silu(x).sum().backward()
     names = {event.key for event in profile.key_averages()}
     assert {"ptx_kernels::silu", "ptx_kernels::silu_backward"} <= names
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_several_gradients_at_once(lib: Any) -> None:
+    """By `is_grads_batched`, as `torch.autograd.functional` has it, and by vmap: such gradients have no memory of their own."""
+    x, w = torch.randn(4, 16, requires_grad=True), torch.randn(16, requires_grad=True)
+    expected = torch.func.jacrev(lambda x, w: torch.nn.functional.rms_norm(x, (16,), w, 1e-6), (0, 1))(x, w)
+    for function in (ptx_kernels.rms_norm, lib.rms_norm):
+        found = torch.autograd.functional.jacobian(function, (x, w), vectorize=True)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        made = function(x, w)
+        each = torch.eye(64).reshape(64, 4, 16)
+        found = torch.func.vmap(lambda g: torch.autograd.grad(made, (x, w), g, retain_graph=True))(each)
+        torch.testing.assert_close([f.reshape(e.shape) for f, e in zip(found, expected)], list(expected), rtol=1e-4, atol=1e-4)

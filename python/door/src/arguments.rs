@@ -48,6 +48,9 @@ impl Arguments {
                     return Err(Other::Elsewhere);
                 }
                 self.tensor(torch, at, *value)?;
+                if !is_none(*value) && torch.is_negative(*value)? {
+                    return Err(Other::Elsewhere);
+                }
             } else {
                 self.values[at] = scalar(*value)?;
             }
@@ -65,6 +68,10 @@ impl Arguments {
         let tensor = torch.describe(value, &mut self.tensors[at]).ok_or(Other::Elsewhere)?;
         // Of the host or of CUDA, pinned or managed.
         if !matches!(tensor.device_type, 1 | 2 | 3 | 13) || !is_contiguous(tensor) {
+            return Err(Other::Elsewhere);
+        }
+        // Wrappers of transforms have none.
+        if tensor.data.is_null() && count(tensor) > 0 {
             return Err(Other::Elsewhere);
         }
         if self.present == 0 {

@@ -3,8 +3,8 @@
 use crate::object::{Object, Other, Outcome, Ptr, attribute, attribute_of, call, int, name, tuple};
 use ptx_ffi::rt::DlTensor;
 use pyo3_ffi::{
-    Py_False, Py_TYPE, Py_True, PyCapsule_GetPointer, PyDict_GetItem, PyDict_GetItemString, PyErr_Clear, PyObject_Call,
-    PyObject_IsTrue,
+    Py_False, Py_TYPE, Py_True, PyCapsule_GetPointer, PyDict_GetItem, PyDict_GetItemString, PyErr_Clear, PyObject,
+    PyObject_Call, PyObject_CallFunctionObjArgs, PyObject_IsTrue,
 };
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -37,6 +37,7 @@ pub(crate) struct Torch {
     grad_enabled: Ptr,
     increment_version: Ptr,
     empty_like: Ptr,
+    is_neg: Ptr,
     pub(crate) record: Ptr,
     /// Keyword arguments with a type, by code and bits of DLPack.
     types: Vec<((u8, u8), Ptr)>,
@@ -92,6 +93,7 @@ pub(crate) fn keep(dictionary: Ptr) -> Outcome<bool> {
         grad_enabled: of(c"grad_enabled")?,
         increment_version: of(c"increment_version")?,
         empty_like: of(c"empty_like")?,
+        is_neg: of(c"is_neg")?,
         record: of(c"record")?,
         types,
         names,
@@ -146,6 +148,14 @@ impl Torch {
     #[inline]
     pub(crate) fn requires_grad(&self, tensor: Ptr) -> Outcome<bool> {
         attribute(tensor, self.names.requires_grad).map(|required| is_true(required.get()))
+    }
+
+    /// Returns true for a view whose elements have the opposite signs of those in memory, for which DLPack has no word.
+    #[inline]
+    pub(crate) fn is_negative(&self, tensor: Ptr) -> Outcome<bool> {
+        // SAFETY: the references are alive, and null ends the arguments.
+        let answer = unsafe { PyObject_CallFunctionObjArgs(self.is_neg, tensor, null_mut::<PyObject>()) };
+        Object::own(answer).map(|answer| is_true(answer.get()))
     }
 
     /// The tensor as DLPack describes it. `None` for one that has no memory of its own.

@@ -312,12 +312,17 @@ def call(function: Function, values: list[Any]) -> Any:
     plain = place in _PLACES and all(type(values[at]) in _PLAIN for at in function.tensors if values[at] is not None)
     if is_transformed([values[at] for at in function.tensors]):
         return _call_transformed(function, values)
-    if not plain or torch._C._len_torch_dispatch_stack() > 0:
+    if not plain or torch._C._len_torch_dispatch_stack() > 0 or any(_is_functional(values[at]) for at in function.tensors):
         return _call_operators(function, values)
     if torch.autograd.profiler._is_profiler_enabled:
         with torch.profiler.record_function(f"{operators(function).namespace}::{function.operator}"):
             return _call_directly(function, values)
     return _call_directly(function, values)
+
+
+def _is_functional(value: Any) -> bool:
+    """True for a tensor of `torch.func.functionalize`, which has no memory."""
+    return isinstance(value, torch.Tensor) and torch._is_functional_tensor(value)
 
 
 def _call_transformed(function: Function, values: list[Any]) -> Any:
@@ -343,13 +348,15 @@ def _first(function: Function, values: Sequence[Any]) -> Any:
 def _check_tensors(function: Function, values: Sequence[Any]) -> None:
     first = None
     for param, value in zip(function.params, values):
+        if not param.is_tensor and isinstance(value, torch.Tensor):
+            raise TypeError(f"{function.label}: {param.name}: expected {param.kind}, found a tensor")
         if not param.is_tensor or (value is None and (param.optional or param.written)):
             continue
         if not isinstance(value, torch.Tensor):
             found = "None" if value is None else type(value).__name__
             raise TypeError(f"{function.label}: {param.name}: expected a torch.Tensor, found {found}")
-        if value.layout is not torch.strided or value.is_nested:
-            raise TypeError(f"{function.label}: {param.name}: expected a dense tensor, found a sparse or nested one")
+        if value.layout is not torch.strided or value.is_nested or value.is_quantized:
+            raise TypeError(f"{function.label}: {param.name}: expected a dense tensor, found a sparse, nested or quantized one")
         if first is None:
             first = (param.name, value)
         elif value.is_meta != first[1].is_meta:
@@ -411,9 +418,9 @@ def _call_directly(function: Function, values: list[Any]) -> Any:
 def run_directly(function: Function, values: list[Any]) -> None:
     """Calls the library. Inputs whose elements lie as no kernel takes them are copied, as PyTorch does."""
     passed = values
-    for at in (*function.tensors, *function.main_outputs):
+    for at in (*function.tensors, *function.outputs):
         value = values[at]
-        if value is not None and not value.is_contiguous():
+        if value is not None and (not value.is_contiguous() or value.is_neg()):
             passed = _laid_out(function, values)
             break
     first = passed[function.tensors[0]]
@@ -437,13 +444,17 @@ def _parts(function: Function, values: list[Any]) -> Any:
 
 
 def _laid_out(function: Function, values: list[Any]) -> list[Any]:
-    passed = list(values)
+    # Memory with the opposite signs, of the imaginary part of a conjugate.
+    passed = [value.resolve_neg() if isinstance(value, torch.Tensor) else value for value in values]
+    if inverted := [at for at in function.outputs if passed[at] is not values[at]]:
+        raise ValueError(f"{function.label}: {function.params[inverted[0]].name}: its memory has the opposite signs; pass a tensor with is_neg() false")
     own = function.library.is_own
     written = [values[at] for at in function.outputs if values[at] is not None]
     # Elements may lie in any order, the same one everywhere: that of the outputs, which cannot be copied.
-    order = _permutation(written[0]) if own and function.name in ELEMENTWISE else None
+    alike = all(value.ndim == written[0].ndim for value in passed if isinstance(value, torch.Tensor))
+    order = _permutation(written[0]) if own and function.name in ELEMENTWISE and alike else None
     if order is not None and all(value.permute(order).is_contiguous() for value in written):
-        passed = [value.permute(order) if param.is_tensor and value is not None else value for param, value in zip(function.params, values)]
+        passed = [value.permute(order) if param.is_tensor and value is not None else value for param, value in zip(function.params, passed)]
     for at in function.tensors:
         tensor = passed[at]
         if tensor is not None and needs_copy(function.params[at], tensor.shape, tensor.stride(), own and function.name in ROWS):
@@ -476,14 +487,20 @@ class _Differentiable(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         state = ctx.state
         function = state.function
-        # Where PyTorch records the gradients, they come from operators, whose derivatives it finds.
-        again = operators(state._gradient()) if torch.is_grad_enabled() else None
+        # Where PyTorch records the gradients, they come from operators, whose derivatives it finds; where it asks for several at once, it calls these for each.
+        again = operators(state._gradient()) if torch.is_grad_enabled() or any(map(_is_batch, grads)) else None
         if torch.autograd.profiler._is_profiler_enabled:
             with torch.profiler.record_function(f"{state.namespace}::{state._gradient().name}"):
                 found = state.pull_back(ctx, ctx.needs_input_grad[1:], dict(zip(function.main_outputs, grads)), again)
         else:
             found = state.pull_back(ctx, ctx.needs_input_grad[1:], dict(zip(function.main_outputs, grads)), again)
         return (None, *[found.get(at) for at in function.inputs])
+
+
+def _is_batch(grad: Any) -> bool:
+    """True for gradients that are asked for at once, by `torch.autograd.grad(…, is_grads_batched=True)` or vmap: they have no memory, but each of them has."""
+    functorch = torch._C._functorch
+    return grad is not None and (functorch.is_legacy_batchedtensor(grad) or functorch.is_batchedtensor(grad))
 
 
 class _Native(_Differentiable):
@@ -598,6 +615,7 @@ def _use_doors() -> bool:
         "grad_enabled": torch.is_grad_enabled,
         "increment_version": torch._C._increment_version,
         "empty_like": torch.empty_like,
+        "is_neg": torch.Tensor.is_neg,
         # Without what `apply` of the class adds for transforms of torch.func, which are refused before.
         "record": super(torch.autograd.Function, _Native).apply,
         "types": types,
