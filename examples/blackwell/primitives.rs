@@ -105,7 +105,7 @@ pub mod kernels {
 
     /// 1. `tcgen05.alloc`: two allocations stand side by side.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn alloc(out: &mut [u32]) {
+    pub fn alloc(#[align(16)] out: &mut [u32]) {
         #[shared]
         let slots: [u32; 2];
         if tid.x < 32 {
@@ -125,7 +125,7 @@ pub mod kernels {
 
     /// 2. `tcgen05.dealloc`: all 512 columns, sixteen times; without it, the second allocation would wait for ever.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn dealloc(out: &mut [u32]) {
+    pub fn dealloc(#[align(16)] out: &mut [u32]) {
         #[shared]
         let slot: u32;
         if tid.x < 32 {
@@ -144,7 +144,7 @@ pub mod kernels {
 
     /// 3. `tcgen05.relinquish_alloc_permit`: what is allocated stays; another block may now allocate.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn relinquish_alloc_permit(out: &mut [u32]) {
+    pub fn relinquish_alloc_permit(#[align(16)] out: &mut [u32]) {
         let taddr: u32 = begin();
         if tid.x < 32 {
             ptx! { tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned; }
@@ -156,7 +156,7 @@ pub mod kernels {
 
     /// 4. `tcgen05.st`: a warp writes 16 lanes of 256 bits, four registers a thread; then the other 16 lanes.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn st(out: &mut [u32]) {
+    pub fn st(#[align(16)] out: &mut [u32]) {
         let taddr: u32 = begin();
         let lanes: u32 = tcgen05::quarter(taddr);
         let words: [u32; 8] = numbers();
@@ -171,7 +171,7 @@ pub mod kernels {
 
     /// 5. `tcgen05.ld`: the same shape, read; what a thread gets is what it wrote above.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn ld(out: &mut [u32]) {
+    pub fn ld(#[align(16)] out: &mut [u32]) {
         let taddr: u32 = begin();
         let lanes: u32 = tcgen05::quarter(taddr);
         fill(taddr);
@@ -187,7 +187,7 @@ pub mod kernels {
 
     /// 6. `tcgen05.wait::st`: eight stores on their way, one wait, and they can be read.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn wait_st(out: &mut [u32]) {
+    pub fn wait_st(#[align(16)] out: &mut [u32]) {
         let taddr: u32 = begin();
         let lanes: u32 = tcgen05::quarter(taddr);
         let words: [u32; 8] = numbers();
@@ -201,7 +201,7 @@ pub mod kernels {
 
     /// 7. `tcgen05.wait::ld`: eight loads on their way, one wait, and their registers can be read.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn wait_ld(out: &mut [u32]) {
+    pub fn wait_ld(#[align(16)] out: &mut [u32]) {
         let taddr: u32 = begin();
         let lanes: u32 = tcgen05::quarter(taddr);
         fill(taddr);
@@ -216,7 +216,7 @@ pub mod kernels {
 
     /// 8. `tcgen05.cp`: 128 rows of 32 bytes from shared memory, by one thread.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn cp(out: &mut [u32]) {
+    pub fn cp(#[align(16)] out: &mut [u32]) {
         #[shared(align = 128)]
         let rows: [u32; 1024];
         #[shared]
@@ -246,7 +246,7 @@ pub mod kernels {
 
     /// 9. `tcgen05.shift`: in the first 32 lanes, each gets what the next one has.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn shift(out: &mut [u32]) {
+    pub fn shift(#[align(16)] out: &mut [u32]) {
         #[shared]
         let bar: u64;
         let taddr: u32 = begin();
@@ -269,7 +269,7 @@ pub mod kernels {
 
     /// 10. `tcgen05.mma`: one thread multiplies 128 × 16 by 16 × 8.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn mma(out: &mut [u32]) {
+    pub fn mma(#[align(16)] out: &mut [u32]) {
         #[shared(align = 128)]
         let a: [f16; 2048];
         #[shared(align = 128)]
@@ -293,7 +293,7 @@ pub mod kernels {
 
     /// 11. `tcgen05.commit`: two products, one commit; the barrier's phase ends when both are complete.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn commit(out: &mut [u32]) {
+    pub fn commit(#[align(16)] out: &mut [u32]) {
         #[shared(align = 128)]
         let a: [f16; 2048];
         #[shared(align = 128)]
@@ -316,7 +316,7 @@ pub mod kernels {
 
     /// 12. `tcgen05.fence::before_thread_sync`: what four warps stored is there before the product of a fifth party adds to it.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn fence_before(out: &mut [u32]) {
+    pub fn fence_before(#[align(16)] out: &mut [u32]) {
         #[shared(align = 128)]
         let a: [f16; 2048];
         #[shared(align = 128)]
@@ -345,7 +345,7 @@ pub mod kernels {
 
     /// 13. `tcgen05.fence::after_thread_sync`: warps read what another thread multiplied, when they have seen its barrier.
     #[ptx_kernel(block = 128, grid = 1, unsafe(requires(out.len() >= 1024)))]
-    pub fn fence_after(out: &mut [u32]) {
+    pub fn fence_after(#[align(16)] out: &mut [u32]) {
         #[shared(align = 128)]
         let a: [f16; 2048];
         #[shared(align = 128)]

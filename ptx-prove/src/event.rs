@@ -20,6 +20,7 @@ const ACTIONS: &[(&str, Action)] = &[
     ("bar", barrier), ("barrier", barrier), ("trap", leave), ("fence", fence), ("membar", fence),
     ("prefetch", nothing), ("prefetchu", nothing), ("nanosleep", nothing), ("pmevent", nothing), ("createpolicy", nothing),
     ("setmaxnreg", nothing), ("brkpt", nothing), ("applypriority", nothing), ("griddepcontrol", dependency),
+    ("tcgen05", memory::signal), ("mbarrier", memory::signal),
 ];
 
 /// Instructions that only compute registers.

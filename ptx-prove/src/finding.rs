@@ -76,6 +76,7 @@ pub(crate) fn describe(machine: &Machine<'_>, contract: &Contract, property: Pro
         Kind::Write => "writes",
         Kind::Atomic => "updates",
         Kind::Fetch => "prefetches",
+        Kind::Signal => "uses",
     };
     Finding { memory: base.name.clone(), argument, verb, size: access.size, ..blank(machine, property, access.inst) }
 }

@@ -100,7 +100,7 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract) -> Vec<Finding> 
     let is_shared = |access: &Access| machine.bases[access.base].space == Space::Shared;
     let mut found: BTreeMap<usize, Finding> = BTreeMap::new();
     let reads: Vec<usize> = (0..trace.accesses.len())
-        .filter(|at| is_shared(&trace.accesses[*at]) && trace.accesses[*at].kind != Kind::Write)
+        .filter(|at| is_shared(&trace.accesses[*at]) && matches!(trace.accesses[*at].kind, Kind::Read | Kind::Atomic))
         .collect();
     if reads.is_empty() {
         return Vec::new();

@@ -55,6 +55,8 @@ pub(crate) struct Gap {
     pub(crate) inst: usize,
     /// The fact or the rule that is missing.
     pub(crate) missing: String,
+    /// True if only order depends on it: what it accesses is known.
+    pub(crate) of_order: bool,
 }
 
 /// A symbolic execution.
@@ -151,7 +153,15 @@ impl<'m> Machine<'m> {
     }
 
     pub(crate) fn gap(&mut self, inst: usize, missing: impl Into<String>) {
-        let gap = Gap { inst, missing: missing.into() };
+        self.note(Gap { inst, missing: missing.into(), of_order: false });
+    }
+
+    /// A gap that leaves open what orders threads, and not what they access.
+    pub(crate) fn gap_of_order(&mut self, inst: usize, missing: impl Into<String>) {
+        self.note(Gap { inst, missing: missing.into(), of_order: true });
+    }
+
+    fn note(&mut self, gap: Gap) {
         if !self.gaps.contains(&gap) {
             self.gaps.push(gap);
         }

@@ -514,3 +514,43 @@ fn fetch(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, state: &State, g
 
 /// The bytes of which a bulk prefetch fetches a multiple.
 const FETCHED: i128 = 16;
+
+/// Instructions whose order is not described, with the bytes of shared memory at their address and the way they access it. Tensor memory is in no
+/// buffer or variable: no property is about accesses of it. `tcgen05.mma` and `tcgen05.cp` are not here, because descriptors name what they read.
+#[rustfmt::skip]
+const SIGNALS: [(&str, u64, Kind); 24] = [
+    ("mbarrier.init", 8, Kind::Signal), ("mbarrier.inval", 8, Kind::Signal), ("mbarrier.arrive", 8, Kind::Signal),
+    ("mbarrier.arrive.expect_tx", 8, Kind::Signal), ("mbarrier.arrive_drop", 8, Kind::Signal), ("mbarrier.arrive_drop.expect_tx", 8, Kind::Signal),
+    ("mbarrier.expect_tx", 8, Kind::Signal), ("mbarrier.complete_tx", 8, Kind::Signal), ("mbarrier.pending_count", 0, Kind::Signal),
+    ("mbarrier.test_wait", 8, Kind::Signal), ("mbarrier.test_wait.parity", 8, Kind::Signal), ("mbarrier.try_wait", 8, Kind::Signal),
+    ("mbarrier.try_wait.parity", 8, Kind::Signal), ("tcgen05.alloc", 4, Kind::Write), ("tcgen05.dealloc", 0, Kind::Signal),
+    ("tcgen05.relinquish_alloc_permit", 0, Kind::Signal), ("tcgen05.ld", 0, Kind::Signal), ("tcgen05.st", 0, Kind::Signal),
+    ("tcgen05.wait::ld", 0, Kind::Signal), ("tcgen05.wait::st", 0, Kind::Signal), ("tcgen05.fence::before_thread_sync", 0, Kind::Signal),
+    ("tcgen05.fence::after_thread_sync", 0, Kind::Signal), ("tcgen05.shift", 0, Kind::Signal), ("tcgen05.commit", 8, Kind::Signal),
+];
+/// An instruction of which only the accesses are described.
+pub(crate) fn signal(
+    machine: &mut Machine<'_>,
+    at: usize,
+    site: &Site<'_>,
+    state: &mut State,
+    guard: &Cond,
+) -> Vec<(RegId, Value)> {
+    let missing = format!("`{}` is not described here", site.row.name);
+    let known = SIGNALS.iter().find(|(name, ..)| *name == site.row.name).map(|(_, size, kind)| (*size, *kind));
+    // An address of the block's own variable is the block's own in the window of the cluster, too.
+    let is_other = ["async", "bulk", "multicast::cluster"].iter().any(|modifier| site.is(modifier));
+    let Some((size, kind)) = known.filter(|_| !is_other) else {
+        machine.gap(at, missing);
+        return Vec::new();
+    };
+    machine.gap_of_order(at, missing);
+    let memory = site.inst.operands.iter().find(|operand| matches!(operand, Operand::Memory { .. }));
+    if let Some(memory) = memory.filter(|_| size > 0)
+        && let Some(place) = machine.place(at, site, memory)
+    {
+        let access = accessed(machine, state, guard, site, &place, (at, size, kind));
+        machine.record(site, state, &place, access);
+    }
+    Vec::new()
+}

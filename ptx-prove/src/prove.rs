@@ -151,16 +151,16 @@ fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
     });
     found.extend(races::check(&machine, contract, are_together));
     found.extend(initial::check(&machine, contract));
-    if !machine.gaps.is_empty() {
-        // What is not described may order threads, or end them.
-        for finding in &mut found {
-            if let Verdict::Refuted(example) = &mut finding.verdict {
-                example.is_certain = false;
-            }
+    // What is not described may order threads, or end them.
+    let may_end = machine.gaps.iter().any(|gap| !gap.of_order);
+    for finding in found.iter_mut().filter(|finding| may_end || finding.property.is_of_order()) {
+        if let Verdict::Refuted(example) = &mut finding.verdict {
+            example.is_certain &= machine.gaps.is_empty();
         }
     }
-    for Gap { inst, missing } in &machine.gaps {
-        found.extend(Property::ALL.map(|property| Finding {
+    for Gap { inst, missing, of_order } in &machine.gaps {
+        let open = Property::ALL.into_iter().filter(|property| !of_order || property.is_of_order());
+        found.extend(open.map(|property| Finding {
             verdict: Verdict::Unknown(missing.clone()),
             ..blank(&machine, property, *inst)
         }));

@@ -263,7 +263,7 @@ fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) ->
     let (a, b) = (&machine.trace.accesses[first], &machine.trace.accesses[second]);
     let space = machine.bases[a.base].space;
     let is_common = space == Space::Global || space == Space::Shared && !blocks;
-    if a.kind == Kind::Fetch || b.kind == Kind::Fetch {
+    if [a.kind, b.kind].iter().any(|kind| matches!(kind, Kind::Fetch | Kind::Signal)) {
         return false;
     }
     let writes = a.kind != Kind::Read || b.kind != Kind::Read;

@@ -22,6 +22,11 @@ impl Property {
     pub const ALL: [Property; 5] =
         [Property::Bounds, Property::Alignment, Property::Races, Property::Barriers, Property::Initialization];
 
+    /// Returns true if it depends on the order of threads.
+    pub(crate) fn is_of_order(self) -> bool {
+        !matches!(self, Property::Bounds | Property::Alignment)
+    }
+
     /// The name in messages and options.
     pub fn name(self) -> &'static str {
         match self {

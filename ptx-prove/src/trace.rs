@@ -34,6 +34,8 @@ pub(crate) enum Kind {
     Atomic,
     /// Into a cache: no value is read.
     Fetch,
+    /// Of a barrier in memory, whose order is not described.
+    Signal,
 }
 
 /// An access of all threads for which its conditions hold.

@@ -45,7 +45,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 18] = [
+const FROM_TEXT: [(&str, &str, &str); 20] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -133,6 +133,17 @@ const FROM_TEXT: [(&str, &str, &str); 18] = [
         "block = 1, grid = 1, instances = [(u32, 4), (u32, 2)], requires(x.len() >= 4)",
         "<T, const EACH: u32>(#[align(EACH * size_of::<T>())] x: &mut [T]) { ptx! { st.global.v4.u32 [x], {0, 0, 0, 0}; }",
         "alignment is not decided: the address of `x` is known to be a multiple of 8 only",
+    ),
+    // An `mbarrier` behind its variable, and one in it, whose order is not described.
+    (
+        "block = 32, grid = 1, requires(n <= 1)",
+        "n: u32) { #[shared] let bar: u64; if tid.x == 0 { mbarrier::init(bar + 8 * n, 1); }",
+        "[P0916",
+    ),
+    (
+        "block = 32, grid = 1, requires(n <= 0)",
+        "n: u32) { #[shared] let bar: u64; if tid.x == 0 { mbarrier::init(bar + 8 * n, 1); }",
+        "races are not decided: `mbarrier.init` is not described here",
     ),
     // 16 bytes more than there are.
     (
