@@ -310,7 +310,8 @@ fn proofs_of_long_conditions_end_soon() {
 
 /// Time of a command on a file.
 fn time(folder: &Path, text: &str, args: &[&str]) -> Duration {
-    let name = file(folder, "input.ptx", text);
+    let is_rust = text.starts_with("use ");
+    let name = file(folder, if is_rust { "input.rs" } else { "input.ptx" }, text);
     let args: Vec<&str> = args.iter().copied().chain([name.as_str()]).collect();
     let start = Instant::now();
     let code = ptx(&args).status.code();
@@ -351,6 +352,18 @@ fn many_errors_on_one_line_take_linear_time() {
 fn many_unknown_names_take_linear_time() {
     let text = |n| kernel(&repeat(n, |at| format!(".reg .s32 first{at};\nadd.s32 first{at}, second{at}, 1;\n")));
     is_linear("unknown_names", &["check"], 1000, text);
+}
+
+#[test]
+fn parts_of_a_module_take_linear_time() {
+    let text = |n: usize| {
+        let parts = repeat(n, |at| format!("#[ptx_part]\nmod m{at} {{ fn h{at}(x: u32) -> u32 {{ x }} }}\n"));
+        let names = repeat(n, |at| format!("m{at}, "));
+        let kernel = "#[ptx_kernel(block = 32, grid = 1, unsafe(requires()))]\npub fn k() {}\n";
+        let module = format!("#[ptx_module(arch = \"sm_80\", parts({names}))]\nmod m {{ {kernel} }}\n");
+        format!("use ptx_launch::prelude::*;\n{parts}{module}")
+    };
+    is_linear("parts", &["check"], 100, text);
 }
 
 #[test]

@@ -119,9 +119,26 @@ impl List {
         None
     }
 
+    /// All entries that are paths, which the options then have no longer: in one pass, since there may be thousands.
+    pub fn take_paths(mut self, options: TokenStream) -> (Vec<syn::Path>, TokenStream) {
+        let (mut paths, mut others) = (Vec::new(), Vec::new());
+        for entry in self.tokens.split(is_comma).filter(|entry| !entry.is_empty()) {
+            match syn::Path::parse_mod_style.parse2(entry.iter().cloned().collect()) {
+                Ok(path) => paths.push(path),
+                Err(_) => others.extend(entry.iter().cloned().chain([comma()])),
+            }
+        }
+        self.tokens = others;
+        (paths, self.put_into(options))
+    }
+
     /// The options that this list is one of, with these tokens for an entry of it.
     pub fn replace(mut self, entry: &Entry, tokens: Vec<TokenTree>, options: TokenStream) -> TokenStream {
         self.tokens.splice(entry.at..entry.end, tokens);
+        self.put_into(options)
+    }
+
+    fn put_into(self, options: TokenStream) -> TokenStream {
         let mut options: Vec<TokenTree> = options.into_iter().collect();
         if let Some(TokenTree::Group(group)) = options.get_mut(self.at) {
             let mut filled = Group::new(Delimiter::Parenthesis, self.tokens.into_iter().collect());

@@ -57,9 +57,21 @@ pub struct Named {
 
 impl Named {
     /// The first part among the options.
-    pub fn first(options: &TokenStream) -> Option<Named> {
+    fn first(options: &TokenStream) -> Option<Named> {
         let path = |option| List::of(options, option)?.first_path().map(|entry| entry.path);
         LISTS.into_iter().find_map(|option| Some(Named { path: path(option)?, option }))
+    }
+
+    /// All parts among the options, and the options without them.
+    pub fn all(mut options: TokenStream) -> (Vec<Named>, TokenStream) {
+        let mut all = Vec::new();
+        for option in LISTS {
+            let Some(list) = List::of(&options, option) else { continue };
+            let (paths, rest) = list.take_paths(options);
+            all.extend(paths.into_iter().map(|path| Named { path, option }));
+            options = rest;
+        }
+        (all, options)
     }
 
     /// The name of the module that the items stay in, or none if they join those of the module.
@@ -68,7 +80,7 @@ impl Named {
     }
 
     /// The options without this part, their first one.
-    pub fn removed(&self, options: TokenStream) -> TokenStream {
+    fn removed(&self, options: TokenStream) -> TokenStream {
         let first = List::of(&options, self.option).and_then(|list| Some((list.first_path()?, list)));
         let Some((entry, list)) = first else { return options };
         // With the comma, which every entry has.

@@ -5,6 +5,7 @@
 use super::tree::{self, TypeKind};
 use super::types::Ty;
 use super::value::Value;
+use ptx_core::diag::near::Misses;
 use ptx_core::hash::Map;
 
 /// Meaning of a name.
@@ -124,6 +125,8 @@ pub(crate) struct Scopes<'a> {
     numbers: Map<String, usize>,
     /// The innermost one.
     pub(crate) current: usize,
+    /// For all names that mean nothing.
+    pub(crate) misses: Misses,
 }
 
 impl<'a> Scopes<'a> {

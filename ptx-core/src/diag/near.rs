@@ -1,5 +1,28 @@
 //! Near misses: the known word that a wrong one was probably meant to be.
 
+use std::cell::Cell;
+
+/// So many names are compared with unknown ones; then no more near misses are looked for: who has a thousand names wrong
+/// has another problem, and each would be compared with all others.
+pub const MOST_COMPARED: usize = 1 << 20;
+
+/// The near misses of one text, whose number of comparisons has a limit.
+#[derive(Debug, Default)]
+pub struct Misses {
+    compared: Cell<usize>,
+}
+
+impl Misses {
+    /// The nearest candidate, as long as the limit is not reached.
+    pub fn nearest<'a>(&self, word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+        if self.compared.get() > MOST_COMPARED {
+            return None;
+        }
+        let count = |_: &&str| self.compared.set(self.compared.get() + 1);
+        nearest(word, candidates.into_iter().inspect(count))
+    }
+}
+
 /// The candidate nearest to `word`, if it is near enough to be meant. To a single letter every other one is as near.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut candidates = candidates.into_iter();

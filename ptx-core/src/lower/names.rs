@@ -53,10 +53,6 @@ pub(super) struct Names<'t> {
     compared: Cell<usize>,
 }
 
-/// So many names are compared with unknown ones; then no more near misses are looked for: who has a thousand names wrong
-/// has another problem, and each would be compared with all others.
-const MOST_COMPARED: usize = 1 << 20;
-
 impl<'t> Names<'t> {
     pub(super) fn open(&mut self) {
         self.scopes.push(Scope::default());
@@ -132,7 +128,7 @@ impl<'t> Names<'t> {
                 scope.names.len() + scope.ranges.len() + used
             };
             let compared = self.compared.get() + self.scopes.iter().map(all).sum::<usize>();
-            if compared > MOST_COMPARED {
+            if compared > crate::diag::near::MOST_COMPARED {
                 return None;
             }
             self.compared.set(compared);

@@ -1,6 +1,6 @@
 //! Texts of diagnostics.
 
-use ptx_core::diag::{Diagnostic, codes};
+use ptx_core::diag::{Diagnostic, codes, near};
 use ptx_core::span::Span;
 
 #[test]
@@ -13,4 +13,15 @@ fn texts_do_not_grow_with_the_names_in_them() {
         assert!(text.len() < 300 && text.contains('…'), "{}", text.len());
     }
     assert!(said.message.starts_with("`éé") && said.message.ends_with("éé` is not declared"));
+}
+
+/// Thousands of unknown names are not all compared with thousands of known ones.
+#[test]
+fn near_misses_end_at_a_limit() {
+    let known = || std::iter::once("first").chain(std::iter::repeat_n("another name, much longer", 1 << 16));
+    let misses = near::Misses::default();
+    let look = || misses.nearest("frist", known());
+    let found = (0..64).filter(|_| look().is_some()).count();
+    assert!(found < 32, "{found}");
+    assert_eq!(near::Misses::default().nearest("frist", known()), Some("first"));
 }

@@ -4,6 +4,7 @@
 use super::variant;
 use crate::kernel::Reader;
 use ptx_core::diag::Diagnostic;
+use ptx_core::hash::Set;
 use ptx_core::isa::{Arch, Version};
 use ptx_core::span::Span;
 use ptx_language::HelperCall;
@@ -22,13 +23,14 @@ const MOST_NESTED: usize = 4;
 struct Part<'m> {
     /// The kernel and its instance, if the kernel has several.
     instance: Option<(usize, &'m Instance)>,
-    errors: Vec<Diagnostic>,
+    /// The codes and places of its errors.
+    errors: Set<(&'static str, Span)>,
     calls: Vec<HelperCall>,
 }
 
 impl Part<'_> {
     fn has(&self, error: &Diagnostic) -> bool {
-        self.errors.iter().any(|own| own.code == error.code && own.span == error.span)
+        self.errors.contains(&(error.code.id, error.span))
     }
 }
 
@@ -75,6 +77,7 @@ fn parts<'m>(reader: &Reader, module: &'m Module, arch: Arch, version: Option<Ve
         let part = Module { kernels, ..module.clone() };
         let mut errors = Vec::new();
         let (.., lowered) = variant(reader, &part, arch, version, true, &mut errors);
+        let errors = errors.iter().map(|error: &Diagnostic| (error.code.id, error.span)).collect();
         Part { instance, errors, calls: lowered.calls }
     };
     let several = |kernel: &&Kernel| kernel.options.instances.len() > 1;

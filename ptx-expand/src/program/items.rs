@@ -136,11 +136,7 @@ pub fn chosen_module(
     (index, place): (&Index, &[String]),
     options: &Options,
 ) -> Result<(TokenStream, syn::ItemMod), Problem> {
-    let (mut attribute, mut named) = (with_structs(targeted(attribute, options), index, place)?, Vec::new());
-    while let Some(part) = Named::first(&attribute) {
-        attribute = part.removed(attribute);
-        named.push(part);
-    }
+    let (named, attribute) = Named::all(with_structs(targeted(attribute, options), index, place)?);
     let Some((_, items)) = &mut module.content else { return Ok((attribute, module)) };
     for part in named {
         let help = "write the part into this text: `#[ptx_part] mod …`";

@@ -130,13 +130,14 @@ fn named<'a>(site: &Site, operands: impl IntoIterator<Item = &'a Operand>) -> Bo
     found.into()
 }
 
-/// Returns true for instructions that store registers to memory that may be shared.
+/// Returns true for instructions that write memory that may be shared.
 fn fills(inst: &Inst) -> bool {
-    const STORES: &[&str] = &["st", "stmatrix", "atom", "red"];
+    /// Opcodes, and true for those that write without a space, too.
+    const STORES: &[(&str, bool)] = &[("st", true), ("stmatrix", true), ("atom", true), ("red", true), ("cp", false)];
     let space = |m: &str| Where::from_modifier(Some(m)) != Where::Generic;
     let named = inst.slots.iter().flatten().map(|m| m.text).find(|m| space(m));
-    inst.row.is_some_and(|row| STORES.contains(&row.opcode()))
-        && named.is_none_or(|m| Where::from_modifier(Some(m)).is_shared())
+    let store = inst.row.and_then(|row| STORES.iter().find(|(opcode, _)| *opcode == row.opcode()));
+    store.is_some_and(|(_, generic)| named.map_or(*generic, |m| Where::from_modifier(Some(m)).is_shared()))
 }
 
 fn registers(operand: &Operand, found: &mut impl FnMut(RegId)) {

@@ -232,7 +232,7 @@ impl<'a> Lowerer<'a> {
                 several => format!("there are {}", several.join(", ")),
             })
         });
-        let near = || nearest(name, self.scopes.visible()).map(|near| format!("there is `{near}`"));
+        let near = || self.scopes.misses.nearest(name, self.scopes.visible()).map(|near| format!("there is `{near}`"));
         in_library.or_else(near).unwrap_or_else(|| {
             let seen = "a kernel calls the functions in its body and in its `#[ptx_module]`";
             format!("{seen}: write `fn {name}(…) {{ … }}` there")
@@ -247,7 +247,7 @@ impl<'a> Lowerer<'a> {
             return nearest(module, names).map(|near| format!("there is the module `{near}`"));
         };
         let functions = inner.functions.iter().map(|function| function.name.name.as_str());
-        Some(match nearest(function, functions) {
+        Some(match self.scopes.misses.nearest(function, functions) {
             Some(near) => format!("there is `{module}::{near}`"),
             None => format!("write `fn {function}(…) {{ … }}` in the module `{module}`"),
         })

@@ -44,7 +44,7 @@ impl<'a> Lowerer<'a> {
         let known = self.scopes.visible().chain(specials).filter(|_| meant != Meant::Label);
         let labels = self.scopes.labels().filter(|_| meant == Meant::Label);
         let here = cuda::here(name).or_else(|| cuda::whole(name));
-        diagnostic = diagnostic.help(match (here, nearest(name, known.chain(labels))) {
+        diagnostic = diagnostic.help(match (here, self.scopes.misses.nearest(name, known.chain(labels))) {
             (Some(here), _) => format!("it is `{here}` here"),
             (None, Some(near)) => format!("there is `{near}`"),
             _ if name.starts_with("crate::") || name.starts_with("super::") || name.starts_with("self::") => {

@@ -237,7 +237,8 @@ impl<'a> Lowerer<'a> {
             Some((Binding::Error, _)) => return None,
             _ => {
                 let name = path_text(path);
-                let near = nearest(&name, self.scopes.visible()).map(|near| format!("there is `{near}`"));
+                let near =
+                    self.scopes.misses.nearest(&name, self.scopes.visible()).map(|near| format!("there is `{near}`"));
                 let help = near
                     .unwrap_or_else(|| format!("declare it in the kernel's `#[ptx_module]`: `struct {name} {{ … }}`"));
                 self.fail(&codes::P0812, span, format!("no struct here is called `{name}`"), help);

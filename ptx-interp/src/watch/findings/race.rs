@@ -65,14 +65,15 @@ const EARLY: Verdict = Verdict {
     kind: FaultKind::Async,
     code: &codes::W0402,
     message: "an access to bytes that an asynchronous copy may still be writing",
-    help: "wait for it first: `cp.async.wait_group`, `cp.async.bulk.wait_group`, or the phase of its mbarrier; then a \
-           barrier, if other threads began it",
+    help: "commit it and wait for it first: `cp.async.commit_group` and `cp.async.wait_group`, or with `.bulk` (what nobody \
+           committed, no group has), or the phase of its mbarrier; then a barrier, if other threads began it",
 };
 const SOURCE: Verdict = Verdict {
     kind: FaultKind::Async,
     code: &codes::W0403,
     message: "a write to bytes that an asynchronous operation may still be reading",
-    help: "wait for it first: `cp.async.bulk.wait_group.read`, `wgmma.wait_group`; then a barrier, if other threads began it",
+    help: "commit it and wait for it first: `cp.async.bulk.commit_group` and `cp.async.bulk.wait_group.read`, or those of \
+           `wgmma` (what nobody committed, no group has); then a barrier, if other threads began it",
 };
 const UNFENCED: Verdict = Verdict {
     kind: FaultKind::Async,

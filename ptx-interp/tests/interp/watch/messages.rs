@@ -140,6 +140,32 @@ fn a_read_before_the_write_of_another_thread_wants_a_barrier() {
         "{TILE} xor.b32 %r3, %r1, 128; and.b32 %r3, %r3, -8; st.shared.u32 [%r1], %t; ld.shared.v2.u32 {{%r4, %r5}}, [%r3]; st.global.u32 [%out], %r4;"
     );
     says(&read(&vector).0, "let a barrier stand between the write and this read");
+    // A copy of the other warp is a write, too; a wait for copies is none, and no barrier.
+    let copied = format!("{TILE} {COPY} cp.async.wait_all; xor.b32 %r3, %r1, 128; ld.shared.u32 %r4, [%r3];");
+    says(&read(&copied).0, "let a barrier stand between the write and this read");
+    let waited = format!("{TILE} cp.async.wait_all; ld.shared.u32 %r4, [%r1];");
+    says(&read(&waited).0, "write it first; shared memory holds nothing when a block begins");
+}
+
+/// Each thread copies four bytes into the tile.
+const COPY: &str = "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %out; cp.async.ca.shared.global [%r1], [%d1], 4;";
+
+#[test]
+fn a_wait_for_what_nobody_committed_wants_the_commit() {
+    let case = case("", (32, 1), "", "", "");
+    for (body, commit) in [
+        (format!("{TILE} {COPY} cp.async.wait_group 0; ld.shared.u32 %r3, [%r1];"), "`cp.async.commit_group`"),
+        (
+            format!(
+                "{TILE} st.shared.u32 [%r1], 1; fence.proxy.async; bar.warp.sync -1; setp.eq.u32 %p1, %t, 0; mov.u32 %r3, tile;
+                 @%p1 cp.async.bulk.global.shared::cta.bulk_group [%out], [%r3], 128; @%p1 cp.async.bulk.wait_group.read 0;
+                 bar.warp.sync -1; st.shared.u32 [%r1], 2;"
+            ),
+            "`cp.async.bulk.commit_group`",
+        ),
+    ] {
+        says(&run(&written_out(&case, &body), &case, Options::default()).unwrap_err(), commit);
+    }
 }
 
 #[test]
