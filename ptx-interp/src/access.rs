@@ -82,8 +82,7 @@ impl Ctx<'_> {
         if let Some(observer) = self.observer {
             observer.write(self, &Touch { place, lanes: group, address, size, writes: true })?;
         }
-        self.look_mut(place, lane, size)
-            .ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))
+        self.look_mut(place, lane, size).ok_or_else(|| bounds::no_copy().at(address).lane(lane))
     }
 
     /// The bytes at an address, without a report to the observer: for objects that are more than bytes.
@@ -102,8 +101,7 @@ impl Ctx<'_> {
     ) -> Result<&mut [u8], Fault> {
         let place = self.writable(space, lane, address, size)?;
         self.look(place, lane, size);
-        self.look_mut(place, lane, size)
-            .ok_or_else(|| bounds::outside(place.space.name(), 0, size).at(address).lane(lane))
+        self.look_mut(place, lane, size).ok_or_else(|| bounds::no_copy().at(address).lane(lane))
     }
 
     fn look(&self, place: Place, lane: usize, size: u64) -> Option<&[u8]> {

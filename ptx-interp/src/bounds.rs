@@ -9,6 +9,13 @@ pub(super) fn outside(space: &str, has: usize, size: u64) -> Fault {
     Fault::new(FaultKind::OutOfBounds, message).code(&codes::W0101)
 }
 
+/// Memory that exists, and that blocks which run at the same time share until one of them writes.
+pub(super) fn no_copy() -> Fault {
+    let message =
+        "a copy of the memory that is written, which blocks share until then, does not fit the memory of the host";
+    Fault::new(FaultKind::OutOfMemory, message.to_owned())
+}
+
 /// An address of another block's shared memory in an instruction for the block's own.
 pub(super) fn foreign(rank: usize, name: Option<String>) -> Fault {
     let message =

@@ -17,13 +17,14 @@ impl Bytes {
         }
     }
 
-    pub(super) fn get_mut(&mut self) -> &mut [u8] {
+    /// The bytes to write to. `None` where a copy of them does not fit the memory of the host.
+    pub(super) fn get_mut(&mut self) -> Option<&mut [u8]> {
         if let Bytes::Shared(_) = self {
             self.settle();
         }
         match self {
-            Bytes::Own(bytes) => bytes,
-            Bytes::Shared(bytes) => Arc::make_mut(bytes).as_mut_slice(),
+            Bytes::Own(bytes) => Some(bytes),
+            Bytes::Shared(_) => None,
         }
     }
 
@@ -38,11 +39,22 @@ impl Bytes {
         }
     }
 
-    /// Makes them its own again; a copy if others still have them.
+    /// Makes them its own again; a copy if others still have them. They stay shared where there is no memory for it.
     #[cold]
     pub(super) fn settle(&mut self) {
-        if let Bytes::Shared(bytes) = self {
-            *self = Bytes::Own(Arc::unwrap_or_clone(std::mem::take(bytes)));
-        }
+        let Bytes::Shared(bytes) = self else { return };
+        *self = match Arc::try_unwrap(std::mem::take(bytes)) {
+            Ok(bytes) => Bytes::Own(bytes),
+            Err(shared) => {
+                let mut copy = Vec::new();
+                match copy.try_reserve_exact(shared.len()) {
+                    Ok(()) => {
+                        copy.extend_from_slice(&shared);
+                        Bytes::Own(copy)
+                    }
+                    Err(_) => Bytes::Shared(shared),
+                }
+            }
+        };
     }
 }

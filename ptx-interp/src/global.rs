@@ -175,12 +175,15 @@ impl Global {
     }
 
     /// Writes here what the other has written, with what its observer has seen.
-    pub(super) fn take_over(&mut self, other: Global, observer: Option<&dyn Keeper>) {
-        let (Some(mine), Some(theirs)) = (&mut self.log, other.log) else { return };
+    ///
+    /// # Errors
+    /// [`FaultKind::OutOfMemory`] if there is no room for a copy of what others still have.
+    pub(super) fn take_over(&mut self, other: Global, observer: Option<&dyn Keeper>) -> Result<(), Fault> {
+        let (Some(mine), Some(theirs)) = (&mut self.log, other.log) else { return Ok(()) };
         let (mine, theirs) = (mine.get_mut(), theirs.into_inner());
         for ((to, from), new) in self.blocks.iter_mut().zip(other.blocks).zip(&theirs.written) {
             if !matches!(new, Written::Nothing) {
-                new.copy(from.data.get(), to.data.get_mut());
+                new.copy(from.data.get(), to.data.get_mut().ok_or_else(bounds::no_copy)?);
             }
             to.written.join(from.written);
             if let Some(observer) = observer {
@@ -189,6 +192,7 @@ impl Global {
         }
         mine.written.iter_mut().zip(theirs.written).for_each(|(all, new)| all.join(new));
         mine.touched.iter_mut().zip(theirs.touched).for_each(|(all, new)| all.join(new));
+        Ok(())
     }
 
     /// No block runs ahead any more.
@@ -220,7 +224,7 @@ impl Global {
     pub(super) fn range_mut(&mut self, address: u64, size: u64) -> Option<&mut [u8]> {
         let at = self.find(address)?;
         let block = self.blocks.get_mut(at)?;
-        let (data, from) = (block.data.get_mut(), address - block.base);
+        let (data, from) = (block.data.get_mut()?, address - block.base);
         if let Some(log) = &mut self.log {
             let log = log.get_mut();
             Log::note(&mut log.written, at, from, size, data.len() as u64);
@@ -239,7 +243,7 @@ impl Global {
             // No launch runs: what earlier ones did here is over.
             block.kept = RefCell::default();
         }
-        self.range_mut(address, size).ok_or_else(|| bounds::unmapped(size, address, None))
+        self.range_mut(address, size).ok_or_else(bounds::no_copy)
     }
 
     /// The bytes hold something from now on.

@@ -137,7 +137,7 @@ impl Engine<'_> {
     }
 
     fn take(&mut self, part: Ahead) -> Result<(), Fault> {
-        self.global.take_over(part.global, self.keeper());
+        self.global.take_over(part.global, self.keeper())?;
         self.stats.instructions += part.stats.instructions;
         self.stats.warp_instructions += part.stats.warp_instructions;
         self.stats.printed.push_str(&part.stats.printed);
