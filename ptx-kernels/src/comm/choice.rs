@@ -80,7 +80,7 @@ pub struct Means {
     pub ranks: usize,
     /// There is a communicator of NCCL.
     pub has_nccl: bool,
-    /// The kernels of [`products`](super::products) run on the devices: Hopper, and the CPU device.
+    /// The kernels of [`products`] run on the devices: Hopper, and the CPU device.
     pub has_products: bool,
 }
 
