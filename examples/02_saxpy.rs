@@ -38,7 +38,7 @@ pub fn saxpy(alpha: f32, #[align(16)] x: &[f32], #[align(16)] y: &mut [f32], n: 
 }
 
 pub(crate) fn run(device: &Device) -> ptx_launch::Result<Report> {
-    let n = elements(device, 1 << 26, 1 << 20);
+    let n = elements(device, 1 << 26, 1 << 18);
     let alpha = 0.75;
     let (hx, hy) = (random(n, 3), random(n, 4));
     let x = device.upload(&hx)?;

@@ -54,7 +54,7 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
         time: std::time::Duration::ZERO,
         figure: String::new(),
     };
-    let tokens = if device.is_cuda() { 1000 } else { 200 };
+    let tokens = if device.is_cuda() { 1000 } else { 136 };
     for (dim, causal) in [(64, false), (64, true), (128, true), (128, false)] {
         check(device, &Task { batch: 2, tokens, heads: 2, group: 2, dim, causal }, &mut report)?;
     }

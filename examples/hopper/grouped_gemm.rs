@@ -23,8 +23,9 @@ type Found = (String, f64, Duration);
 
 fn check<O: Number + Output>(device: &Device, grouped: GroupedGemm) -> Result<Vec<Found>> {
     let mut found = Vec::new();
-    for variant in variants::<O>() {
-        for (seed, (shape, heights)) in (0..).zip(shapes()) {
+    for (number, variant) in (0..).zip(variants::<O>()) {
+        let has = |seed: u32| device.is_cuda() || seed == number % 4;
+        for (seed, (shape, heights)) in (0..).zip(shapes()).filter(|(seed, _)| has(*seed)) {
             let (error, time) = check_one(device, grouped, variant, shape, &heights, seed)?;
             found.push((variant.to_string(), error, time));
         }
@@ -54,7 +55,7 @@ fn check_one<O: Number + Output>(
     })
 }
 
-/// Every variant; on the CPU device where there is no such GPU.
+/// Every variant, with all shapes; where there is no such GPU, on the CPU device with one in turn.
 pub(crate) fn run(device: &Device) -> Result<Report> {
     let device = &ptx_examples::chip_or_cpu(device, (9, 0));
     let grouped = GroupedGemm::new(device)?;
