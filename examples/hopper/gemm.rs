@@ -14,8 +14,8 @@ pub(crate) use ptx_kernels::gemm::sm90_probe as kernels;
 /// The product whose time is reported on a GPU.
 const LARGE: [usize; 3] = [8192; 3];
 
-/// The schedulers: clusters claim tiles, share those of the last round, or share K of every tile.
-const SCHEDULERS: [&str; 3] = ["claimed", "streamk", "splitk"];
+/// The schedulers: clusters claim tiles, share those of the last round, or share K of every tile. And how many of the shapes run, on the CPU device and on a GPU.
+const SCHEDULERS: [(&str, [usize; 2]); 3] = [("claimed", [1, 1]), ("streamk", [2, 2]), ("splitk", [1, 2])];
 
 /// Every algorithm for `bf16`, and those that share tiles with more tiles than clusters. Where there is no such GPU, the CPU device runs one of each
 /// scheduler.
@@ -24,10 +24,10 @@ pub(crate) fn run(device: &Device) -> Result<Report> {
     let shapes =
         if device.is_cuda() { [[1000, 1048, 1032], [5000, 5128, 1032]] } else { [[136, 264, 264], [520, 392, 136]] };
     let (mut error, mut time) = (0.0, Duration::MAX);
-    for (number, scheduler) in SCHEDULERS.into_iter().enumerate() {
+    for (scheduler, count) in SCHEDULERS {
         let names = algorithms("bf16").filter(|name| name.ends_with(scheduler));
         for name in names.take(if device.is_cuda() { usize::MAX } else { 1 }) {
-            for shape in &shapes[..if number == 1 || number > 0 && device.is_cuda() { 2 } else { 1 }] {
+            for shape in &shapes[..count[usize::from(device.is_cuda())]] {
                 let (off, took) = check(device, Some(name), *shape)?;
                 (error, time) = (f64::max(error, off), time.min(took));
             }

@@ -268,16 +268,8 @@ impl Sum {
                 total as u64 & mask(32)
             }
             Sum::Reals { field, bits: [c_bits, d_bits] } => {
-                let number =
-                    |sig: &i32, exp: &i32| if *exp == SPECIAL { Number::NONE } else { field.integer((*sig).into()) };
-                let sum = a
-                    .sig
-                    .iter()
-                    .zip(a.exp)
-                    .zip(b.sig.iter().zip(b.exp))
-                    .fold(field.integer(0), |sum, ((x, i), (y, j))| {
-                        field.add(sum, field.mul(number(x, i), number(y, j)))
-                    });
+                let products = a.sig.iter().zip(b.sig).map(|(x, y)| i128::from(*x) * i128::from(*y));
+                let sum = if a.special || b.special { Number::NONE } else { field.integer(products.sum()) };
                 let sum = if a.negated != b.negated { field.sub(field.integer(0), sum) } else { sum };
                 field.encode(field.add(sum, field.decode(c, *c_bits)), *d_bits)
             }

@@ -1,6 +1,7 @@
-//! Finite fields, and how their elements stand in registers and memory in the place of floats, for `reals`.
+//! Finite fields. Their elements replace floats in registers and memory when a program runs over the real numbers, see `reals`.
 
-use super::soft::{self, Round, mask};
+use super::mix::{mix, nth};
+use super::soft::{self, mask};
 use super::space::number;
 use ptx_core::isa::{Class, Type};
 
@@ -44,12 +45,12 @@ impl Number {
 }
 
 impl Field {
-    /// How many different primes there are.
+    /// The number of primes.
     pub const COUNT: u64 = PRIMES.len() as u64;
 
     /// A field of the number's own; as many in a row as there are primes differ in theirs.
     pub fn new(number: u64) -> Field {
-        Field { prime: PRIMES[(number % Field::COUNT) as usize], key: mix(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) }
+        Field { prime: PRIMES[(number % Field::COUNT) as usize], key: nth(number) }
     }
 
     fn of(self, value: u64) -> Number {
@@ -169,13 +170,6 @@ impl Field {
 
 const ROUNDS: u32 = 6;
 
-/// Mixes 64 bits (the finalizer of MurmurHash3).
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ x >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    x = (x ^ x >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    x ^ x >> 33
-}
-
 /// Returns true for types of one float, or of several.
 pub(super) fn is_float(ty: Type) -> bool {
     matches!(ty.class(), Class::Float | Class::Packed)
@@ -187,9 +181,8 @@ pub(super) fn encode_floats(field: Field, ty: Type, bytes: &mut [u8]) {
         return;
     };
     for value in bytes.chunks_exact_mut(ty.bits() as usize / 8) {
-        let float =
-            soft::pack(soft::unpack(number(value) & mask(format.bits), format), &soft::F64, Round::Nearest, false);
-        let code = field.encode(field.float(f64::from_bits(float)), ty.bits()).to_le_bytes();
+        let float = soft::unpack(number(value) & mask(format.bits), format).value();
+        let code = field.encode(field.float(float), ty.bits()).to_le_bytes();
         value.copy_from_slice(&code[..value.len()]);
     }
 }

@@ -1,6 +1,7 @@
 //! A launch: its dimensions, what it starts with, and whose turn it is.
 
 use super::fault::{Fault, FaultKind};
+use super::mix::mix;
 use super::texture::Texture;
 use std::collections::HashMap;
 
@@ -76,14 +77,6 @@ impl Grid<'_> {
     pub(super) fn warps(&self) -> u32 {
         self.threads().div_ceil(32)
     }
-}
-
-/// A 64-bit finalizer (splitmix64).
-pub(super) fn mix(mut x: u64) -> u64 {
-    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 /// Checks the dimensions of a launch.

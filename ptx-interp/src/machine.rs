@@ -46,7 +46,7 @@ pub struct Machine {
     launches: u64,
     /// State of the watcher from one launch to the next.
     past: Past,
-    /// Where numbers are, in launches over the real numbers.
+    /// The real numbers in memory, of launches over them.
     numbers: Memory,
     tracer: Option<Tracer>,
     reporter: Option<Reporter>,
@@ -339,7 +339,9 @@ impl Machine {
             cores: if alone { 1 } else { self.cores.unwrap_or_else(cores) },
         };
         let result = engine.run(entry);
-        self.numbers = numbers.map(Numbers::finish).unwrap_or_default();
+        if let Some(numbers) = numbers {
+            self.numbers = numbers.finish();
+        }
         result.map_err(|fault| fault.seed(launch.options.seed))?;
         Ok(stats)
     }

@@ -28,7 +28,7 @@ pub(super) struct Site<'a> {
     pub row: &'static Row,
     /// The first instruction of each function in the program's code.
     pub starts: &'a [u32],
-    /// Where the instruction has real numbers in the place of floats.
+    /// The field of a program over the real numbers.
     pub field: Option<Field>,
     /// All modifiers as written.
     pub modifiers: Vec<&'static str>,

@@ -98,6 +98,11 @@ pub fn encode_float(ty: &str, value: f64) -> Option<u64> {
     format(ty).map(|to| pack(unpack(value.to_bits(), &F64), to, Round::Nearest, false))
 }
 
+/// The number that the bits of a floating-point type of PTX are; `None` for any other type.
+pub fn decode_float(ty: &str, bits: u64) -> Option<f64> {
+    format(ty).map(|from| unpack(bits, from).value())
+}
+
 /// An unpacked number. A significand of zero is a zero with a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Num {
@@ -109,6 +114,11 @@ pub(super) enum Num {
 use Num::{Finite, Inf, Nan};
 
 impl Num {
+    /// The number as a double, to nearest.
+    pub(super) fn value(self) -> f64 {
+        f64::from_bits(pack(self, &F64, Round::Nearest, false))
+    }
+
     /// An integer's value.
     pub(super) fn int(value: i128) -> Num {
         Finite { neg: value < 0, sig: value.unsigned_abs(), exp: 0 }

@@ -106,24 +106,18 @@ impl Machine<'_> {
     }
 
     /// Joins states that exclude each other.
-    pub(crate) fn join(&mut self, states: Vec<State>) -> Option<State> {
-        let mut states = states;
+    pub(crate) fn join(&mut self, mut states: Vec<State>) -> Option<State> {
         // The sides of the innermost branch first: they leave no condition behind.
-        while states.len() > 2 {
+        while states.len() > 1 {
             let pairs = (0..states.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
             let common = |(a, b): &(usize, usize)| states[*a].path.common(&states[*b].path);
-            let Some((a, b)) = pairs.max_by_key(|pair| (common(pair), std::cmp::Reverse(*pair))) else { break };
+            let (a, b) = pairs.max_by_key(|pair| (common(pair), std::cmp::Reverse(*pair)))?;
             let second = states.remove(b);
             let first = states.remove(a);
             let joined = self.join_two(first, second);
             states.insert(a, joined);
         }
-        let mut states = states.into_iter();
-        let first = states.next()?;
-        Some(match states.next() {
-            Some(second) => self.join_two(first, second),
-            None => first,
-        })
+        states.pop()
     }
 
     fn join_two(&mut self, a: State, b: State) -> State {

@@ -1,6 +1,7 @@
 //! The launches that a proof is about: block, grid and conditions over the arguments.
 
 use crate::form::{Coef, Cond, Form, Sym};
+use crate::solver::gcd;
 use crate::world::{Meaning, Origin, Scope, Symbol, World};
 use ptx_core::host::{Expr, Operator};
 use ptx_core::ir::Variable;
@@ -240,9 +241,7 @@ fn param(
     if let Passed::Number(number) = passed {
         let form = numbers.get(number)?.clone();
         let (symbol, by) = single(&form)?;
-        let (least, most) = quotients(range, by);
-        let known = &mut world.symbols[symbol as usize];
-        (known.least, known.most) = (known.least.max(least), known.most.min(most));
+        world.restrict(symbol, quotients(range, by));
         return Some(form);
     }
     if let Some((least, most)) = address {
@@ -271,7 +270,7 @@ fn multiple_of(contract: &Contract, number: &Expr) -> i128 {
     let mut found = 1;
     for condition in &contract.assume {
         divisors(condition, number, &mut |by| {
-            let both = found / gcd(found, by) * by;
+            let both = found / gcd(found, by).unwrap_or(1) * by;
             found = if both <= MULTIPLE { both } else { found };
         });
     }
@@ -294,10 +293,6 @@ fn divisors(condition: &Expr, number: &Expr, visit: &mut dyn FnMut(i128)) {
         (Operator::Eq, [Expr::Binary(Operator::Rem, parts, _), Expr::Int(0)]) => divides(&parts[0], &parts[1]),
         _ => {}
     }
-}
-
-fn gcd(a: i128, b: i128) -> i128 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 impl Symbols {
@@ -330,9 +325,7 @@ impl Symbols {
                 (Some(_), _) => extent.clone(),
                 // The number itself: one name for one value, so that products with it are the same.
                 (None, Some((symbol, by))) => {
-                    let (least, most) = quotients((1, greatest.max(by)), by);
-                    let known = &mut world.symbols[symbol as usize];
-                    (known.least, known.most) = (known.least.max(least), known.most.min(most));
+                    world.restrict(symbol, quotients((1, greatest.max(by)), by));
                     extent.clone()
                 }
                 // Of a range that registers hold.

@@ -485,3 +485,12 @@ fn times(
     let scaled = fact.constant.checked_mul(sign)?;
     product.combine(1, &Linear::variable(factor), scaled)?.combine(1, fact, constant)
 }
+
+/// The greatest common divisor, not negative; `None` if it does not fit.
+pub(crate) fn gcd(a: i128, b: i128) -> Option<i128> {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i128::try_from(a).ok()
+}

@@ -408,6 +408,12 @@ impl World {
         Some((quotient, rest))
     }
 
+    /// Narrows the range of a symbol.
+    pub(crate) fn restrict(&mut self, symbol: Sym, (least, most): (i128, i128)) {
+        let known = &mut self.symbols[symbol as usize];
+        (known.least, known.most) = (known.least.max(least), known.most.min(most));
+    }
+
     /// Notes the factors that a quotient stays below: of `a / b` where `a < r · b` in every launch. The solver does not look for such bounds itself.
     fn limit(&mut self, quotient: Sym, by: &Form) {
         let mut factors = Vec::new();

@@ -211,16 +211,14 @@ impl Reals {
             *verdict = Verdict::Different(format!("{} and {} numbers", results.len(), expected.len()));
             return Ok(());
         }
-        *verdict = Verdict::Equal;
-        for (at, (mine, theirs)) in results.iter().zip(&expected).enumerate() {
-            if mine.number() == Number::NONE || theirs.number() == Number::NONE {
-                *verdict = Verdict::NoNumber(format!("element {at}"));
-                return Ok(());
-            }
-        }
-        if let Some(at) = results.iter().zip(&expected).position(|(mine, theirs)| mine.number() != theirs.number()) {
-            *verdict = Verdict::Different(format!("element {at} of {} differs", results.len()));
-        }
+        let pairs = || results.iter().zip(&expected).map(|(mine, theirs)| (mine.number(), theirs.number()));
+        *verdict = if let Some(at) = pairs().position(|(mine, theirs)| mine == Number::NONE || theirs == Number::NONE) {
+            Verdict::NoNumber(format!("element {at}"))
+        } else if let Some(at) = pairs().position(|(mine, theirs)| mine != theirs) {
+            Verdict::Different(format!("element {at} of {} differs", results.len()))
+        } else {
+            Verdict::Equal
+        };
         Ok(())
     }
 }

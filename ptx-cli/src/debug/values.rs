@@ -6,6 +6,7 @@ use super::target::Types;
 use ptx_core::isa::{Class, Type};
 use ptx_expand::program::MemoryPlace;
 use ptx_interp::debug::{Stop, lane_numbers};
+use ptx_interp::decode_float;
 use serde_json::{Value, json};
 
 /// Something that can be expanded.
@@ -156,28 +157,14 @@ fn shown(name: &str, bits: u64, types: &Types) -> String {
 pub(super) fn number(ty: Option<Type>, bits: u64) -> String {
     match ty.map(|ty| (ty.class(), ty.bits(), ty.name())) {
         Some((Class::Pred, ..)) => (bits != 0).to_string(),
-        Some((Class::Float, _, "bf16")) => format!("{:?}", f32::from_bits((bits as u32) << 16)),
-        Some((Class::Float, _, "f16")) => format!("{:?}", half(bits)),
-        Some((Class::Float, 32, _)) => format!("{:?}", f32::from_bits(bits as u32)),
-        Some((Class::Float, 64, _)) => format!("{:?}", f64::from_bits(bits)),
+        Some((Class::Float, 32, "f32")) => format!("{:?}", f32::from_bits(bits as u32)),
+        Some((Class::Float, 16 | 64, name)) => format!("{:?}", decode_float(name, bits).unwrap_or(f64::NAN)),
         Some((Class::Signed, width @ 1..=64, _)) => {
             let unused = 64 - width;
             format!("{} = {bits:#x}", (bits << unused).cast_signed() >> unused)
         }
         _ => format!("{bits} = {bits:#x}"),
     }
-}
-
-/// An `f16`.
-fn half(bits: u64) -> f32 {
-    let (sign, exponent, fraction) = (bits >> 15 & 1, (bits >> 10 & 31) as i32, (bits & 1023) as f32 / 1024.0);
-    let magnitude = match exponent {
-        0 => fraction * 2f32.powi(-14),
-        31 if fraction == 0.0 => f32::INFINITY,
-        31 => f32::NAN,
-        _ => (1.0 + fraction) * 2f32.powi(exponent - 15),
-    };
-    if sign == 1 { -magnitude } else { magnitude }
 }
 
 /// The value of an expression of the console.

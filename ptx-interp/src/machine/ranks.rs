@@ -7,8 +7,8 @@
 use super::{Machine, check_launch, find_entry};
 use crate::engine::{Engine, Patience, Queue};
 use crate::fault::Fault;
-use crate::grid::mix;
 use crate::launch::{Launch, Options, Stats};
+use crate::mix::mix;
 use crate::observe::Observer;
 use crate::program::Program;
 use crate::watch::{Known, Ranks as Watches, Watch};

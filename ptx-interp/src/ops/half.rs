@@ -92,14 +92,9 @@ fn approximate(site: &Site, f: fn(f64) -> f64) -> Decoded {
     site.is("approx");
     let finish = Finish::new(site, format);
     elementwise(site, two, move |[a]| {
-        let value = number(soft::unpack(finish.input(a), format));
+        let value = soft::unpack(finish.input(a), format).value();
         finish.output(soft::pack(soft::unpack(f(value).to_bits(), &soft::F64), format, Round::Nearest, false))
     })
-}
-
-/// A number that fits a double.
-fn number(value: Num) -> f64 {
-    f64::from_bits(soft::pack(value, &soft::F64, Round::Nearest, false))
 }
 
 /// `f32` with factors or a summand of 16 bits: the last source is the `f32`.

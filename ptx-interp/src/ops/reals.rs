@@ -1,6 +1,6 @@
 //! The same instructions over the real numbers, where `ops` has their bits: see [`crate::reals`].
 //!
-//! What is in no line here runs as ever, unless it computes with floats.
+//! An instruction without a line here runs as `ops` has it, unless it computes with floats.
 
 use super::{Op, op};
 use crate::ctx::Flow;
@@ -11,7 +11,7 @@ use crate::soft::mask;
 use ptx_core::isa::{Class, Type};
 
 #[rustfmt::skip]
-pub(super) const OPS: &[Op] = &[
+const EXACT: &[Op] = &[
     op("add", "", |s| compute(s, |f, [a, b]| f.add(a, b))),
     op("sub", "", |s| compute(s, |f, [a, b]| f.sub(a, b))),
     op("mul", "", |s| compute(s, |f, [a, b]| f.mul(a, b))),
@@ -20,6 +20,11 @@ pub(super) const OPS: &[Op] = &[
     op("neg", "", |s| compute(s, |f, [a]| f.sub(f.integer(0), a))),
     op("div", "", |s| compute(s, |f, [a, b]| f.div(a, b))),
     op("rcp", "", |s| compute(s, |f, [a]| f.div(f.integer(1), a))),
+    op("cvt", "", convert),
+];
+/// Functions of which nothing is known.
+#[rustfmt::skip]
+const FUNCTIONS: &[Op] = &[
     op("sqrt", "", |s| compute(s, |f, [a]| f.apply(Function::Sqrt, a))),
     op("rsqrt", "", |s| compute(s, |f, [a]| f.div(f.integer(1), f.apply(Function::Sqrt, a)))),
     op("ex2", "", |s| compute(s, |f, [a]| f.apply(Function::Exp2, a))),
@@ -27,13 +32,30 @@ pub(super) const OPS: &[Op] = &[
     op("sin", "", |s| compute(s, |f, [a]| f.apply(Function::Sin, a))),
     op("cos", "", |s| compute(s, |f, [a]| f.apply(Function::Cos, a))),
     op("tanh", "", |s| compute(s, |f, [a]| f.apply(Function::Tanh, a))),
-    op("cvt", "", convert),
 ];
 
 /// Modifiers of rounding, which real numbers do not have.
 const ROUNDING: &[&str] = &["rn", "rna", "rz", "rm", "rp", "ftz", "approx", "full"];
-/// Instructions that move floats, or multiply matrices of them, as `ops` has it.
-const AS_EVER: &[&str] = &["mov", "ld", "ldu", "st", "shfl", "selp", "cp", "mma", "wgmma", "wmma"];
+/// Sums of products that `ops` has.
+const PRODUCTS: &[&str] = &["mma", "wgmma"];
+/// Instructions that move what they are given.
+#[rustfmt::skip]
+const MOVES: &[&str] = &["mov", "ld", "ldu", "st", "shfl", "selp", "ldmatrix", "stmatrix", "movmatrix", "cp", "wmma"];
+
+/// Returns true for sums, products and quotients.
+pub(crate) fn is_exact(opcode: &str) -> bool {
+    PRODUCTS.contains(&opcode) || EXACT.iter().any(|op| op.name == opcode)
+}
+
+/// Returns true for functions of which nothing is known.
+pub(crate) fn is_function(opcode: &str) -> bool {
+    FUNCTIONS.iter().any(|op| op.name == opcode)
+}
+
+/// Returns true for instructions that move what they are given.
+pub(crate) fn moves(opcode: &str) -> bool {
+    MOVES.contains(&opcode)
+}
 
 /// The line for an instruction, if it computes with floats.
 ///
@@ -42,9 +64,10 @@ const AS_EVER: &[&str] = &["mov", "ld", "ldu", "st", "shfl", "selp", "cp", "mma"
 pub(super) fn find(site: &Site) -> Result<Option<&'static Op>, Refusal> {
     let floats = site.types().into_iter().any(is_float);
     let reduces = site.row.name.contains("reduce");
-    match OPS.iter().find(|op| op.name == site.row.opcode()) {
+    let opcode = site.row.opcode();
+    match EXACT.iter().chain(FUNCTIONS).find(|op| op.name == opcode) {
         Some(op) if floats => Ok(Some(op)),
-        _ if !floats || AS_EVER.contains(&site.row.opcode()) && !reduces => Ok(None),
+        _ if !floats || (moves(opcode) || PRODUCTS.contains(&opcode)) && !reduces => Ok(None),
         _ => Err(format!("`{}` is no sum, product or quotient of real numbers", site.row.name)),
     }
 }

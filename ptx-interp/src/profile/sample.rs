@@ -2,22 +2,15 @@
 
 use super::Sample;
 use super::counts::Counts;
+use crate::mix::nth;
 
 /// The clusters of a sample: about so many blocks, one from each of as many equal parts of the grid. Nothing if that is all of them.
 pub(crate) fn choose_clusters(clusters: u64, cluster: u64, blocks: u64) -> Option<Vec<u64>> {
     let count = blocks.div_ceil(cluster.max(1)).max(1);
     let start = |part: u64| (u128::from(part) * u128::from(clusters) / u128::from(count)) as u64;
     // At random places: equal distances could meet the same column of the grid each time.
-    let place = |part: u64| start(part) + scramble(part) % (start(part + 1) - start(part)).max(1);
+    let place = |part: u64| start(part) + nth(part) % (start(part + 1) - start(part)).max(1);
     (count < clusters).then(|| (0..count).map(place).collect())
-}
-
-/// A number that looks random, always the same (splitmix64).
-fn scramble(number: u64) -> u64 {
-    let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
 }
 
 /// What each cluster has counted.

@@ -1,7 +1,8 @@
-//! What an instruction may do with registers and bytes that hold numbers.
+//! Classes of instructions, by what becomes of the numbers that they read.
 
 use crate::field::is_float;
 use crate::listing::Code;
+use crate::ops::reals::{is_exact, is_function, moves};
 use ptx_core::isa::Type;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +21,6 @@ pub(crate) enum Class {
     Other,
 }
 
-#[rustfmt::skip]
-const EXACT: &[&str] = &["add", "sub", "mul", "fma", "mad", "neg", "div", "rcp", "cvt", "mma", "wgmma"];
-const UNKNOWN: &[&str] = &["sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh"];
-#[rustfmt::skip]
-const MOVES: &[&str] = &["mov", "ld", "ldu", "st", "shfl", "selp", "ldmatrix", "stmatrix", "movmatrix", "cp", "wmma"];
 const BITS: &[&str] = &["and", "or", "xor", "not", "lop3", "prmt", "bfi", "bfe", "shl", "shr", "shf"];
 
 impl Class {
@@ -32,13 +28,13 @@ impl Class {
         let Some(row) = code.row else { return Class::Other };
         let types: Vec<Type> = code.modifiers.iter().filter_map(|m| Type::find(m)).collect();
         let floats = types.iter().any(|ty| is_float(*ty));
-        let is = |list: &[&str]| list.contains(&row.opcode());
+        let opcode = row.opcode();
         match () {
-            () if is(EXACT) && floats && types.last().is_some_and(|ty| !is_float(*ty)) => Class::Converts,
-            () if is(EXACT) && floats => Class::Exact,
-            () if is(UNKNOWN) && floats => Class::Unknown,
-            () if is(MOVES) => Class::Moves(floats),
-            () if is(BITS) => Class::Bits,
+            () if is_exact(opcode) && floats && types.last().is_some_and(|ty| !is_float(*ty)) => Class::Converts,
+            () if is_exact(opcode) && floats => Class::Exact,
+            () if is_function(opcode) && floats => Class::Unknown,
+            () if moves(opcode) => Class::Moves(floats),
+            () if BITS.contains(&opcode) => Class::Bits,
             () => Class::Other,
         }
     }

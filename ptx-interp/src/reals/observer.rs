@@ -1,4 +1,4 @@
-//! Where numbers are: the registers and bytes that hold them, and the objection where their bits decide more than numbers.
+//! The observer of programs over the real numbers: it follows which registers and bytes hold numbers, and objects to instructions that may depend on their bits.
 
 use super::class::Class;
 use crate::exec::ExecState;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A byte: of global memory, of the shared memory of a block, of a thread's own.
 type Byte = (u64, [u32; 3], u32);
 
-/// Which bytes of global memory hold numbers, from one launch to the next, and what was done that is no sum or product.
+/// The bytes of global memory that hold numbers, from one launch to the next, and the first function that is no sum or product.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     bytes: HashSet<Byte>,
@@ -72,7 +72,7 @@ struct State {
     memory: Memory,
     /// For each register of a warp, the lanes in which it holds a number.
     warps: HashMap<([u32; 3], u32), Vec<u32>>,
-    /// Returns true if the running instruction has read one.
+    /// True if the running instruction has read one.
     holds: bool,
 }
 

@@ -3,6 +3,7 @@
 //! An elimination that is not exact has a real shadow, whose lack of solutions is a proof, and a dark shadow, whose solutions extend to whole ones.
 //! Where neither decides, the question is split at a gap between two integers.
 
+use super::gcd;
 use super::{Answer, Linear};
 use ptx_core::hash::Map;
 
@@ -63,16 +64,8 @@ fn evaluate(form: &Linear, values: &Map<usize, i128>) -> Option<i128> {
     })
 }
 
-fn gcd(a: i128, b: i128) -> i128 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i128::try_from(a).unwrap_or(1)
-}
-
 pub(super) fn content(form: &Linear) -> i128 {
-    form.terms.iter().fold(0, |found, (_, coefficient)| gcd(found, *coefficient))
+    form.terms.iter().fold(0, |found, (_, coefficient)| gcd(found, *coefficient).unwrap_or(1))
 }
 
 /// The largest integer not above `a / b`, of a positive `b`.
@@ -340,7 +333,7 @@ impl Bounds {
                     continue;
                 }
                 let (a, b) = (low.form.coefficient(self.variable), -high.form.coefficient(self.variable));
-                let divisor = gcd(a, b).max(1);
+                let divisor = gcd(a, b).unwrap_or(1).max(1);
                 let (low, high) = (without(&low.form, self.variable), without(&high.form, self.variable));
                 all.extend(low.combine(b / divisor, &high, a / divisor).map(|form| Inequality { form, from }));
             }

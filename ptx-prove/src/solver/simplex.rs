@@ -4,6 +4,7 @@
 //! a tableau that is solved, which costs few pivots.
 
 use super::Linear;
+use super::gcd;
 use ptx_core::hash::Map;
 
 /// The most pivots of a search.
@@ -74,14 +75,6 @@ impl Ratio {
         }
         Some(self.0.checked_mul(other.1)? < other.0.checked_mul(self.1)?)
     }
-}
-
-fn gcd(a: i128, b: i128) -> Option<i128> {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i128::try_from(a).ok()
 }
 
 /// The result of a search.

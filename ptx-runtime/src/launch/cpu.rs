@@ -28,14 +28,6 @@ pub(super) unsafe fn launch(
         return Ok(());
     }
     note_launch(kernel);
-    let over_reals;
-    let program = match device.field() {
-        Some(field) => {
-            over_reals = CpuProgram::over_reals(kernel.module, kernel.entry, field)?;
-            &over_reals
-        }
-        None => CpuProgram::of(kernel.module, Some(kernel.entry))?,
-    };
     // SAFETY: passed on.
     let params = unsafe { lay_out(kernel, args) };
     let launch = Launch {
@@ -53,6 +45,14 @@ pub(super) unsafe fn launch(
         let submitted = Submitted { program, module: kernel.module, entry: kernel.entry };
         return node.submit(rank, Box::new(submitted), (program.shared(), &launch));
     }
+    let over_reals;
+    let program = match device.field() {
+        Some(field) => {
+            over_reals = CpuProgram::over_reals(kernel.module, kernel.entry, field)?;
+            &over_reals
+        }
+        None => CpuProgram::of(kernel.module, Some(kernel.entry))?,
+    };
     // Not in the `match`, which would hold the lock while the kernel runs.
     let is_profiled = device.profiles().is_some();
     let result = match is_profiled {

@@ -42,7 +42,7 @@ impl CpuProgram {
     /// The program of an entry over the real numbers, which is for one field and is not kept.
     ///
     /// # Errors
-    /// [`ErrorKind::Load`] with the instructions that compute more than sums, products and quotients.
+    /// [`ErrorKind::Unsupported`] with the instructions that compute more than sums, products and quotients.
     pub(crate) fn over_reals(module: &Module, entry: &'static str, field: Field) -> Result<CpuProgram> {
         CpuProgram::make(module, Some(entry), Some(field))
     }

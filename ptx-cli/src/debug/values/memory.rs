@@ -7,10 +7,10 @@ use ptx_interp::debug::{Stop, Variable};
 
 /// The most elements of an array, or words of a variable, that are listed.
 const MOST: usize = 4096;
-/// The most elements of an array that stand in one line.
+/// The most elements of an array in one line.
 const MOST_IN_LINE: usize = 16;
 
-/// What is inside of a variable: its fields, or what is in the only one.
+/// The fields of a variable; the elements of one that is an array.
 pub(super) fn fields(variable: &Variable, types: &Types) -> Vec<Item> {
     let Some(layout) = layout_of(variable, types) else { return words(&variable.bytes) };
     match layout.places.as_slice() {

@@ -181,7 +181,7 @@ pub(super) mod kernels {
         block::sync();
     }
 
-    /// Gives this block's pairs their rows, in order, by one warp: 32 at a time, of which those of one expert get neighbors. A place is a
+    /// One warp assigns a row to each pair of this block, in order: 32 pairs at a time, those of one expert side by side. A place is a
     /// rank and a row.
     fn place_pairs(counts: &Counts, d: &Sent, c: &Call, part: &Part) {
         let (mut first, end): (u32, u32) = (part.first * c.top_k, part.end * c.top_k);
@@ -237,7 +237,7 @@ pub(super) mod kernels {
         }
     }
 
-    /// What the places of pairs come from.
+    /// The memory of the places of pairs.
     struct Sent {
         ids: Global<u32>,
         places: GlobalMut<u32>,
@@ -377,7 +377,7 @@ pub(super) mod kernels {
         sums
     }
 
-    /// What a token's experts are summed with.
+    /// The weights and the places of a token's experts.
     struct Chosen {
         weights: Global<f32>,
         places: Global<u32>,
