@@ -138,3 +138,22 @@ fn what_does_not_parse_is_kept() {
         "#]],
     );
 }
+
+#[test]
+fn names_that_are_mistaken_stay_whole() {
+    check(
+        ".param _,.d.a;\n.global .b8 .str.1[4],b.c.d;\n.entry k(.param.u64 .p.q,.param .u64 a.b) { ret; }",
+        &expect![[r#"
+            .param _, .d.a;
+            .global .b8 .str.1[4], b.c.d;
+
+            .entry k(
+                .param .u64 .p .q,
+                .param .u64 a.b
+            )
+            {
+                ret;
+            }
+        "#]],
+    );
+}

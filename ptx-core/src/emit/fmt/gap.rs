@@ -39,7 +39,10 @@ impl<'t> Context<'t> {
     pub(super) fn blank_before(&mut self, token: TokenId) -> bool {
         let kind = self.tree.source.kind(token);
         let hangs = kind == Kind::Dot && self.hangs_on(token);
-        self.in_name = matches!(kind, Kind::Word | Kind::Int) || (hangs && self.in_name);
+        self.in_name = match kind {
+            Kind::Dot => (hangs && self.in_name) || self.is_declared(token),
+            _ => matches!(kind, Kind::Word | Kind::Int),
+        };
         match kind {
             _ if self.is_stray(kind) || self.is_stray(self.before(token)) => !self.touches(token),
             Kind::Dot => !hangs && self.blank_between(token),
@@ -60,6 +63,12 @@ impl<'t> Context<'t> {
         let behind_bracket = matches!(self.before(token), Kind::Punct(b']' | b'}'));
         let touches = self.touches(token) && (self.in_name || behind_bracket);
         self.modifiers.contains(&token) || touches || would_be_number(self.tree, token)
+    }
+
+    /// Returns true if a declaration has this token as its name, which may be a `Dot` token where PTX has a mistake. They
+    /// are in the order of the text.
+    fn is_declared(&self, token: TokenId) -> bool {
+        self.tree.declarators.binary_search_by_key(&token, |declarator| declarator.name).is_ok()
     }
 
     /// A token outside of any meaningful statement: it stays unchanged.
