@@ -1,10 +1,11 @@
 //! `ptx bench`: the time of a kernel on a GPU, by the GPU's clock.
 
+use crate::gpu;
 use crate::launch::LaunchArguments;
-use crate::output::{Failure, Outcome};
+use crate::output::Outcome;
 use crate::run::cuda::{OnGpu, failed};
 use clap::ValueEnum;
-use ptx_runtime::{Buffer, ErrorKind, Timer, Timing};
+use ptx_runtime::{Buffer, Timer, Timing};
 use std::io::Write;
 use std::time::Duration;
 
@@ -60,12 +61,10 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
             writeln!(out)?;
             Ok(true)
         }
-        Err(error) if matches!(error.kind(), ErrorKind::NoDevice | ErrorKind::NoDriver) => {
-            Err(Failure::usage(format!(
-                "{error}\n  help: `ptx bench` measures a GPU; `ptx profile` counts what the kernel requires of one"
-            )))
+        Err(error) => {
+            let instead = "`ptx profile`, which counts without a GPU what the kernel requires of one";
+            failed(&gpu::without(error, instead), out)
         }
-        Err(error) => failed(&error, out),
     }
 }
 

@@ -9,6 +9,7 @@ use ptx_core::diag::codes;
 use ptx_core::diag::near::nearest;
 use ptx_core::isa::{Arch, TargetInfo, Version, table};
 use ptx_core::lower::Options;
+use ptx_interp::chip::Chip;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -26,7 +27,7 @@ pub(crate) struct Arguments {
     /// Check for this PTX version instead of the file's: 8.7.
     #[arg(long, value_parser = |s: &str| s.parse::<Version>().map_err(|()| "a version such as 8.7"))]
     version: Option<Version>,
-    /// The chip that the modules will be assembled for, as `ptxas -arch` takes it: sm_100.
+    /// The chip that the modules will be assembled for, as `ptxas -arch` takes it: sm_100; or its name: H100.
     #[arg(long, value_parser = chip)]
     chip: Option<Arch>,
     /// The modules will be linked to others, as after `ptxas -c`: what is `.extern` may be defined there.
@@ -53,16 +54,26 @@ enum Format {
 
 /// A target of the table.
 pub(crate) fn target(text: &str) -> Result<Arch, String> {
-    let arch = text.parse::<Arch>().map_err(|()| "a target such as sm_90a")?;
+    let arch = text.parse::<Arch>().map_err(|()| unknown(text))?;
     match nearest_target(arch, |_| true) {
         Some(near) if near != arch => Err(format!("there is no target `{arch}`; did you mean `{near}`?")),
         _ => Ok(arch),
     }
 }
 
-/// A target of the table that ptxas still assembles for.
+/// What is wrong with a text that names no target.
+fn unknown(text: &str) -> String {
+    let names: Vec<String> = table().targets.iter().map(|target| target.arch.to_string()).collect();
+    match (Chip::find(text), nearest(text, names.iter().map(String::as_str))) {
+        (Some(chip), _) => format!("a target such as sm_90a; that of the {} is `{}`", chip.name, chip.arch()),
+        (None, Some(near)) => format!("there is no target `{text}`; did you mean `{near}`?"),
+        (None, None) => "a target such as sm_90a".to_owned(),
+    }
+}
+
+/// A target of the table that ptxas still assembles for, or the name of a chip.
 fn chip(text: &str) -> Result<Arch, String> {
-    let chip = target(text)?;
+    let chip = Chip::find(text).map_or_else(|| target(text), |chip| Ok(chip.arch()))?;
     match nearest_target(chip, |target| target.assembled) {
         Some(near) if near != chip => {
             Err(format!("ptxas 13 has no target `{chip}`; the nearest is `{near}`{}", older_toolkit(chip)))
@@ -76,6 +87,8 @@ fn older_toolkit(chip: Arch) -> &'static str {
     match chip.number {
         50..75 => ". CUDA 12.9 and its drivers, up to branch 580, are the last for this chip",
         35..50 => ". CUDA 11.8 and its drivers, up to branch 470 for this chip, are the last",
+        30..35 => ". CUDA 10.2 and its drivers, up to branch 470 for this chip, are the last",
+        20..30 => ". CUDA 8.0 and its drivers, up to branch 390 for this chip, are the last",
         _ => "",
     }
 }

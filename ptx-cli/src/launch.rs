@@ -172,7 +172,11 @@ impl LaunchArguments {
         }
         let names: Vec<String> = declared.iter().map(|v| format!(".{} {}", v.ty.name(), v.name)).collect();
         let (given, wanted) = (self.args.len(), declared.len());
-        Err(Failure::usage(format!("{given} `--arg`; the kernel takes {wanted} ({})", names.join(", "))))
+        Err(Failure::usage(format!(
+            "{given} `--arg`; the kernel takes {wanted} ({})\nhelp: one `--arg` a parameter, in order: `@in.bin` is a buffer that a file \
+             fills, `out.bin:4096` one of zeros that becomes a file, `u32:5` a scalar; `ptx run --help` has all",
+            names.join(", ")
+        )))
     }
 }
 

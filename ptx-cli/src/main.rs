@@ -11,6 +11,7 @@ mod emit;
 mod explain;
 mod files;
 mod fmt;
+mod gpu;
 mod info;
 mod isa;
 mod json;

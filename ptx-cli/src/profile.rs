@@ -16,6 +16,7 @@ use crate::launch::{LaunchArguments, refuse};
 use crate::output::{Failure, Outcome};
 use crate::write;
 use clap::ValueEnum;
+use ptx_core::isa::Arch;
 use ptx_interp::chip::{CHIPS, Chip};
 use ptx_interp::profile::Options;
 use ptx_interp::{Launch, Machine, Program};
@@ -27,7 +28,7 @@ use std::path::PathBuf;
 pub(crate) struct Arguments {
     #[command(flatten)]
     kernel: LaunchArguments,
-    /// The chip whose occupancy and roofline are shown: H100, H200, A100, B200; else the usual one of the target.
+    /// The chip whose occupancy and roofline are shown: H100, H200, A100, B200, or a target: sm_90; else the usual one of the file's target.
     #[arg(long, value_parser = chip)]
     chip: Option<&'static Chip>,
     /// Run about so many blocks, spread over the grid, and estimate the counters of all from them; buffers are not written.
@@ -50,9 +51,10 @@ enum Format {
 }
 
 fn chip(name: &str) -> Result<&'static Chip, String> {
-    Chip::find(name).ok_or_else(|| {
-        let names: Vec<&str> = CHIPS.iter().map(|chip| chip.name).collect();
-        format!("no chip of this name; there are {}", names.join(", "))
+    let of_target = || CHIPS.iter().find(|chip| name.parse::<Arch>().is_ok_and(|arch| arch.number == chip.target));
+    Chip::find(name).or_else(of_target).ok_or_else(|| {
+        let names: Vec<String> = CHIPS.iter().map(|chip| format!("{} (sm_{})", chip.name, chip.target)).collect();
+        format!("there is no chip `{name}`; there are {}", names.join(", "))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use ptx_core::isa::Arch;
 use ptx_expand::temp_dir::TempDir;
-use std::path::PathBuf;
+use ptx_expand::tool::PTXAS;
 use std::process::Command;
 
 /// The resources of an entry's machine code.
@@ -16,24 +16,9 @@ pub(crate) struct Resources {
     pub(crate) spill_loads: u64,
 }
 
-/// The ptxas that `PTXAS` names, else the first in `PATH`.
-pub(crate) fn find() -> Option<PathBuf> {
-    find_tool("PTXAS", "ptxas")
-}
-
-/// A tool that an environment variable names, else the first in `PATH`.
-pub(crate) fn find_tool(variable: &str, name: &str) -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os(variable).filter(|path| !path.is_empty()) {
-        return Some(named.into());
-    }
-    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(&name)).find(|file| file.is_file())
-}
-
 /// The resources of an entry, or the reason why they are unknown.
 pub(crate) fn resources(ptx: &[u8], arch: Arch, entry: &str) -> Result<Resources, String> {
-    let ptxas = find().ok_or("no ptxas: set PTXAS or put it on the PATH")?;
+    let ptxas = PTXAS.find().ok_or("no ptxas: set PTXAS or put it on the PATH")?;
     let folder = TempDir::new("ptx-profile").map_err(|e| format!("no folder for ptxas: {e}"))?;
     let input = folder.path().join("module.ptx");
     std::fs::write(&input, ptx).map_err(|e| format!("{}: {e}", input.display()))?;

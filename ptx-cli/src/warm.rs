@@ -1,9 +1,10 @@
 //! `ptx warm`: kernels are assembled on a GPU before a program launches them, so that the caches on disk have their machine code.
 
+use crate::gpu;
 use crate::kernels::{self, Choices};
 use crate::output::{Failure, Outcome};
 use ptx_jit::JitModule;
-use ptx_runtime::{Device, RuntimeModule, disk};
+use ptx_runtime::{Device, Error, ErrorKind, RuntimeModule, disk};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -22,7 +23,7 @@ pub(crate) struct Arguments {
 
 /// Sound if every kernel is assembled.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
-    let device = Device::named(&arguments.device).map_err(|error| Failure::usage(error.to_string()))?;
+    let device = Device::named(&arguments.device).map_err(no_gpu)?;
     if !device.is_cuda() {
         return Err(Failure::usage(format!(
             "`--device {}` assembles nothing\nhelp: name a GPU: `cuda`, or `cuda:1` for the second one",
@@ -51,6 +52,18 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         )?,
     }
     Ok(is_sound)
+}
+
+/// A machine that builds programs has no GPU: there, ptxas assembles.
+fn no_gpu(error: Error) -> Failure {
+    let error = match error.kind() {
+        ErrorKind::NoDriver => error.help(
+            "run `ptx warm` on the machine that runs the program: it is the driver there that assembles, and its cache that has the result",
+        ),
+        _ => error,
+    };
+    let instead = "machine code in the program, which a build makes with ptxas and without a GPU: `PTX_EMBED=sm_90a cargo build --release`";
+    Failure::usage(gpu::without(error, instead).to_string())
 }
 
 /// The number of kernels of a file, assembled.

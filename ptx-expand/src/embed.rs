@@ -12,6 +12,7 @@ mod tests;
 
 use crate::compile::{Compiled, Text};
 use crate::kernel::Reader;
+use crate::tool::PTXAS;
 use proc_macro2::{Ident, TokenStream};
 use ptx_core::diag::codes;
 use ptx_core::isa::{Arch, Suffix};
@@ -123,9 +124,8 @@ fn assemble(reader: &mut Reader, compiled: &mut Compiled, ptxas: Option<Ptxas>, 
         return;
     }
     let Some(ptxas) = ptxas else {
-        let help = "install the CUDA toolkit, or `pip install nvidia-cuda-nvcc` in the active environment, or set PTXAS to a ptxas; a build with \
-                    PTX_EMBED=never leaves machine code out";
-        return reader.error(&codes::P0913, at, "machine code is asked for, and there is no ptxas", help);
+        let help = format!("{PTXAS}; a build with PTX_EMBED=never leaves machine code out");
+        return reader.error(&codes::P0913, at, "machine code is asked for, and there is no ptxas", &help);
     };
     for (text, chip) in wanted {
         let Some(text) = compiled.texts.get_mut(*text) else { continue };

@@ -51,6 +51,7 @@ pub mod temp_dir;
 mod test;
 mod text_module;
 mod tokens;
+pub mod tool;
 
 pub use module::expand as module;
 pub use param::expand as param;

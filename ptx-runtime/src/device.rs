@@ -49,7 +49,12 @@ impl Device {
     /// GPU, as for [`Device::cuda`].
     pub fn best() -> Result<Device> {
         match std::env::var(CHOICE) {
-            Ok(choice) => Device::named(&choice),
+            Ok(choice) => Device::named(&choice).map_err(|error| match error.kind() {
+                ErrorKind::BadOption => {
+                    error.help(format!("set {CHOICE} to one of these, or unset it to take a GPU if there is one"))
+                }
+                _ => error,
+            }),
             #[cfg(feature = "cpu")]
             Err(_) => Ok(Device::cuda(0).unwrap_or_else(|_| Device::cpu())),
             #[cfg(not(feature = "cpu"))]
@@ -274,7 +279,6 @@ impl fmt::Display for Device {
 fn unknown(choice: &str) -> Error {
     Error::new(ErrorKind::BadOption, format!("no device is called `{choice}`"))
         .possible("`cpu`, `cuda`, or `cuda:N` with the ordinal of a GPU")
-        .help(format!("set {CHOICE} to one of these, or unset it to take a GPU if there is one"))
 }
 
 #[cfg(test)]

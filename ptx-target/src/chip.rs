@@ -1,7 +1,7 @@
 //! Chips: one table of their sizes and peaks. From it come the number of blocks that a chip holds at once, which limits cooperative
 //! launches and is a kernel's occupancy, and the roofline.
 
-use crate::Arch;
+use crate::{Arch, Suffix};
 
 /// A chip.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -121,6 +121,12 @@ impl Chip {
     pub fn find(name: &str) -> Option<&'static Chip> {
         let plain = |text: &str| text.to_ascii_lowercase().replace([' ', '-', '_'], "");
         CHIPS.iter().find(|chip| plain(chip.name) == plain(name))
+    }
+
+    /// Its target, with all that it has: `sm_90a` for the H100.
+    pub fn arch(&self) -> Arch {
+        let suffix = if Suffix::Arch.exists_for(self.target) { Suffix::Arch } else { Suffix::None };
+        Arch { number: self.target, suffix }
     }
 
     /// The usual chip for a target, or the nearest older one.

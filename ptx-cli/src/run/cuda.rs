@@ -1,6 +1,7 @@
 //! `ptx run --device cuda`: the same launch on a GPU. The driver is looked for when the command runs, not when it is built.
 
 use super::Arguments;
+use crate::gpu;
 use crate::launch::argument::{Argument, Contents, Memory};
 use crate::launch::tensor::Tensor;
 use crate::launch::{LaunchArguments, declared};
@@ -18,7 +19,7 @@ pub(super) fn launch(arguments: &Arguments, source: &Source, checked: &Checked, 
     let launch = OnGpu::new(&arguments.kernel, source, checked)?;
     match launch.and_then(OnGpu::run) {
         Ok(launch) => launch.save().map(|()| true),
-        Err(error) => failed(&error, out),
+        Err(error) => failed(&gpu::without(error, "the CPU device: leave out `--device cuda`"), out),
     }
 }
 

@@ -2,22 +2,16 @@
 
 use super::listing::{self, Function};
 use crate::output::Failure;
-use crate::ptxas::{find, find_tool, read_resources};
+use crate::ptxas::read_resources;
 use ptx_core::isa::Arch;
 use ptx_expand::temp_dir::TempDir;
-use std::path::Path;
+use ptx_expand::tool::{NVDISASM, PTXAS, Tool};
+use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Where nvdisasm comes from, for messages.
-const HELP: &str = "help: `pip install nvidia-cuda-nvdisasm nvidia-cuda-nvcc` has both tools";
 
 /// The machine code of every function of a text.
 pub(super) fn machine_code(ptx: &[u8], target: Arch) -> Result<Vec<Function>, Failure> {
-    let missing = |name: &str, variable: &str| {
-        Failure::usage(format!("`ptx sass` needs {name}: put it on the PATH, or name it in {variable}\n{HELP}"))
-    };
-    let ptxas = find().ok_or_else(|| missing("ptxas", "PTXAS"))?;
-    let nvdisasm = find_tool("NVDISASM", "nvdisasm").ok_or_else(|| missing("nvdisasm", "NVDISASM"))?;
+    let (ptxas, nvdisasm) = (find(PTXAS)?, find(NVDISASM)?);
     let folder = TempDir::new("ptx-sass").map_err(|e| Failure::usage(format!("no folder for ptxas: {e}")))?;
     let (input, cubin) = (folder.path().join("module.ptx"), folder.path().join("module.cubin"));
     std::fs::write(&input, ptx).map_err(|e| Failure::usage(format!("{}: {e}", input.display())))?;
@@ -31,6 +25,12 @@ pub(super) fn machine_code(ptx: &[u8], target: Arch) -> Result<Vec<Function>, Fa
         function.resources = read_resources(&said, &function.name);
     }
     Ok(functions)
+}
+
+fn find(tool: Tool) -> Result<PathBuf, Failure> {
+    tool.find().ok_or_else(|| {
+        Failure::usage(format!("`ptx sass` needs {}, which is not on this machine\nhelp: {tool}", tool.name))
+    })
 }
 
 fn disassemble(nvdisasm: &Path, options: &[&str], cubin: &Path) -> Result<String, Failure> {

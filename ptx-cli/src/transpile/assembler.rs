@@ -3,7 +3,7 @@
 use crate::output::Failure;
 use ptx_core::isa::Arch;
 use ptx_expand::temp_dir::TempDir;
-use std::path::PathBuf;
+use ptx_expand::tool::PTXAS;
 use std::process::Command;
 
 /// The sections of a cubin that the GPU reads, in the order of the file: kind and bytes.
@@ -16,16 +16,14 @@ pub(super) fn code(ptx: &[u8], arch: Arch) -> Result<Result<Code, String>, Failu
     let failed = |e: std::io::Error| Failure::usage(format!("{}: {e}", input.display()));
     let end = ptx.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
     std::fs::write(&input, &ptx[..end]).map_err(failed)?;
-    let run = Command::new(ptxas()).arg("-arch").arg(arch.to_string()).arg(&input).arg("-o").arg(&output).output();
-    let run = run.map_err(|e| Failure::usage(format!("cannot run ptxas: {e}; set PTXAS, or put it on the PATH")))?;
+    let missing = || Failure::usage(format!("machine code is compared, and there is no ptxas\nhelp: {PTXAS}"));
+    let ptxas = PTXAS.find().ok_or_else(missing)?;
+    let run = Command::new(&ptxas).arg("-arch").arg(arch.to_string()).arg(&input).arg("-o").arg(&output).output();
+    let run = run.map_err(|e| Failure::usage(format!("cannot run {}: {e}", ptxas.display())))?;
     Ok(match run.status.success() {
         true => Ok(sections(&std::fs::read(&output).map_err(failed)?)),
         false => Err(String::from_utf8_lossy(&run.stderr).trim().to_owned()),
     })
-}
-
-fn ptxas() -> PathBuf {
-    std::env::var_os("PTXAS").map_or_else(|| PathBuf::from("ptxas"), PathBuf::from)
 }
 
 /// Sections of an ELF file that the GPU executes or reads.

@@ -89,4 +89,46 @@ fn shells_and_man_know_the_commands() {
 #[test]
 fn the_cpu_device_has_nothing_to_warm() {
     assert!(stderr(&["warm", "--device", "cpu", "kernel.ptx"]).contains("`--device cpu` assembles nothing"));
+    let wrong = stderr(&["warm", "--device", "gpu", "kernel.ptx"]);
+    assert!(wrong.contains("no device is called `gpu`") && !wrong.contains("PTX_DEVICE"), "{wrong}");
+}
+
+/// What the runtime advises a program to do, nobody can do who runs a command.
+#[test]
+fn commands_that_need_a_gpu_name_what_needs_none() {
+    let folder = TempDir::new("ptx-new").unwrap();
+    let file = folder.path().join("k.ptx");
+    std::fs::write(&file, ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n").unwrap();
+    let file = file.to_str().unwrap();
+    let cases: [(&[&str], &str); 3] = [
+        (&["warm", "--device", "cuda:99", file], "PTX_EMBED=sm_90a"),
+        (&["bench", file], "`ptx profile`"),
+        (&["run", "--device", "cuda", file], "leave out `--device cuda`"),
+    ];
+    for (command, instead) in cases {
+        let said = ptx(command);
+        // On a machine with a GPU two of them do their work.
+        let text = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success() || (text.contains(instead) && !text.contains("Device::")), "{text}");
+    }
+}
+
+#[test]
+fn chips_have_names_and_targets() {
+    let folder = TempDir::new("ptx-new").unwrap();
+    let file = folder.path().join("k.ptx");
+    std::fs::write(&file, ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { ret; }\n").unwrap();
+    let file = file.to_str().unwrap();
+    assert!(ptx(&["check", "--chip", "h200", file]).status.success());
+    assert!(ptx(&["profile", "--chip", "sm_90a", file]).status.success());
+    for (option, value, text) in [
+        ("--chip", "v100", "ptxas 13 has no target `sm_70`; the nearest is `sm_75`. CUDA 12.9"),
+        ("--chip", "sm_90b", "did you mean `sm_90"),
+        ("--chip", "sm_30", "CUDA 10.2"),
+        ("--target", "h100", "that of the H100 is `sm_90a`"),
+    ] {
+        let said = stderr(&["check", option, value, file]);
+        assert!(said.contains(text), "{said}");
+    }
+    assert!(stderr(&["profile", "--chip", "sm_99", file]).contains("V100 (sm_70)"));
 }

@@ -1,7 +1,8 @@
-//! The assembler as a process: where it is, what it is told, what it answers.
+//! The assembler as a process: what it is told, what it answers.
 
 use crate::compile::{Cubin, Text};
 use crate::temp_dir::TempDir;
+use crate::tool;
 use ptx_core::isa::Arch;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -19,15 +20,9 @@ pub struct Failure {
 }
 
 impl Ptxas {
-    /// The one that `PTXAS` names, else the first in `PATH`, else that of a wheel of PyPI in the active environment.
+    /// The one of this machine.
     pub fn find() -> Option<Ptxas> {
-        if let Some(named) = std::env::var_os("PTXAS").filter(|path| !path.is_empty()) {
-            return Some(Ptxas(named.into()));
-        }
-        let name = format!("ptxas{}", std::env::consts::EXE_SUFFIX);
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let in_path = std::env::split_paths(&path).map(|folder| folder.join(&name)).find(|file| file.is_file());
-        in_path.or_else(|| environments().iter().find_map(|root| in_wheel(root, &name))).map(Ptxas)
+        tool::PTXAS.find().map(Ptxas)
     }
 
     /// The machine code of a text for a chip.
@@ -63,22 +58,6 @@ impl Ptxas {
     }
 }
 
-/// The active environments of Python: a virtual environment, and one of conda.
-fn environments() -> Vec<PathBuf> {
-    ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os).map(PathBuf::from).collect()
-}
-
-/// The ptxas of the wheel `nvidia-cuda-nvcc`, or of `nvidia-cuda-nvcc-cu12`, in an environment; of several versions of Python in the last.
-fn in_wheel(root: &Path, name: &str) -> Option<PathBuf> {
-    const FOLDERS: [&str; 2] = ["nvidia/cu13/bin", "nvidia/cuda_nvcc/bin"];
-    let versions = std::fs::read_dir(root.join("lib")).into_iter().flatten().flatten();
-    let mut packages: Vec<PathBuf> = versions.map(|version| version.path().join("site-packages")).collect();
-    packages.sort();
-    packages.push(root.join("Lib/site-packages"));
-    let files = packages.iter().rev().flat_map(|packages| FOLDERS.map(|folder| packages.join(folder).join(name)));
-    files.into_iter().find(|file| file.is_file())
-}
-
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
 }
@@ -104,20 +83,4 @@ fn failure(line: &str) -> Option<Failure> {
     let is_error = ["error", "fatal"].iter().any(|word| before.trim_end().ends_with(word));
     let at = before.split_once(", line ").and_then(|(_, after)| after.split(';').next()?.parse().ok());
     is_error.then(|| Failure { line: at, message: message.trim().to_owned() })
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-    use super::*;
-
-    #[test]
-    fn wheels_are_found_in_an_environment() {
-        let root = TempDir::new("ptx-expand-wheel").unwrap();
-        assert_eq!(in_wheel(root.path(), "ptxas"), None);
-        let folder = root.path().join("lib/python3.12/site-packages/nvidia/cu13/bin");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("ptxas"), "").unwrap();
-        assert_eq!(in_wheel(root.path(), "ptxas"), Some(folder.join("ptxas")));
-    }
 }

@@ -59,9 +59,15 @@ fn a_driver_that_does_not_read_the_version() {
     let text = "`test` is too new for the driver of Stub GPU (sm_90): it is PTX 9.0 for sm_90, which needs CUDA 13.0 \
                 (driver 580.65.06) or newer\n  \
                 possible: the driver is of CUDA 12.8 and reads PTX up to 8.7\n  \
-                help: install a newer driver, write `version = \"8.7\"` in the kernel's attribute, or build machine code in with `cubin`";
+                help: install a newer driver, or write `version = \"8.7\"` in the kernel's attribute, if its instructions allow it";
     let told = refused(HOPPER, plain("sm_90", ".version 9.0"), one_block());
     assert_eq!(told, (ErrorKind::DriverTooOld, text.to_owned()));
+    // Machine code of CUDA 12.9 is loaded by every driver of CUDA 12.
+    let (_, text) = refused(HOPPER, plain("sm_90", ".version 8.8"), one_block());
+    assert!(
+        text.ends_with("if its instructions allow it, or build machine code in with `cubin`, which this driver loads"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -83,6 +83,8 @@ fn newer_than_driver(module: &Module, variant: &Variant, (device, name): (Arch, 
     let shown = |version: Option<Version>| version.map_or_else(String::new, |version| version.to_string());
     let (ptx, newest) = (shown(variant.version()), shown(Toolkit::newest_ptx((major, minor))));
     let needed = variant.version().and_then(Toolkit::first_with);
+    // Drivers load the machine code of every toolkit of their own major version, and of no later one.
+    let embeds = needed.is_some_and(|toolkit| toolkit.cuda.0 == major);
     let needed = needed.map_or_else(|| "a newer driver".to_owned(), |toolkit| format!("{toolkit} or newer"));
     let asked = format!(
         "`{}` is too new for the driver of {name} ({device}): it is PTX {ptx} for {}, which needs {needed}",
@@ -91,7 +93,8 @@ fn newer_than_driver(module: &Module, variant: &Variant, (device, name): (Arch, 
     Error::new(ErrorKind::DriverTooOld, asked)
         .possible(format!("the driver is of CUDA {major}.{minor} and reads PTX up to {newest}"))
         .help(format!(
-            "install a newer driver, write `version = \"{newest}\"` in the kernel's attribute, or build machine code in with `cubin`"
+            "install a newer driver, or write `version = \"{newest}\"` in the kernel's attribute, if its instructions allow it{}",
+            if embeds { ", or build machine code in with `cubin`, which this driver loads" } else { "" }
         ))
 }
 
