@@ -115,7 +115,9 @@ impl Made {
                 for (kernel, back) in proved.kernels.iter().zip(&proved.taken_back) {
                     let applied: Vec<String> =
                         kernel.applied.iter().filter(|(_, n)| *n > 0).map(|(pass, n)| format!("{pass} {n}")).collect();
-                    lines.push(format!("  {}: {}", kernel.name, applied.join(", ")));
+                    if !applied.is_empty() || !back.is_empty() {
+                        lines.push(format!("  {}: {}", kernel.name, applied.join(", ")));
+                    }
                     lines.extend(back.iter().map(|(pass, why)| format!("    without {pass}: {why}")));
                 }
             }

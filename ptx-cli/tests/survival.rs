@@ -398,10 +398,13 @@ fn labels_take_linear_time() {
     is_linear("labels_inside", &["transpile", "--sugar"], 125, inside);
 }
 
-/// Kernels that share a long chain of calls, with and without a shared variable at its end: ring, diamonds and double calls too.
+/// Kernels that share a long chain of calls, with and without a shared variable at its end: ring, diamonds and double
+/// calls too. Each copies, so that the rules of copies look behind its call.
 #[test]
 fn shared_calls_take_linear_time() {
-    let entries = |n: usize| repeat(n, |at| format!(".visible .entry k{at}() {{ call.uni f{}; ret; }}\n", n - at % 8));
+    let copy = ".reg .b64 from; .shared .b64 to[2]; mov.b64 from, 0; cp.async.ca.shared.global [to], [from], 16;";
+    let entry = |at: usize, callee: usize| format!(".visible .entry k{at}() {{ {copy} call.uni f{callee}; ret; }}\n");
+    let entries = |n: usize| repeat(n, |at| entry(at, n - at % 8));
     type Call = fn(usize) -> String;
     let calls: [(&str, Call); 3] = [
         ("chain", |at| format!("call.uni f{at};")),

@@ -7,6 +7,7 @@ mod address;
 mod align;
 mod body;
 mod bounds;
+mod calls;
 mod copies;
 mod counts;
 mod defs;
@@ -24,6 +25,7 @@ use crate::diag::Diagnostic;
 use crate::ir::{Inst, Module};
 use crate::syntax::Tree;
 use body::Body;
+use calls::Calls;
 pub use dependency::{Waiting, waiting};
 
 /// Rows of this name that have this modifier (any, if it is empty).
@@ -53,8 +55,9 @@ const RULES: &[Rule] = &[
 ];
 
 pub(super) fn check_protocol(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
-    for function in module.functions.iter().filter(|f| f.defined) {
-        let body = Body::new(module, function);
+    let calls = Calls::new(module);
+    for (number, _) in module.functions.iter().enumerate().filter(|(_, function)| function.defined) {
+        let body = Body::new(&calls, number);
         RULES.iter().for_each(|rule| rule(&body, out));
     }
 }

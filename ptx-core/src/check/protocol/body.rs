@@ -1,16 +1,14 @@
-//! Queries that every rule makes about a function: its instructions, its possible callees, its blocks.
+//! Queries that every rule makes about a function: its instructions, its calls, its blocks.
 
 use super::address::{Addresses, Origin};
+use super::calls::Calls;
 use super::defs::Defs;
 use super::{Pattern, is};
 use crate::check::graph::Graph;
 use crate::hash::Set;
-use crate::ir::{Base, Function, Inst, Module, Operand, Symbol};
+use crate::ir::{Base, Function, Inst, Module, Operand};
 use crate::isa::Row;
 use std::cell::OnceCell;
-
-/// Functions of the CUDA runtime that take part in no protocol.
-const HARMLESS: &[&str] = &["vprintf", "malloc", "free", "__assertfail", "__assert_fail"];
 
 /// A function and what is known about it. What costs time is made when first asked for.
 pub(super) struct Body<'a> {
@@ -20,27 +18,22 @@ pub(super) struct Body<'a> {
     rows: Vec<&'static Row>,
     /// True if it takes the address of a variable.
     points: bool,
-    callees: OnceCell<Callees<'a>>,
+    calls: &'a Calls<'a>,
+    /// Its place in the module.
+    number: usize,
     graph: OnceCell<Graph>,
     defs: OnceCell<Defs>,
     addresses: OnceCell<Addresses>,
 }
 
-/// The functions that a call may lead to.
-#[derive(Default)]
-struct Callees<'a> {
-    known: Vec<&'a Function>,
-    /// True if there are others.
-    open: bool,
-}
-
 impl<'a> Body<'a> {
-    pub(super) fn new(module: &'a Module, function: &'a Function) -> Self {
+    pub(super) fn new(calls: &'a Calls<'a>, number: usize) -> Self {
+        let module = calls.module;
+        let function = &module.functions[number];
         let rows = rows(function);
         let points = function.insts.iter().flat_map(|i| &i.operands).any(|o| matches!(o, Operand::Symbol(..)));
-        let (callees, graph) = (OnceCell::new(), OnceCell::new());
-        let (defs, addresses) = (OnceCell::new(), OnceCell::new());
-        Body { module, function, rows, points, callees, graph, defs, addresses }
+        let (graph, defs, addresses) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Body { module, function, rows, points, calls, number, graph, defs, addresses }
     }
 
     /// Returns true if the function itself may have an instruction of these.
@@ -63,16 +56,13 @@ impl<'a> Body<'a> {
     }
 
     /// Returns true if these might also happen outside: in a callee, or in the caller of what is no entry.
-    pub(super) fn elsewhere(&self, patterns: &[Pattern]) -> bool {
-        let callees = self.callees.get_or_init(|| callees(self.module, self.function));
-        let within = |f: &&Function| f.insts.iter().any(|i| is(i, patterns));
-        !self.function.entry || callees.open || callees.known.iter().any(within)
+    pub(super) fn elsewhere(&self, patterns: &'static [Pattern]) -> bool {
+        !self.function.entry || self.calls.open(self.number) || self.calls(patterns)
     }
 
     /// Returns true if a function that it calls, or one that that one calls, has an instruction of these.
-    pub(super) fn calls(&self, patterns: &[Pattern]) -> bool {
-        let callees = self.callees.get_or_init(|| callees(self.module, self.function));
-        callees.known.iter().any(|f| f.insts.iter().any(|i| is(i, patterns)))
+    pub(super) fn calls(&self, patterns: &'static [Pattern]) -> bool {
+        self.calls.lead_to(self.number, patterns)
     }
 
     pub(super) fn graph(&self) -> &Graph {
@@ -119,28 +109,4 @@ impl<'a> Body<'a> {
 fn rows(function: &Function) -> Vec<&'static Row> {
     let mut seen = Set::default();
     function.insts.iter().filter_map(|i| i.row).filter(|row| seen.insert(std::ptr::from_ref(*row).addr())).collect()
-}
-
-fn callees<'a>(module: &'a Module, function: &'a Function) -> Callees<'a> {
-    let mut found = Callees { open: function.insts.iter().any(|i| i.row.is_none()), known: Vec::new() };
-    let mut seen = Set::default();
-    let mut pending = vec![function];
-    while let Some(function) = pending.pop() {
-        for inst in function.insts.iter().filter(|i| i.row.is_some_and(|r| r.opcode() == "call")) {
-            let callee = inst.operands.iter().find_map(|o| match o {
-                Operand::Func(id) | Operand::Symbol(Symbol::Func(id), _) => module.functions.get(id.index()),
-                _ => None,
-            });
-            let Some(callee) = callee else {
-                found.open = true;
-                continue;
-            };
-            found.open |= !callee.defined && !HARMLESS.contains(&callee.name.as_str());
-            if callee.defined && seen.insert(callee.name.as_str()) {
-                found.known.push(callee);
-                pending.push(callee);
-            }
-        }
-    }
-    found
 }

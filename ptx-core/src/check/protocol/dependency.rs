@@ -2,7 +2,7 @@
 //!
 //! A launch of such a kernel may begin while that grid still runs, so that only the wait makes its data complete.
 
-use super::{Body, Pattern, is};
+use super::{Body, Calls, Pattern, is};
 use crate::check::graph::forward;
 use crate::diag::{Diagnostic, codes};
 use crate::ir::{Inst, Module};
@@ -65,8 +65,10 @@ impl Waiting {
 
 /// The kernels of a module that wait for the grids before them: launches of those that wait before all accesses may overlap these grids.
 pub fn waiting(module: &Module) -> Vec<Waiting> {
-    let entries = module.functions.iter().filter(|function| function.entry && function.defined);
-    let bodies = entries.map(|entry| Body::new(module, entry)).filter(|body| body.has(WAITS) || body.has(LEARNS));
+    let calls = Calls::new(module);
+    let entries = module.functions.iter().enumerate().filter(|(_, function)| function.entry && function.defined);
+    let bodies =
+        entries.map(|(number, _)| Body::new(&calls, number)).filter(|body| body.has(WAITS) || body.has(LEARNS));
     let waiting = bodies.filter(|body| body.all(WAITS).next().is_some() || body.calls(WAITS));
     waiting.map(|body| Waiting { entry: body.function.name.clone(), early: early_access(&body).is_some() }).collect()
 }
