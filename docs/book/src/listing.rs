@@ -1,13 +1,16 @@
 //! The code in the chapters: each block is a copy of parts of a file that the tests compile, so that a chapter is whole wherever it is read.
 //!
 //! A comment above the block names the file, below the book's folder, and its parts: `<!-- listings/saxpy.rs: kernel, main -->`. A part is the
-//! text between `// ANCHOR: kernel` and `// ANCHOR_END: kernel`, or lines by their numbers (`1-40`); without parts the block is the whole file.
+//! text between `// ANCHOR: kernel` and `// ANCHOR_END: kernel`, or lines by their numbers (`1-40`); without parts the block is the whole file. The files of
+//! `editors/` are shown the same way.
 
 use std::path::Path;
 
 /// The start and the end of the comment above a block.
 const COMMENT: (&str, &str) = ("<!-- ", " -->");
 const FENCE: &str = "```";
+/// The ends of the names of files that chapters show.
+const SHOWN: [&str; 5] = [".rs", ".toml", ".scm", ".lua", ".el"];
 
 /// A chapter whose blocks are those of the files in the folder `book`.
 ///
@@ -30,7 +33,7 @@ pub fn renew(chapter: &str, book: &Path) -> Result<String, String> {
 fn source(line: &str) -> Option<(&str, &str)> {
     let named = line.strip_prefix(COMMENT.0)?.strip_suffix(COMMENT.1)?;
     let (file, parts) = named.split_once(": ").unwrap_or((named, ""));
-    file.ends_with(".rs").then_some((file, parts))
+    SHOWN.iter().any(|end| file.ends_with(end)).then_some((file, parts))
 }
 
 /// The parts of a file, with a blank line between them.

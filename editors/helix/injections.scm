@@ -1,0 +1,7 @@
+; PTX inside of `ptx!`. The text of a macro is made of child nodes: without `include-children` none of it would be PTX.
+((macro_invocation
+  macro: [(identifier) @_name (scoped_identifier name: (identifier) @_name)]
+  (token_tree) @injection.content)
+ (#eq? @_name "ptx")
+ (#set! injection.language "ptx")
+ (#set! injection.include-children))
