@@ -14,8 +14,8 @@ pub(crate) use ptx_kernels::gemm::sm90_probe as kernels;
 /// The product whose time is reported on a GPU.
 const LARGE: [usize; 3] = [8192; 3];
 
-/// The schedulers: clusters claim tiles, share those of the last round, or share K of every tile. And how many of the shapes run, on the CPU device and on a GPU.
-const SCHEDULERS: [(&str, [usize; 2]); 3] = [("claimed", [1, 1]), ("streamk", [2, 2]), ("splitk", [1, 2])];
+/// The schedulers: clusters claim tiles, or share those of the last round. And how many of the shapes run, on the CPU device and on a GPU.
+const SCHEDULERS: [(&str, [usize; 2]); 2] = [("claimed", [1, 1]), ("streamk", [2, 2])];
 
 /// Every algorithm for `bf16`, and those that share tiles with more tiles than clusters. Where there is no such GPU, the CPU device runs one of each
 /// scheduler.

@@ -19,7 +19,6 @@ const EQUAL: &[Case] = &[
     ("hopper_wgmma_tile", wgmma_tile, true),
     ("hopper_gemm, tiles claimed", |reals| library(reals, "claimed"), true),
     ("hopper_gemm, stream-K", |reals| library(reals, "streamk"), true),
-    ("hopper_gemm, split-K", |reals| library(reals, "splitk"), true),
     ("rms_norm", normalize, false),
     ("a factor of two", |reals| twice(reals, 2.0), false),
 ];

@@ -62,14 +62,14 @@
 //! - Other operands of tensor cores are copied first, both in one launch: to a workspace, in rows of multiples of 16 bytes. The copy takes as
 //!   long as reading and writing the operand once, so that products with few multiplications for each element lose most: 4095 x 4095 x 4095
 //!   reaches 0.74 of the aligned rate, 1023 x 1025 x 8189 less than half of it.
-//! - On `sm_90`, TMA, `wgmma` and persistent clusters, in five families:
+//! - On `sm_90`, TMA, `wgmma` and persistent clusters, in four families:
 //!   - `generic` has every option, batches, and operands of 16 bits in any major, of others along K. Tiles of 128 x 256 to 64 x 32; for few rows of C,
 //!     as in decoding, 16 to 192 rows by 128 or 64 columns, because operands change places. Blocks that share K add their sums up in a fixed
 //!     order (the last one of a tile does).
 //!   - `static` stores with TMA, for products of `f16` and `bf16` without options, A along K, results of the same type in rows of multiples of 16
-//!     bytes, any strides, batches. Tiles of 16 x 64 to 176 x 256, many of widths that are no powers of two, in clusters of up to eight blocks. A tile
+//!     bytes, any strides, batches. Tiles of 16 x 64 to 176 x 256, many of widths that are no powers of two, in clusters of up to four blocks. A tile
 //!     begins and ends in half of the time that it takes with `generic`: 128 x 11392 x 88 takes 7.6 us instead of 9.0.
-//!   - `claimed`, `streamk` and `splitk` store with TMA, too, for large products without options and batches: `bf16` to `bf16`, `f16` to `f16`, `e4m3` to
+//!   - `claimed` and `streamk` store with TMA, too, for large products without options and batches: `bf16` to `bf16`, `f16` to `f16`, `e4m3` to
 //!     `bf16`. The order of their sums depends on the placement of blocks, so [`Gemm::deterministic`] leaves them out.
 //! - `tcgen05`, on `sm_100`: tensor memory, for products of `f16` and `bf16` without options and batches, both operands along K. No chip has measured it.
 //! - Where tiles of `simt` and `mma` are few, blocks share K (split-K). The sums of the parts go through a workspace, and another

@@ -9,7 +9,7 @@ use ptx_kernels::gemm::tuning::Costs;
 /// The most steps, and the least gain of one.
 const STEPS: u32 = 12;
 const GAIN: f64 = 1e-4;
-/// The families: those whose launches in a row decide, `claimed`, `streamk` and `splitk`, stay.
+/// The families: those whose launches in a row decide, `claimed` and `streamk`, stay.
 const FAMILIES: [&str; 5] = ["_static", "_generic", "_mma", "_rows", "_runs"];
 /// The times that they share come first in [`Costs::NAMES`].
 const SHARED: usize = 8;

@@ -83,7 +83,7 @@ impl Layout {
 }
 
 /// The families of kernels without options, whose tiles may have any order.
-const PLAIN: [&str; 3] = ["claimed", "streamk", "splitk"];
+const PLAIN: [&str; 2] = ["claimed", "streamk"];
 
 /// An algorithm, and the height of a band and the width of a run of its tiles.
 type Way = (&'static str, (u32, u32));

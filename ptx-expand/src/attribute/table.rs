@@ -71,7 +71,7 @@ pub const OPTIONS: &[Choice] = &[
     Choice { name: "pdl", like: "`pdl`", read: |_, a, arg| flag(arg, &mut a.launch.pdl) },
     Choice {
         name: "instances",
-        like: "`instances = [(128, f32), (256, f16)]`, `instances = [small = (128, f32), large = (256, f16)]`",
+        like: "`instances = [(128, f32), (256, f16)]`, `instances = [small = (128, f32), large = (256, [f32, f16])]`",
         read: Reader::instances,
     },
     Choice { name: "requires", like: "`requires(x.len() >= n)`", read: Reader::requires },

@@ -142,7 +142,7 @@ impl Reader {
         true
     }
 
-    /// `instances = [(128, f32), (256, f16)]`
+    /// `instances = [(128, f32), (256, f16)]`, `instances = [(128, [f32, f16])]`
     pub(super) fn instances(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::Equals(syn::Expr::Array(list)) = &arg.value else { return false };
         if list.elems.is_empty() {
@@ -150,19 +150,37 @@ impl Reader {
         }
         for element in &list.elems {
             let (name, value) = named(element);
-            let args = parts(value);
-            let read = args.iter().map(|a| self.instance_arg(a)).collect();
-            let instance = Instance { name: name.map(|n| self.ident(n)), args: read, span: self.host.syntax(value) };
-            attribute.options.instances.push(instance);
-            attribute.instances.push(args);
-            attribute.names.extend(name.cloned());
+            for args in self.of_each_type(&parts(value)) {
+                let (read, span) = (args.iter().map(|a| self.instance_arg(a)).collect(), self.host.syntax(value));
+                attribute.options.instances.push(Instance { name: name.map(|n| self.ident(n)), args: read, span });
+                attribute.instances.push(args);
+                attribute.names.extend(name.cloned());
+            }
         }
-        if !attribute.names.is_empty() && attribute.names.len() < list.elems.len() {
+        if !attribute.names.is_empty() && attribute.names.len() < attribute.instances.len() {
             let help = "write `name = (…)` for each of them";
             self.error(&codes::P0903, list, "some instances have names, and some have none", help);
             attribute.names.clear();
         }
         true
+    }
+
+    /// The arguments of the instances that `([f16, bf16], f32, 128)` stands for: one for each of the types, where several lists go in step.
+    fn of_each_type(&mut self, args: &[syn::Expr]) -> Vec<Vec<syn::Expr>> {
+        let lists = || args.iter().filter_map(types);
+        let (Some(first), Some(shortest)) = (lists().next(), lists().map(|list| list.elems.len()).min()) else {
+            return vec![args.to_vec()];
+        };
+        if let Some(other) = lists().find(|list| list.elems.len() != first.elems.len()) {
+            let message = format!("a list of {} types is beside one of {}", other.elems.len(), first.elems.len());
+            let help = "lists of types go in step: write as many types in each, or one type for all instances";
+            self.error(&codes::P0903, other, message, help);
+        }
+        let of_type = |at: usize| {
+            let arg = |arg: &syn::Expr| types(arg).and_then(|list| list.elems.get(at)).unwrap_or(arg).clone();
+            args.iter().map(arg).collect()
+        };
+        (0..shortest).map(of_type).collect()
     }
 
     /// `requires(x.len() >= n)`
@@ -316,6 +334,21 @@ fn parts(value: &syn::Expr) -> Vec<syn::Expr> {
         syn::Expr::Tuple(tuple) => tuple.elems.iter().cloned().collect(),
         syn::Expr::Paren(inner) => vec![(*inner.expr).clone()],
         other => vec![other.clone()],
+    }
+}
+
+/// `[f16, bf16]`, a list of types. The names of constants have no lower-case letter.
+fn types(arg: &syn::Expr) -> Option<&syn::ExprArray> {
+    let is_type = |element: &syn::Expr| match element {
+        syn::Expr::Path(path) => path.path.segments.last().is_some_and(|last| {
+            let name = last.ident.to_string();
+            name.chars().any(char::is_lowercase)
+        }),
+        _ => false,
+    };
+    match arg {
+        syn::Expr::Array(list) if !list.elems.is_empty() && list.elems.iter().all(is_type) => Some(list),
+        _ => None,
     }
 }
 

@@ -114,7 +114,7 @@ mod tests {
             #[ptx_part] mod shared { const ONE: u32 = 1; }
             #[ptx_module(arch = \"sm_80\", parts(shared))] mod m {
                 fn helper(x: u32) -> u32 { x }
-                #[ptx_kernel(instances = [(f32, 64), (bf16, 128)], block = B)]
+                #[ptx_kernel(instances = [([f32, f16], 64), (bf16, 128)], block = B)]
                 fn k<T, const B: u32>(x: Tile<T, (N,)>, out: &mut [f32], map: TensorMap, to: TileMut<T, (N,)>) {}
             }
             #[ptx_kernel(arch = \"sm_80\")] fn plain(n: u32) {}
@@ -123,7 +123,7 @@ mod tests {
         let [k, plain] = &found[..] else { unreachable!("{found:?}") };
         let generics: Vec<_> = k.generics.iter().map(|generic| (generic.name.as_str(), generic.is_type)).collect();
         assert_eq!(generics, [("T", true), ("B", false)]);
-        assert_eq!(k.instances, [["f32", "64"], ["bf16", "128"]]);
+        assert_eq!(k.instances, [["f32", "64"], ["f16", "64"], ["bf16", "128"]]);
         let types: Vec<_> =
             k.params.iter().map(|param| (param.name.as_str(), param.element.as_deref(), param.is_output)).collect();
         let expected =

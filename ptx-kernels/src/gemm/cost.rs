@@ -16,9 +16,8 @@ const POWER: f32 = 0.25;
 /// Picoseconds from which a product is a long one, which [`Costs::saved`] shortens.
 const LONG: f32 = 150e6;
 
-/// Steps of 64 elements along K: the exchange of a partial sum by stream-K, and by split-K.
+/// Steps of 64 elements along K: the exchange of a partial sum by stream-K.
 const STREAM_K_STEPS: f32 = 8.0;
-const SPLIT_K_STEPS: f32 = 5.0;
 
 /// The part of a round by which clusters at different places along K read more, because they read different parts of the operands at a time.
 const APART: f32 = 0.08;
@@ -226,7 +225,7 @@ pub(crate) fn time_of_rounds(instance: &Instance, extents: &Extents, costs: &Cos
     let ([tile_m, tile_n], [cluster_m, cluster_n]) = (instance.tile, instance.cluster);
     let [rows, columns, depth] = instance.divisors;
     let tiles = rows.div_up(extents.m) * columns.div_up(extents.n);
-    let teams = extents.capacity(instance.blocks() * instance.splits);
+    let teams = extents.capacity(instance.blocks());
     let cost = costs.tiles[instance.cost];
     // Rows that a block loads for each column of its tile; those that its cluster shares count once.
     let (rows_a, rows_b) = (128.0 / (tile_n * cluster_n) as f32, 128.0 / (tile_m * cluster_m) as f32);
@@ -234,14 +233,14 @@ pub(crate) fn time_of_rounds(instance: &Instance, extents: &Extents, costs: &Cos
     let (columns, slices) = ((tile_m * tile_n) as f32 / 128.0, depth.div_up(extents.k));
     let all = teams.div_up(tiles) * columns;
     let busy = rounds(instance, teams, tiles, 64.0 / larger(extents.k, 1.0)) * columns * column * slices;
-    let time = larger(busy, all * cost.latency * slices / instance.splits as f32);
+    let time = larger(busy, all * cost.latency * slices);
     // The power limit slows long products down, and these kernels need less power than the others.
     let saved = 1.0 - costs.saved * smaller(time / LONG, 1.0);
     let (tiles, memory) = (time * saved + all * cost.tile, extents.memory);
     (tiles * tiles + memory * memory).sqrt() + costs.claimed_start
 }
 
-/// The rounds of `tiles` tiles of `teams` clusters or groups of clusters, as their time goes; `step` is 64 elements as a part of K.
+/// The rounds of `tiles` tiles of `teams` clusters, as their time goes; `step` is 64 elements as a part of K.
 fn rounds(instance: &Instance, teams: Divisor, tiles: f32, step: f32) -> f32 {
     let (exact, rounds, teams) = (tiles / teams.by, teams.div_up(tiles), teams.by);
     match instance.family {
@@ -254,7 +253,6 @@ fn rounds(instance: &Instance, teams: Divisor, tiles: f32, step: f32) -> f32 {
             let parts = larger((teams / shared).ceil() - 1.0, 1.0);
             exact + if rest == teams { 0.0 } else { apart + STREAM_K_STEPS * parts * step }
         }
-        Family::SplitK => rounds * (1.0 / instance.splits as f32 + SPLIT_K_STEPS * step),
         _ => POWER * exact + (1.0 - POWER) * rounds,
     }
 }

@@ -32,7 +32,6 @@ pub(crate) enum Family {
     Static,
     Claimed,
     StreamK,
-    SplitK,
     /// `tcgen05`.
     Tcgen05,
 }
@@ -46,7 +45,9 @@ pub(crate) enum Loads {
 }
 
 /// The launch of an instance.
-type Submit = dyn Fn(&Instance, Call<'_>) -> Result<()> + Send + Sync;
+pub(crate) trait Launch: Fn(&Instance, Call<'_>) -> Result<()> + Send + Sync + 'static {}
+
+impl<F: Fn(&Instance, Call<'_>) -> Result<()> + Send + Sync + 'static> Launch for F {}
 
 /// A compiled kernel for operands of one type.
 pub(crate) struct Instance {
@@ -62,8 +63,6 @@ pub(crate) struct Instance {
     pub(crate) depth: u32,
     /// Blocks of a cluster along M and N.
     pub(crate) cluster: [u32; 2],
-    /// Clusters that share a tile with the TMA epilogue.
-    pub(crate) splits: u32,
     /// The order of tiles, as `scheduler::Raster` has it.
     pub(crate) raster: [u32; 2],
     /// For A and B true if K is the dimension of neighbors in memory, false for M and N; nothing if any layout does.
@@ -72,7 +71,7 @@ pub(crate) struct Instance {
     pub(crate) divisors: [Divisor; 3],
     /// The row of [`Costs`](super::tuning::Costs) with its times.
     pub(crate) cost: usize,
-    submit: Box<Submit>,
+    submit: Box<dyn Launch>,
 }
 
 /// The axes of a kernel, as its module has them.
@@ -80,9 +79,38 @@ pub(crate) struct Axes {
     pub(crate) tile: [u32; 2],
     pub(crate) depth: u32,
     pub(crate) cluster: [u32; 2],
-    pub(crate) splits: u32,
     pub(crate) raster: [u32; 2],
     pub(crate) majors: [Option<bool>; 2],
+}
+
+/// The rows of a kernel: for each list of types, with their codes, one for each instance with these types. A function makes it of the instance, the codes, the
+/// axes and the launch, which computes some arguments and passes all of them to the kernel.
+macro_rules! rows {
+    ($kernel:ident: $([$($ty:ident),+] $codes:expr),+; $row:ident $start:tt $arguments:tt) => {
+        std::iter::empty()$(.chain(rows!(@ $kernel [$($ty),+] $codes, $row $start $arguments)))+
+    };
+    (@ $kernel:ident [$($ty:ident),+] $codes:expr, $row:ident
+        { |$this:pat_param, $call:ident, $config:pat_param| $($start:tt)* } ($($argument:expr),+)) => {
+        $crate::gemm::instance::of_types($kernel::INSTANCES, <$kernel::Types<$($ty),+> as $kernel::Exists>::kernels())
+            .map(|(instance, config)| {
+                $row(&instance, $codes, &config, move |$this, $call| {
+                    let $config = config;
+                    $($start)*
+                    // SAFETY: the memory of a call is bound to its stream. Operands and results have elements for all extents of the product, maps describe
+                    // them in the layouts of the instance, and the workspace and the scratch memory have the bytes that `Plan` and `Scratch` count.
+                    unsafe { $kernel::launch::<$($ty),+>(instance, $($argument),+) }
+                })
+            })
+    };
+}
+pub(crate) use rows;
+
+/// The instances of a kernel for some types, with their axes.
+pub(crate) fn of_types<I: Copy + PartialEq, C: Copy, K>(
+    all: &'static [(I, C)],
+    existing: &'static [(I, K)],
+) -> impl Iterator<Item = (I, C)> {
+    all.iter().filter(|(instance, _)| existing.iter().any(|(known, _)| known == instance)).copied()
 }
 
 impl Family {
@@ -97,7 +125,6 @@ impl Family {
             Family::Static => "static",
             Family::Claimed => "claimed",
             Family::StreamK => "streamk",
-            Family::SplitK => "splitk",
             Family::Tcgen05 => "tcgen05",
         }
     }
@@ -117,7 +144,7 @@ impl Family {
 
     /// True for kernels that share memory between launches ([`Scratch`](sm90::Scratch)), and whose order of sums depends on the placement of blocks.
     pub(crate) const fn has_scratch(self) -> bool {
-        matches!(self, Family::Claimed | Family::StreamK | Family::SplitK)
+        matches!(self, Family::Claimed | Family::StreamK)
     }
 
     /// True for kernels of one matrix each.
@@ -133,10 +160,10 @@ impl Instance {
         (family, capability): (Family, u16),
         (kind, output): (u32, Option<u32>),
         axes: Axes,
-        submit: impl Fn(&Instance, Call<'_>) -> Result<()> + Send + Sync + 'static,
+        submit: impl Launch,
     ) -> Instance {
         let name = format!("{ident:?}_{}", family.word());
-        let Axes { tile, depth, cluster, splits, raster, majors } = axes;
+        let Axes { tile, depth, cluster, raster, majors } = axes;
         let cost = shipped(kind).find(&name);
         let divisors = [tile[0] * cluster[0], tile[1] * cluster[1], depth].map(Divisor::new);
         Instance {
@@ -148,7 +175,6 @@ impl Instance {
             tile,
             depth,
             cluster,
-            splits,
             raster,
             majors,
             divisors,

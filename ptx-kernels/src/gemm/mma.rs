@@ -2,36 +2,14 @@
 //! them K-major or, but for 8-bit elements, MN-major. The sums go to the generic epilogue through the ring's memory.
 #![allow(unsafe_code, reason = "kernels take addresses, which `Gemm::run` has checked and bound")]
 
-/// The rows of the kernels of a module for a type. A module for each target has its own entries, of which these functions are alike.
-macro_rules! rows {
-    ($capability:literal) => {
-        fn rows<T>(kind: u32) -> impl Iterator<Item = Instance>
-        where
-            T: KernelParam,
-            mma::Types<T>: mma::Exists,
-        {
-            <mma::Types<T> as mma::Exists>::kernels().iter().filter_map(move |(instance, _)| {
-                let (_, config) = mma::INSTANCES.iter().find(|(known, _)| known == instance)?;
-                let axes = $crate::gemm::mma::axes(config.tile, 64 / config.size, config.majors);
-                Some(Instance::new(instance, (Family::Mma, $capability), (kind, None), axes, |_, call| {
-                    let (p, problem) = (call.product, call.problem());
-                    // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; the workspace has the bytes that the plan
-                    // has counted.
-                    unsafe { mma::launch::<T>(*instance, call.stream, problem.grid(), p.a, p.b, p.output(), problem) }
-                }))
-            })
-        }
-    };
-}
-
 pub(super) mod float8;
 mod multiply;
 
-use super::instance::{Axes, Family, Instance};
-use super::params::{self, Epilogue, Matrix, Output, Problem, Source, Vector};
+use super::instance::{Axes, Family, Instance, Launch, rows};
+use super::params::{BF16, Epilogue, F16, I8, Matrix, Output, Problem, Source, TF32, Vector};
 use kernels::mma;
-use ptx_launch::KernelParam;
 use ptx_launch::prelude::{bf16, f16, ptx_module};
+use std::fmt::Debug;
 
 /// The kernels for `sm_80`.
 #[ptx_module(
@@ -49,30 +27,18 @@ pub(crate) mod kernels {
         shared = C.bytes(),
         min_blocks = 256 / C.threads(),
         instances = [
-            m128n128k32_1x1_kk = (f16, Config::new([128, 128], [64, 64], 4, KK, 2)),
-            m128n128k32_1x1_kk = (bf16, Config::new([128, 128], [64, 64], 4, KK, 2)),
-            m128n128k32_1x1_kn = (f16, Config::new([128, 128], [64, 64], 4, KN, 2)),
-            m128n128k32_1x1_kn = (bf16, Config::new([128, 128], [64, 64], 4, KN, 2)),
-            m128n128k32_1x1_mk = (f16, Config::new([128, 128], [64, 64], 4, MK, 2)),
-            m128n128k32_1x1_mk = (bf16, Config::new([128, 128], [64, 64], 4, MK, 2)),
-            m128n128k32_1x1_mn = (f16, Config::new([128, 128], [64, 64], 4, MN, 2)),
-            m128n128k32_1x1_mn = (bf16, Config::new([128, 128], [64, 64], 4, MN, 2)),
-            m64n64k32_1x1_kk = (f16, Config::new([64, 64], [32, 32], 4, KK, 2)),
-            m64n64k32_1x1_kk = (bf16, Config::new([64, 64], [32, 32], 4, KK, 2)),
-            m64n64k32_1x1_kn = (f16, Config::new([64, 64], [32, 32], 4, KN, 2)),
-            m64n64k32_1x1_kn = (bf16, Config::new([64, 64], [32, 32], 4, KN, 2)),
-            m64n64k32_1x1_mk = (f16, Config::new([64, 64], [32, 32], 4, MK, 2)),
-            m64n64k32_1x1_mk = (bf16, Config::new([64, 64], [32, 32], 4, MK, 2)),
-            m64n64k32_1x1_mn = (f16, Config::new([64, 64], [32, 32], 4, MN, 2)),
-            m64n64k32_1x1_mn = (bf16, Config::new([64, 64], [32, 32], 4, MN, 2)),
-            m16n64k32_1x1_kk = (f16, Config::new([16, 64], [16, 16], 6, KK, 2)),
-            m16n64k32_1x1_kk = (bf16, Config::new([16, 64], [16, 16], 6, KK, 2)),
-            m16n64k32_1x1_kn = (f16, Config::new([16, 64], [16, 16], 6, KN, 2)),
-            m16n64k32_1x1_kn = (bf16, Config::new([16, 64], [16, 16], 6, KN, 2)),
-            m16n64k32_1x1_mk = (f16, Config::new([16, 64], [16, 16], 6, MK, 2)),
-            m16n64k32_1x1_mk = (bf16, Config::new([16, 64], [16, 16], 6, MK, 2)),
-            m16n64k32_1x1_mn = (f16, Config::new([16, 64], [16, 16], 6, MN, 2)),
-            m16n64k32_1x1_mn = (bf16, Config::new([16, 64], [16, 16], 6, MN, 2)),
+            m128n128k32_1x1_kk = ([f16, bf16], Config::new([128, 128], [64, 64], 4, KK, 2)),
+            m128n128k32_1x1_kn = ([f16, bf16], Config::new([128, 128], [64, 64], 4, KN, 2)),
+            m128n128k32_1x1_mk = ([f16, bf16], Config::new([128, 128], [64, 64], 4, MK, 2)),
+            m128n128k32_1x1_mn = ([f16, bf16], Config::new([128, 128], [64, 64], 4, MN, 2)),
+            m64n64k32_1x1_kk = ([f16, bf16], Config::new([64, 64], [32, 32], 4, KK, 2)),
+            m64n64k32_1x1_kn = ([f16, bf16], Config::new([64, 64], [32, 32], 4, KN, 2)),
+            m64n64k32_1x1_mk = ([f16, bf16], Config::new([64, 64], [32, 32], 4, MK, 2)),
+            m64n64k32_1x1_mn = ([f16, bf16], Config::new([64, 64], [32, 32], 4, MN, 2)),
+            m16n64k32_1x1_kk = ([f16, bf16], Config::new([16, 64], [16, 16], 6, KK, 2)),
+            m16n64k32_1x1_kn = ([f16, bf16], Config::new([16, 64], [16, 16], 6, KN, 2)),
+            m16n64k32_1x1_mk = ([f16, bf16], Config::new([16, 64], [16, 16], 6, MK, 2)),
+            m16n64k32_1x1_mn = ([f16, bf16], Config::new([16, 64], [16, 16], 6, MN, 2)),
             m128n128k16_1x1_kk = (f32, Config::new([128, 128], [64, 64], 4, KK, 4)),
             m128n128k16_1x1_kn = (f32, Config::new([128, 128], [64, 64], 4, KN, 4)),
             m128n128k16_1x1_mk = (f32, Config::new([128, 128], [64, 64], 4, MK, 4)),
@@ -99,17 +65,19 @@ pub(crate) mod kernels {
 
 /// The rows of all kernels.
 pub(super) fn instances() -> impl Iterator<Item = Instance> {
-    rows::<bf16>(params::BF16)
-        .chain(rows::<f16>(params::F16))
-        .chain(rows::<f32>(params::TF32))
-        .chain(rows::<i8>(params::I8))
-        .chain(float8::instances())
+    let rows = rows!(
+        mma: [bf16] BF16, [f16] F16, [f32] TF32, [i8] I8;
+        row { |_, call, _| let (p, problem) = (call.product, call.problem()); }
+        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+    );
+    rows.chain(float8::instances())
 }
 
-rows!(80);
+fn row(ident: &dyn Debug, kind: u32, config: &kernels::Config, submit: impl Launch) -> Instance {
+    Instance::new(ident, (Family::Mma, 80), (kind, None), axes(config.tile, config.depth(), config.majors), submit)
+}
 
 /// The axes of a kernel without clusters.
 fn axes(tile: [u32; 2], depth: u32, majors: [u32; 2]) -> Axes {
-    let majors = majors.map(|major| Some(major == 0));
-    Axes { tile, depth, cluster: [1; 2], splits: 1, raster: [0; 2], majors }
+    Axes { tile, depth, cluster: [1; 2], raster: [0; 2], majors: majors.map(|major| Some(major == 0)) }
 }

@@ -156,7 +156,7 @@ impl Tried {
             Family::Runs => self.in_runs && self.along_k,
             Family::Mma => is_filled && (height <= LOW || !self.by_tma),
             Family::Generic | Family::Static | Family::Tcgen05 => is_filled,
-            Family::Claimed | Family::StreamK | Family::SplitK => true,
+            Family::Claimed | Family::StreamK => true,
         }
     }
 }

@@ -6,13 +6,12 @@ mod rows;
 mod runs;
 mod tiles;
 
-use super::instance::{Axes, Family, Instance};
-use super::launch::Call;
-use super::params::{self, Epilogue, Matrix, Output, Problem, Source, Vector};
+use super::instance::{Axes, Family, Instance, Launch, rows};
+use super::params::{BF16, E4M3, E5M2, Epilogue, F16, F32, I8, Matrix, Output, Problem, Source, TF32, Vector};
 use super::problem::size;
 use crate::float8::E5m2 as e5m2;
+use kernels::{rows as few_rows, runs as long_runs, runs_small as short_runs, simt};
 use ptx_launch::prelude::{bf16, e4m3, f16, ptx_module};
-use ptx_launch::{KernelParam, Result};
 use std::fmt::Debug;
 
 /// The kernels.
@@ -31,12 +30,7 @@ pub(crate) mod kernels {
         min_blocks = 8 / C.micro,
         instances = [
             m128n128k16_1x1_xx = (f32, Square::new(128, 8)),
-            m64n64k16_1x1_xx = (f32, Square::new(64, 4)),
-            m64n64k16_1x1_xx = (f16, Square::new(64, 4)),
-            m64n64k16_1x1_xx = (bf16, Square::new(64, 4)),
-            m64n64k16_1x1_xx = (e4m3, Square::new(64, 4)),
-            m64n64k16_1x1_xx = (e5m2, Square::new(64, 4)),
-            m64n64k16_1x1_xx = (i8, Square::new(64, 4))
+            m64n64k16_1x1_xx = ([f32, f16, bf16, e4m3, e5m2, i8], Square::new(64, 4))
         ]
     )]
     pub fn simt<T, const C: Square>(a: Source, b: Source, out: Output, p: Problem) {
@@ -50,30 +44,10 @@ pub(crate) mod kernels {
         block = C.threads,
         min_blocks = 1024 / C.threads,
         instances = [
-            m4n4k512_1x1_xk = (f32, Rows::along_k(512)),
-            m4n4k128_1x1_xk = (f32, Rows::along_k(128)),
-            m4n32k64_1x1_xn = (f32, Rows::along_n(512)),
-            m4n32k16_1x1_xn = (f32, Rows::along_n(128)),
-            m4n4k512_1x1_xk = (f16, Rows::along_k(512)),
-            m4n4k128_1x1_xk = (f16, Rows::along_k(128)),
-            m4n32k64_1x1_xn = (f16, Rows::along_n(512)),
-            m4n32k16_1x1_xn = (f16, Rows::along_n(128)),
-            m4n4k512_1x1_xk = (bf16, Rows::along_k(512)),
-            m4n4k128_1x1_xk = (bf16, Rows::along_k(128)),
-            m4n32k64_1x1_xn = (bf16, Rows::along_n(512)),
-            m4n32k16_1x1_xn = (bf16, Rows::along_n(128)),
-            m4n4k512_1x1_xk = (e4m3, Rows::along_k(512)),
-            m4n4k128_1x1_xk = (e4m3, Rows::along_k(128)),
-            m4n32k64_1x1_xn = (e4m3, Rows::along_n(512)),
-            m4n32k16_1x1_xn = (e4m3, Rows::along_n(128)),
-            m4n4k512_1x1_xk = (e5m2, Rows::along_k(512)),
-            m4n4k128_1x1_xk = (e5m2, Rows::along_k(128)),
-            m4n32k64_1x1_xn = (e5m2, Rows::along_n(512)),
-            m4n32k16_1x1_xn = (e5m2, Rows::along_n(128)),
-            m4n4k512_1x1_xk = (i8, Rows::along_k(512)),
-            m4n4k128_1x1_xk = (i8, Rows::along_k(128)),
-            m4n32k64_1x1_xn = (i8, Rows::along_n(512)),
-            m4n32k16_1x1_xn = (i8, Rows::along_n(128))
+            m4n4k512_1x1_xk = ([f32, f16, bf16, e4m3, e5m2, i8], Rows::along_k(512)),
+            m4n4k128_1x1_xk = ([f32, f16, bf16, e4m3, e5m2, i8], Rows::along_k(128)),
+            m4n32k64_1x1_xn = ([f32, f16, bf16, e4m3, e5m2, i8], Rows::along_n(512)),
+            m4n32k16_1x1_xn = ([f32, f16, bf16, e4m3, e5m2, i8], Rows::along_n(128))
         ]
     )]
     pub fn rows<T, const C: Rows>(a: Source, b: Source, out: Output, p: Problem) {
@@ -84,51 +58,60 @@ pub(crate) mod kernels {
 
     /// The same, by runs of 16 bytes of operands that both lie along K.
     #[ptx_kernel(
-        block = 512,
-        min_blocks = 2,
+        block = C.threads,
+        min_blocks = 1024 / C.threads,
         instances = [
-            m4n4k2048_1x1_kk = (f32),
-            m4n4k4096_1x1_kk = (f16),
-            m4n4k4096_1x1_kk = (bf16),
-            m4n4k8192_1x1_kk = (i8)
+            m4n4k2048_1x1_kk = (f32, Rows::along_k(512)),
+            m4n4k4096_1x1_kk = ([f16, bf16], Rows::along_k(512)),
+            m4n4k8192_1x1_kk = (i8, Rows::along_k(512))
         ]
     )]
-    pub fn runs<T>(a: Source, b: Source, out: Output, p: Problem) {
-        const ROWS: Rows = Rows::along_k(512);
+    pub fn runs<T, const C: Rows>(a: Source, b: Source, out: Output, p: Problem) {
         #[shared(align = 16)]
-        let memory: [b32; ROWS.words()];
-        multiply_runs::<T, ROWS>(&a, &b, &out, &p, memory);
+        let memory: [b32; C.words()];
+        multiply_runs::<T, C>(&a, &b, &out, &p, memory);
     }
 
     /// The same with fewer threads.
     #[ptx_kernel(
-        block = 128,
-        min_blocks = 8,
+        block = C.threads,
+        min_blocks = 1024 / C.threads,
         instances = [
-            m4n4k512_1x1_kk = (f32),
-            m4n4k1024_1x1_kk = (f16),
-            m4n4k1024_1x1_kk = (bf16),
-            m4n4k2048_1x1_kk = (i8)
+            m4n4k512_1x1_kk = (f32, Rows::along_k(128)),
+            m4n4k1024_1x1_kk = ([f16, bf16], Rows::along_k(128)),
+            m4n4k2048_1x1_kk = (i8, Rows::along_k(128))
         ]
     )]
-    pub fn runs_small<T>(a: Source, b: Source, out: Output, p: Problem) {
-        const ROWS: Rows = Rows::along_k(128);
+    pub fn runs_small<T, const C: Rows>(a: Source, b: Source, out: Output, p: Problem) {
         #[shared(align = 16)]
-        let memory: [b32; ROWS.words()];
-        multiply_runs::<T, ROWS>(&a, &b, &out, &p, memory);
+        let memory: [b32; C.words()];
+        multiply_runs::<T, C>(&a, &b, &out, &p, memory);
     }
 }
 
 /// The rows of all kernels. Exact products of `f32` do for `tf32`.
 pub(super) fn instances() -> impl Iterator<Item = Instance> {
-    [params::F32, params::TF32]
-        .into_iter()
-        .flat_map(|kind| rows_of_all::<f32>(kind).chain(rows_of_runs::<f32>(kind)))
-        .chain(rows_of_all::<f16>(params::F16).chain(rows_of_runs::<f16>(params::F16)))
-        .chain(rows_of_all::<bf16>(params::BF16).chain(rows_of_runs::<bf16>(params::BF16)))
-        .chain(rows_of_all::<e4m3>(params::E4M3))
-        .chain(rows_of_all::<e5m2>(params::E5M2))
-        .chain(rows_of_all::<i8>(params::I8).chain(rows_of_runs::<i8>(params::I8)))
+    let tiles = rows!(
+        simt: [f32] F32, [f32] TF32, [f16] F16, [bf16] BF16, [e4m3] E4M3, [e5m2] E5M2, [i8] I8;
+        row_of_tiles { |_, call, _| let (p, problem) = (call.product, call.problem()); }
+        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+    );
+    let few = rows!(
+        few_rows: [f32] F32, [f32] TF32, [f16] F16, [bf16] BF16, [e4m3] E4M3, [e5m2] E5M2, [i8] I8;
+        row_of_elements { |_, call, _| let (p, problem) = (call.product, call.problem()); }
+        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+    );
+    let long = rows!(
+        long_runs: [f32] F32, [f32] TF32, [f16] F16, [bf16] BF16, [i8] I8;
+        row_of_runs { |_, call, _| let (p, problem) = (call.product, call.problem()); }
+        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+    );
+    let short = rows!(
+        short_runs: [f32] F32, [f32] TF32, [f16] F16, [bf16] BF16, [i8] I8;
+        row_of_runs { |_, call, _| let (p, problem) = (call.product, call.problem()); }
+        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+    );
+    tiles.chain(few).chain(long).chain(short)
 }
 
 /// The row of an instance.
@@ -136,77 +119,29 @@ fn row(
     ident: &dyn Debug,
     family: Family,
     kind: u32,
-    (tile, depth, majors): ([u32; 2], u32, [Option<bool>; 2]),
-    submit: impl Fn(&Instance, Call<'_>) -> Result<()> + Send + Sync + 'static,
+    axes: ([u32; 2], u32, [Option<bool>; 2]),
+    submit: impl Launch,
 ) -> Instance {
-    let axes = Axes { tile, depth, cluster: [1; 2], splits: 1, raster: [0; 2], majors };
-    Instance::new(ident, (family, 75), (kind, None), axes, submit)
+    let (tile, depth, majors) = axes;
+    Instance::new(
+        ident,
+        (family, 75),
+        (kind, None),
+        Axes { tile, depth, cluster: [1; 2], raster: [0; 2], majors },
+        submit,
+    )
 }
 
-/// The instances that load elements one by one.
-fn rows_of_all<T>(kind: u32) -> impl Iterator<Item = Instance>
-where
-    T: KernelParam,
-    kernels::simt::Types<T>: kernels::simt::Exists,
-    kernels::rows::Types<T>: kernels::rows::Exists,
-{
-    let tiles =
-        <kernels::simt::Types<T> as kernels::simt::Exists>::kernels().iter().filter_map(move |(instance, _)| {
-            let (_, config) = kernels::simt::INSTANCES.iter().find(|(known, _)| known == instance)?;
-            Some(row(instance, Family::Simt, kind, ([config.block; 2], kernels::DEPTH, [None; 2]), |_, call| {
-                let (p, problem) = (call.product, call.problem());
-                // SAFETY: all memory is bound to the stream, and has elements for the extents of the problem; the workspace has the bytes that the plan
-                // has counted.
-                unsafe {
-                    kernels::simt::launch::<T>(*instance, call.stream, problem.grid(), p.a, p.b, p.output(), problem)
-                }
-            }))
-        });
-    let few = <kernels::rows::Types<T> as kernels::rows::Exists>::kernels().iter().filter_map(move |(instance, _)| {
-        let (_, config) = kernels::rows::INSTANCES.iter().find(|(known, _)| known == instance)?;
-        let along_k = config.along_k == 1;
-        let (columns, depth) = if along_k { (4, config.threads) } else { (32, config.threads / 8) };
-        Some(row(instance, Family::Rows, kind, ([4, columns], depth, [None, Some(along_k)]), |_, call| {
-            let (p, problem) = (call.product, call.problem());
-            // SAFETY: as above.
-            unsafe { kernels::rows::launch::<T>(*instance, call.stream, problem.grid(), p.a, p.b, p.output(), problem) }
-        }))
-    });
-    tiles.chain(few)
+fn row_of_tiles(ident: &dyn Debug, kind: u32, config: &kernels::Square, submit: impl Launch) -> Instance {
+    row(ident, Family::Simt, kind, ([config.block; 2], kernels::DEPTH, [None; 2]), submit)
 }
 
-/// The instances that load runs of 16 bytes.
-fn rows_of_runs<T>(kind: u32) -> impl Iterator<Item = Instance>
-where
-    T: KernelParam,
-    kernels::runs::Types<T>: kernels::runs::Exists,
-    kernels::runs_small::Types<T>: kernels::runs_small::Exists,
-{
-    let axes = move |threads: u32| ([4, 4], threads * 16 / size(kind) as u32, [Some(true); 2]);
-    let large = <kernels::runs::Types<T> as kernels::runs::Exists>::kernels().iter().map(move |(instance, _)| {
-        row(instance, Family::Runs, kind, axes(512), |_, call| {
-            let (p, problem) = (call.product, call.problem());
-            // SAFETY: as above.
-            unsafe { kernels::runs::launch::<T>(*instance, call.stream, problem.grid(), p.a, p.b, p.output(), problem) }
-        })
-    });
-    let small =
-        <kernels::runs_small::Types<T> as kernels::runs_small::Exists>::kernels().iter().map(move |(instance, _)| {
-            row(instance, Family::Runs, kind, axes(128), |_, call| {
-                let (p, problem) = (call.product, call.problem());
-                // SAFETY: as above.
-                unsafe {
-                    kernels::runs_small::launch::<T>(
-                        *instance,
-                        call.stream,
-                        problem.grid(),
-                        p.a,
-                        p.b,
-                        p.output(),
-                        problem,
-                    )
-                }
-            })
-        });
-    large.chain(small)
+fn row_of_elements(ident: &dyn Debug, kind: u32, config: &kernels::Rows, submit: impl Launch) -> Instance {
+    let along_k = config.along_k == 1;
+    let (columns, depth) = if along_k { (4, config.threads) } else { (32, config.threads / 8) };
+    row(ident, Family::Rows, kind, ([4, columns], depth, [None, Some(along_k)]), submit)
+}
+
+fn row_of_runs(ident: &dyn Debug, kind: u32, config: &kernels::Rows, submit: impl Launch) -> Instance {
+    row(ident, Family::Runs, kind, ([4; 2], config.threads * 16 / size(kind) as u32, [Some(true); 2]), submit)
 }

@@ -11,11 +11,12 @@
 //! whose thread multiplies for both. `tcgen05.commit` then arrives at the barriers of both blocks.
 #![allow(unsafe_code, reason = "kernels take maps of memory that `Gemm::run` has checked and bound")]
 
-use super::instance::{Axes, Family, Instance};
-use super::params::{self, Raster};
+use super::instance::{Axes, Family, Instance, Launch, rows};
+use super::params::{BF16, F16, Raster};
 use kernels::tcgen05;
+use ptx_launch::Config;
 use ptx_launch::prelude::{bf16, f16, ptx_module};
-use ptx_launch::{Config, KernelParam};
+use std::fmt::Debug;
 
 /// The kernel.
 #[ptx_module(arch = "sm_100a", params(Raster))]
@@ -82,14 +83,10 @@ pub(crate) mod kernels {
         block = 192,
         cluster = C.cluster_m,
         instances = [
-            m128n128k64_1x1_kk = (bf16, Config::new(128, 1, 4)),
-            m128n128k64_1x1_kk = (f16, Config::new(128, 1, 4)),
-            m128n256k64_1x1_kk = (bf16, Config::new(256, 1, 4)),
-            m128n256k64_1x1_kk = (f16, Config::new(256, 1, 4)),
-            m128n128k64_2x1_kk = (bf16, Config::new(128, 2, 6)),
-            m128n128k64_2x1_kk = (f16, Config::new(128, 2, 6)),
-            m128n256k64_2x1_kk = (bf16, Config::new(256, 2, 4)),
-            m128n256k64_2x1_kk = (f16, Config::new(256, 2, 4))
+            m128n128k64_1x1_kk = ([bf16, f16], Config::new(128, 1, 4)),
+            m128n256k64_1x1_kk = ([bf16, f16], Config::new(256, 1, 4)),
+            m128n128k64_2x1_kk = ([bf16, f16], Config::new(128, 2, 6)),
+            m128n256k64_2x1_kk = ([bf16, f16], Config::new(256, 2, 4))
         ]
     )]
     pub fn tcgen05<T, const C: Config>(a: TensorMap, b: TensorMap, c: TensorMap, raster: Raster) {
@@ -285,30 +282,20 @@ const STORED: u32 = 32;
 
 /// The rows of all kernels.
 pub(super) fn instances() -> impl Iterator<Item = Instance> {
-    rows::<bf16>(params::BF16).chain(rows::<f16>(params::F16))
-}
-
-fn rows<T>(kind: u32) -> impl Iterator<Item = Instance>
-where
-    T: KernelParam,
-    tcgen05::Types<T>: tcgen05::Exists,
-{
-    <tcgen05::Types<T> as tcgen05::Exists>::kernels().iter().filter_map(move |(instance, _)| {
-        let (_, config) = tcgen05::INSTANCES.iter().find(|(known, _)| known == instance)?;
-        let axes = Axes {
-            tile: [kernels::BLOCK_M, config.block_n],
-            depth: 64,
-            cluster: [config.cluster_m, 1],
-            splits: 1,
-            raster: [config.band, 1],
-            majors: [Some(true); 2],
-        };
-        Some(Instance::new(instance, (Family::Tcgen05, 100), (kind, Some(kind)), axes, |row, call| {
+    rows!(
+        tcgen05: [bf16] BF16, [f16] F16;
+        row {
+            |row, call, _|
             let (a, b, c) = (call.operand_map(row, 0)?, call.operand_map(row, 1)?, call.result_map(row, STORED)?);
             let [tiles_m, tiles_n] = row.cluster_tiles(call.product.m, call.product.n);
             let grid = Config::grid((tiles_m * tiles_n).min(call.capacity()?) * row.blocks());
-            // SAFETY: the maps describe memory that is bound to the stream, in the layouts of the instance.
-            unsafe { tcgen05::launch::<T>(*instance, call.stream, grid, &a, &b, &c, call.raster()) }
-        }))
-    })
+        }
+        (call.stream, grid, &a, &b, &c, call.raster())
+    )
+}
+
+fn row(ident: &dyn Debug, kind: u32, config: &kernels::Config, submit: impl Launch) -> Instance {
+    let (tile, cluster) = ([kernels::BLOCK_M, config.block_n], [config.cluster_m, 1]);
+    let axes = Axes { tile, depth: 64, cluster, raster: [config.band, 1], majors: [Some(true); 2] };
+    Instance::new(ident, (Family::Tcgen05, 100), (kind, Some(kind)), axes, submit)
 }

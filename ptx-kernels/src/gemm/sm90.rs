@@ -6,8 +6,8 @@
 //!
 //! - the tile of a block, the cluster, the stages of the ring, and the layouts of the operands;
 //! - `swap_ab`: the kernel computes Cᵀ = Bᵀ · Aᵀ, so that a tile has any multiple of 8 or 16 rows of C, as decoding needs it;
-//! - the scheduler: `STATIC` and `SPLIT_K` tiles by the number of the cluster, `CLAIMED` tiles by its number in its GPC, `STREAM_K` with
-//!   shared tiles in the last round;
+//! - the scheduler: `STATIC` tiles by the number of the cluster, `SPLIT_K` parts of K of such tiles, `CLAIMED` tiles by its number in its GPC, `STREAM_K`
+//!   with shared tiles in the last round;
 //! - the epilogue: `TMA` stores the sums in rows of the result's type, `GENERIC` has every option of [`Gemm`](super::Gemm).
 //!
 //! The schedulers differ in their parameters, so that each has an entry. The instances are rows of the entries' tables.
@@ -18,7 +18,6 @@ mod generic;
 mod gpcs;
 mod instances;
 mod scratch;
-mod split_k;
 mod static_tiles;
 mod store;
 mod stream_k;
@@ -40,7 +39,6 @@ pub(crate) use scratch::{Scratch, is_ready};
     parts(
         claimed::claimed,
         stream_k::stream_k,
-        split_k::split_k,
         static_tiles::static_tiles,
         store::store,
         generic::generic,
@@ -70,8 +68,6 @@ pub(crate) mod kernels {
         pub epilogue: u32,
         /// Subtiles of C in flight, for each warp group. For the TMA epilogue.
         pub buffers: u32,
-        /// Clusters that share a tile of `SPLIT_K` with the TMA epilogue, each with a part of K.
-        pub splits: u32,
         /// The order of tiles: bands of so many tiles along M, in runs of so many along N (`scheduler::Raster`).
         pub raster: [u32; 2],
     }
@@ -104,7 +100,6 @@ pub(crate) mod kernels {
                 scheduler: STATIC,
                 epilogue: TMA,
                 buffers,
-                splits: 1,
                 raster: [0, 0],
             }
         }
@@ -131,11 +126,6 @@ pub(crate) mod kernels {
             raster: [u32; 2],
         ) -> Config {
             Config { scheduler: STREAM_K, raster, ..Config::tma(tile, cluster, majors, stages, buffers) }
-        }
-
-        /// Tiles of 128 rows and 64 columns for each of `splits` clusters, which share K.
-        pub const fn split_k(cluster: [u32; 2], stages: u32, splits: u32) -> Config {
-            Config { scheduler: SPLIT_K, splits, ..Config::tma([128, 64 * splits], cluster, KK, stages, 1) }
         }
 
         /// Parts of K at run time, and the generic epilogue.
@@ -248,26 +238,17 @@ pub(crate) mod kernels {
         max_regs = 168,
         pdl,
         instances = [
-            m128n256k64_2x1_kk = (f16, f16, Config::claimed([128, 256], [2, 1], KK, 3, 4, [4, 8])),
-            m128n256k64_2x1_kk = (bf16, bf16, Config::claimed([128, 256], [2, 1], KK, 3, 4, [4, 8])),
+            m128n256k64_2x1_kk = ([f16, bf16], [f16, bf16], Config::claimed([128, 256], [2, 1], KK, 3, 4, [4, 8])),
             m128n256k128_2x1_kk = (e4m3, bf16, Config::claimed([128, 256], [2, 1], KK, 3, 4, [4, 8])),
-            m128n256k64_1x2_kk = (f16, f16, Config::claimed([128, 256], [1, 2], KK, 3, 4, [8, 1])),
-            m128n256k64_1x2_kk = (bf16, bf16, Config::claimed([128, 256], [1, 2], KK, 3, 4, [8, 1])),
-            m128n256k64_1x2_kn = (f16, f16, Config::claimed([128, 256], [1, 2], KN, 3, 4, [8, 1])),
-            m128n256k64_1x2_kn = (bf16, bf16, Config::claimed([128, 256], [1, 2], KN, 3, 4, [8, 1])),
-            m128n320k64_2x1_kk = (f16, f16, Config::claimed([128, 320], [2, 1], KK, 3, 3, [4, 4])),
-            m128n320k64_2x1_kk = (bf16, bf16, Config::claimed([128, 320], [2, 1], KK, 3, 3, [4, 4])),
+            m128n256k64_1x2_kk = ([f16, bf16], [f16, bf16], Config::claimed([128, 256], [1, 2], KK, 3, 4, [8, 1])),
+            m128n256k64_1x2_kn = ([f16, bf16], [f16, bf16], Config::claimed([128, 256], [1, 2], KN, 3, 4, [8, 1])),
+            m128n320k64_2x1_kk = ([f16, bf16], [f16, bf16], Config::claimed([128, 320], [2, 1], KK, 3, 3, [4, 4])),
             m128n320k128_2x1_kk = (e4m3, bf16, Config::claimed([128, 320], [2, 1], KK, 3, 3, [4, 4])),
-            m128n128k64_2x1_kk = (f16, f16, Config::claimed([128, 128], [2, 1], KK, 6, 2, [4, 8])),
-            m128n128k64_2x1_kk = (bf16, bf16, Config::claimed([128, 128], [2, 1], KK, 6, 2, [4, 8])),
-            m64n128k64_1x2_kk = (f16, f16, Config::claimed([64, 128], [1, 2], KK, 7, 2, [16, 1])),
-            m64n128k64_1x2_kk = (bf16, bf16, Config::claimed([64, 128], [1, 2], KK, 7, 2, [16, 1])),
-            m128n256k64_2x1_kn = (f16, f16, Config::claimed([128, 256], [2, 1], KN, 3, 4, [4, 8])),
-            m128n256k64_2x1_kn = (bf16, bf16, Config::claimed([128, 256], [2, 1], KN, 3, 4, [4, 8])),
-            m128n256k64_2x1_mk = (f16, f16, Config::claimed([128, 256], [2, 1], MK, 3, 4, [4, 8])),
-            m128n256k64_2x1_mk = (bf16, bf16, Config::claimed([128, 256], [2, 1], MK, 3, 4, [4, 8])),
-            m128n256k64_2x1_mn = (f16, f16, Config::claimed([128, 256], [2, 1], MN, 3, 4, [4, 8])),
-            m128n256k64_2x1_mn = (bf16, bf16, Config::claimed([128, 256], [2, 1], MN, 3, 4, [4, 8]))
+            m128n128k64_2x1_kk = ([f16, bf16], [f16, bf16], Config::claimed([128, 128], [2, 1], KK, 6, 2, [4, 8])),
+            m64n128k64_1x2_kk = ([f16, bf16], [f16, bf16], Config::claimed([64, 128], [1, 2], KK, 7, 2, [16, 1])),
+            m128n256k64_2x1_kn = ([f16, bf16], [f16, bf16], Config::claimed([128, 256], [2, 1], KN, 3, 4, [4, 8])),
+            m128n256k64_2x1_mk = ([f16, bf16], [f16, bf16], Config::claimed([128, 256], [2, 1], MK, 3, 4, [4, 8])),
+            m128n256k64_2x1_mn = ([f16, bf16], [f16, bf16], Config::claimed([128, 256], [2, 1], MN, 3, 4, [4, 8]))
         ]
     )]
     pub fn claimed<T, O, const C: Config>(
@@ -322,11 +303,9 @@ pub(crate) mod kernels {
         max_regs = 168,
         pdl,
         instances = [
-            m256n192k64_1x2_kk = (f16, f16, Config::stream_k([256, 192], [1, 2], KK, 3, 3, [9, 1])),
-            m256n192k64_1x2_kk = (bf16, bf16, Config::stream_k([256, 192], [1, 2], KK, 3, 3, [9, 1])),
+            m256n192k64_1x2_kk = ([f16, bf16], [f16, bf16], Config::stream_k([256, 192], [1, 2], KK, 3, 3, [9, 1])),
             m256n192k128_1x2_kk = (e4m3, bf16, Config::stream_k([256, 192], [1, 2], KK, 3, 3, [9, 1])),
-            m256n192k64_1x2_kn = (f16, f16, Config::stream_k([256, 192], [1, 2], KN, 3, 3, [9, 1])),
-            m256n192k64_1x2_kn = (bf16, bf16, Config::stream_k([256, 192], [1, 2], KN, 3, 3, [9, 1]))
+            m256n192k64_1x2_kn = ([f16, bf16], [f16, bf16], Config::stream_k([256, 192], [1, 2], KN, 3, 3, [9, 1]))
         ]
     )]
     pub fn stream_k<T, O, const C: Config>(
@@ -376,71 +355,6 @@ pub(crate) mod kernels {
         }
     }
 
-    /// For few tiles and much K: `splits` clusters share a tile, each with a part of K. `partials` has room for a tile of each block; `flags`,
-    /// two per block and part of K, are zero, and are zero again at the end.
-    #[ptx_kernel(
-        block = C.threads(),
-        cluster = C.blocks(),
-        max_regs = 168,
-        pdl,
-        instances = [
-            m128n256k64_2x1_kk = (f16, f16, Config::split_k([2, 1], 3, 4)),
-            m128n256k64_2x1_kk = (bf16, bf16, Config::split_k([2, 1], 3, 4)),
-            m128n256k128_2x1_kk = (e4m3, bf16, Config::split_k([2, 1], 3, 4))
-        ]
-    )]
-    pub fn split_k<T, O, const C: Config>(
-        a: TensorMap,
-        b: TensorMap,
-        c: TensorMap,
-        partials: &mut [f32],
-        flags: &mut [u32],
-        raster: Raster,
-    ) {
-        #[shared(dynamic)]
-        let smem: SplitMemory<C>;
-        const STEP: u32 = 128 / size_of::<T>();
-        if tid.x == 0 {
-            tma::prefetch(a);
-            tma::prefetch(b);
-            tma::prefetch(c);
-            smem.barriers.init::<1, { 2 * C.cluster_m() }>();
-        }
-        warp::sync();
-        cluster::arrive_relaxed();
-        cluster::wait();
-        grid::launch_dependents();
-        let (rank, cluster, num_clusters): (u32, u32, u32) =
-            (cluster::rank(), ctaid.x / C.cluster_m(), nctaid.x / C.cluster_m());
-        let split: u32 = cluster % C.splits;
-        let tiles_m: u32 = (raster.m + (128 * C.cluster_m() - 1)) / (128 * C.cluster_m());
-        let tiles_n: u32 = (raster.n + (C.block_n() - 1)) / C.block_n();
-        let (tile, step): (u32, u32) = (cluster / C.splits, num_clusters / C.splits);
-        let mut work = SplitWork { tile, step, tiles: tiles_m * tiles_n, tiles_n, rank };
-        let steps: u32 = (raster.k + (STEP - 1)) / STEP;
-        let (begin, end): (u32, u32) = (split * steps / C.splits * STEP, (split + 1) * steps / C.splits * STEP);
-        let k = mainloop::KRange { begin, end, backward: 0 };
-        let warp_group: u32 = cluster::warp_group();
-        if warp_group == 0 {
-            wgmma::fewer_registers::<40>();
-            if tid.x < 32 {
-                load_split_k::<T, C>(a, b, smem, &mut work, &k);
-            }
-        } else {
-            wgmma::more_registers::<232>();
-            // All parts of a tile find each other by the first tile of the cluster, its rank and the warp group.
-            let peers: u32 = ((tile * C.cluster_m() + rank) * 2 + (warp_group - 1)) * (C.splits * C.splits);
-            let exchange = Exchange {
-                sums: partials.cast::<SplitSums>().at(peers),
-                flags: flags.at(peers),
-                split,
-                thread: tid.x & 127,
-                barrier: warp_group,
-            };
-            multiply_split_k::<T, O, C>(c, smem, &mut work, &exchange, &k);
-        }
-    }
-
     /// Tiles by the number of the cluster, of all batches. For products of a few rounds of tiles: a tile begins and ends in half of the time
     /// that it takes with the generic epilogue.
     #[ptx_kernel(
@@ -449,70 +363,36 @@ pub(crate) mod kernels {
         max_regs = C.registers(),
         pdl,
         instances = [
-            m64n64k64_1x2_kk = (f16, Config::tma([64, 64], [1, 2], KK, 12, 1)),
-            m64n64k64_1x2_kk = (bf16, Config::tma([64, 64], [1, 2], KK, 12, 1)),
-            m128n192k64_2x1_kk = (f16, Config::tma([128, 192], [2, 1], KK, 4, 2)),
-            m128n192k64_2x1_kk = (bf16, Config::tma([128, 192], [2, 1], KK, 4, 2)),
-            m192n192k64_1x2_kk = (f16, Config::tma([192, 192], [1, 2], KK, 4, 1)),
-            m192n192k64_1x2_kk = (bf16, Config::tma([192, 192], [1, 2], KK, 4, 1)),
-            m16n64k64_1x1_kk = (f16, Config::tma([16, 64], [1, 1], KK, 12, 1).swapped()),
-            m16n64k64_1x1_kk = (bf16, Config::tma([16, 64], [1, 1], KK, 12, 1).swapped()),
-            m32n64k64_1x1_kk = (f16, Config::tma([32, 64], [1, 1], KK, 12, 1).swapped()),
-            m32n64k64_1x1_kk = (bf16, Config::tma([32, 64], [1, 1], KK, 12, 1).swapped()),
-            m64n64k64_1x1_kk = (f16, Config::tma([64, 64], [1, 1], KK, 12, 1).swapped()),
-            m64n64k64_1x1_kk = (bf16, Config::tma([64, 64], [1, 1], KK, 12, 1).swapped()),
-            m112n64k64_1x1_kk = (f16, Config::tma([112, 64], [1, 1], KK, 9, 2).swapped()),
-            m112n64k64_1x1_kk = (bf16, Config::tma([112, 64], [1, 1], KK, 9, 2).swapped()),
-            m64n128k64_1x1_kk = (f16, Config::tma([64, 128], [1, 1], KK, 8, 1).swapped()),
-            m64n128k64_1x1_kk = (bf16, Config::tma([64, 128], [1, 1], KK, 8, 1).swapped()),
-            m80n128k64_4x2_kk = (f16, Config::tma([80, 128], [4, 2], KK, 7, 1).swapped()),
-            m80n128k64_4x2_kk = (bf16, Config::tma([80, 128], [4, 2], KK, 7, 1).swapped()),
-            m96n128k64_2x1_kk = (f16, Config::tma([96, 128], [2, 1], KK, 7, 1).swapped()),
-            m96n128k64_2x1_kk = (bf16, Config::tma([96, 128], [2, 1], KK, 7, 1).swapped()),
-            m128n128k64_2x1_kk = (f16, Config::tma([128, 128], [2, 1], KK, 6, 2).swapped()),
-            m128n128k64_2x1_kk = (bf16, Config::tma([128, 128], [2, 1], KK, 6, 2).swapped()),
-            m96n192k64_2x1_kk = (f16, Config::tma([96, 192], [2, 1], KK, 5, 1).swapped()),
-            m96n192k64_2x1_kk = (bf16, Config::tma([96, 192], [2, 1], KK, 5, 1).swapped()),
-            m160n128k64_2x1_kk = (f16, Config::tma([160, 128], [2, 1], KK, 5, 2).swapped()),
-            m160n128k64_2x1_kk = (bf16, Config::tma([160, 128], [2, 1], KK, 5, 2).swapped()),
-            m224n128k64_1x2_kk = (f16, Config::tma([224, 128], [1, 2], KK, 4, 2).swapped()),
-            m224n128k64_1x2_kk = (bf16, Config::tma([224, 128], [1, 2], KK, 4, 2).swapped()),
-            m160n192k64_2x1_kk = (f16, Config::tma([160, 192], [2, 1], KK, 4, 1).swapped()),
-            m160n192k64_2x1_kk = (bf16, Config::tma([160, 192], [2, 1], KK, 4, 1).swapped()),
-            m176n256k64_2x1_kk = (f16, Config::tma([176, 256], [2, 1], KK, 3, 2).swapped()),
-            m176n256k64_2x1_kk = (bf16, Config::tma([176, 256], [2, 1], KK, 3, 2).swapped()),
-            m64n64k64_1x1_kn = (f16, Config::tma([64, 64], [1, 1], KN, 12, 1)),
-            m64n64k64_1x1_kn = (bf16, Config::tma([64, 64], [1, 1], KN, 12, 1)),
-            m64n128k64_1x1_kn = (f16, Config::tma([64, 128], [1, 1], KN, 8, 2)),
-            m64n128k64_1x1_kn = (bf16, Config::tma([64, 128], [1, 1], KN, 8, 2)),
-            m128n256k64_2x1_kn = (f16, Config::tma([128, 256], [2, 1], KN, 4, 2)),
-            m128n256k64_2x1_kn = (bf16, Config::tma([128, 256], [2, 1], KN, 4, 2)),
-            m192n192k64_1x1_kn = (f16, Config::tma([192, 192], [1, 1], KN, 4, 1)),
-            m192n192k64_1x1_kn = (bf16, Config::tma([192, 192], [1, 1], KN, 4, 1)),
-            m16n64k64_1x1_kn = (f16, Config::tma([16, 64], [1, 1], KN, 12, 1).swapped()),
-            m16n64k64_1x1_kn = (bf16, Config::tma([16, 64], [1, 1], KN, 12, 1).swapped()),
-            m32n64k64_1x1_kn = (f16, Config::tma([32, 64], [1, 1], KN, 12, 1).swapped()),
-            m32n64k64_1x1_kn = (bf16, Config::tma([32, 64], [1, 1], KN, 12, 1).swapped()),
-            m64n64k64_1x4_kn = (f16, Config::tma([64, 64], [1, 4], KN, 12, 1).swapped()),
-            m64n64k64_1x4_kn = (bf16, Config::tma([64, 64], [1, 4], KN, 12, 1).swapped()),
-            m128n64k64_1x4_kn = (f16, Config::tma([128, 64], [1, 4], KN, 8, 2).swapped()),
-            m128n64k64_1x4_kn = (bf16, Config::tma([128, 64], [1, 4], KN, 8, 2).swapped()),
-            m96n128k64_2x1_kn = (f16, Config::tma([96, 128], [2, 1], KN, 7, 1).swapped()),
-            m96n128k64_2x1_kn = (bf16, Config::tma([96, 128], [2, 1], KN, 7, 1).swapped()),
-            m128n128k64_1x2_kn = (f16, Config::tma([128, 128], [1, 2], KN, 6, 2).swapped()),
-            m128n128k64_1x2_kn = (bf16, Config::tma([128, 128], [1, 2], KN, 6, 2).swapped()),
-            m128n128k64_2x1_kn = (f16, Config::tma([128, 128], [2, 1], KN, 6, 2).swapped()),
-            m128n128k64_2x1_kn = (bf16, Config::tma([128, 128], [2, 1], KN, 6, 2).swapped()),
-            m128n128k64_2x4_kn = (f16, Config::tma([128, 128], [2, 4], KN, 6, 2).swapped()),
-            m128n128k64_2x4_kn = (bf16, Config::tma([128, 128], [2, 4], KN, 6, 2).swapped()),
-            m144n128k64_2x1_kn = (f16, Config::tma([144, 128], [2, 1], KN, 5, 2).swapped()),
-            m144n128k64_2x1_kn = (bf16, Config::tma([144, 128], [2, 1], KN, 5, 2).swapped()),
-            m192n128k64_1x2_kn = (f16, Config::tma([192, 128], [1, 2], KN, 4, 2).swapped()),
-            m192n128k64_1x2_kn = (bf16, Config::tma([192, 128], [1, 2], KN, 4, 2).swapped()),
-            m240n128k64_1x2_kn = (f16, Config::tma([240, 128], [1, 2], KN, 4, 2).swapped()),
-            m240n128k64_1x2_kn = (bf16, Config::tma([240, 128], [1, 2], KN, 4, 2).swapped()),
-            m160n256k64_2x1_kn = (f16, Config::tma([160, 256], [2, 1], KN, 3, 2).swapped()),
-            m160n256k64_2x1_kn = (bf16, Config::tma([160, 256], [2, 1], KN, 3, 2).swapped())
+            m64n64k64_1x2_kk = ([f16, bf16], Config::tma([64, 64], [1, 2], KK, 12, 1)),
+            m128n192k64_2x1_kk = ([f16, bf16], Config::tma([128, 192], [2, 1], KK, 4, 2)),
+            m192n192k64_1x2_kk = ([f16, bf16], Config::tma([192, 192], [1, 2], KK, 4, 1)),
+            m16n64k64_1x1_kk = ([f16, bf16], Config::tma([16, 64], [1, 1], KK, 12, 1).swapped()),
+            m32n64k64_1x1_kk = ([f16, bf16], Config::tma([32, 64], [1, 1], KK, 12, 1).swapped()),
+            m64n64k64_1x1_kk = ([f16, bf16], Config::tma([64, 64], [1, 1], KK, 12, 1).swapped()),
+            m112n64k64_1x1_kk = ([f16, bf16], Config::tma([112, 64], [1, 1], KK, 9, 2).swapped()),
+            m64n128k64_1x1_kk = ([f16, bf16], Config::tma([64, 128], [1, 1], KK, 8, 1).swapped()),
+            m96n128k64_2x1_kk = ([f16, bf16], Config::tma([96, 128], [2, 1], KK, 7, 1).swapped()),
+            m128n128k64_2x1_kk = ([f16, bf16], Config::tma([128, 128], [2, 1], KK, 6, 2).swapped()),
+            m96n192k64_2x1_kk = ([f16, bf16], Config::tma([96, 192], [2, 1], KK, 5, 1).swapped()),
+            m160n128k64_2x1_kk = ([f16, bf16], Config::tma([160, 128], [2, 1], KK, 5, 2).swapped()),
+            m224n128k64_1x2_kk = ([f16, bf16], Config::tma([224, 128], [1, 2], KK, 4, 2).swapped()),
+            m160n192k64_2x1_kk = ([f16, bf16], Config::tma([160, 192], [2, 1], KK, 4, 1).swapped()),
+            m176n256k64_2x1_kk = ([f16, bf16], Config::tma([176, 256], [2, 1], KK, 3, 2).swapped()),
+            m64n64k64_1x1_kn = ([f16, bf16], Config::tma([64, 64], [1, 1], KN, 12, 1)),
+            m64n128k64_1x1_kn = ([f16, bf16], Config::tma([64, 128], [1, 1], KN, 8, 2)),
+            m128n256k64_2x1_kn = ([f16, bf16], Config::tma([128, 256], [2, 1], KN, 4, 2)),
+            m192n192k64_1x1_kn = ([f16, bf16], Config::tma([192, 192], [1, 1], KN, 4, 1)),
+            m16n64k64_1x1_kn = ([f16, bf16], Config::tma([16, 64], [1, 1], KN, 12, 1).swapped()),
+            m32n64k64_1x1_kn = ([f16, bf16], Config::tma([32, 64], [1, 1], KN, 12, 1).swapped()),
+            m64n64k64_1x4_kn = ([f16, bf16], Config::tma([64, 64], [1, 4], KN, 12, 1).swapped()),
+            m128n64k64_1x4_kn = ([f16, bf16], Config::tma([128, 64], [1, 4], KN, 8, 2).swapped()),
+            m96n128k64_2x1_kn = ([f16, bf16], Config::tma([96, 128], [2, 1], KN, 7, 1).swapped()),
+            m128n128k64_1x2_kn = ([f16, bf16], Config::tma([128, 128], [1, 2], KN, 6, 2).swapped()),
+            m128n128k64_2x1_kn = ([f16, bf16], Config::tma([128, 128], [2, 1], KN, 6, 2).swapped()),
+            m144n128k64_2x1_kn = ([f16, bf16], Config::tma([144, 128], [2, 1], KN, 5, 2).swapped()),
+            m192n128k64_1x2_kn = ([f16, bf16], Config::tma([192, 128], [1, 2], KN, 4, 2).swapped()),
+            m240n128k64_1x2_kn = ([f16, bf16], Config::tma([240, 128], [1, 2], KN, 4, 2).swapped()),
+            m160n256k64_2x1_kn = ([f16, bf16], Config::tma([160, 256], [2, 1], KN, 3, 2).swapped())
         ]
     )]
     pub fn static_tiles<T, const C: Config>(a: TensorMap, b: TensorMap, c: TensorMap, grid: TileGrid) {
@@ -554,70 +434,38 @@ pub(crate) mod kernels {
         max_regs = 168,
         pdl,
         instances = [
-            m128n256k64_2x1_kk = (f16, f32, Config::generic([128, 256], [2, 1], KK, 3)),
-            m128n256k64_2x1_kk = (bf16, f32, Config::generic([128, 256], [2, 1], KK, 3)),
-            m128n256k64_2x1_kn = (f16, f32, Config::generic([128, 256], [2, 1], KN, 3)),
-            m128n256k64_2x1_kn = (bf16, f32, Config::generic([128, 256], [2, 1], KN, 3)),
-            m128n256k64_2x1_mk = (f16, f32, Config::generic([128, 256], [2, 1], MK, 3)),
-            m128n256k64_2x1_mk = (bf16, f32, Config::generic([128, 256], [2, 1], MK, 3)),
-            m128n256k64_2x1_mn = (f16, f32, Config::generic([128, 256], [2, 1], MN, 3)),
-            m128n256k64_2x1_mn = (bf16, f32, Config::generic([128, 256], [2, 1], MN, 3)),
-            m128n128k64_2x1_kk = (f16, f32, Config::generic([128, 128], [2, 1], KK, 5)),
-            m128n128k64_2x1_kk = (bf16, f32, Config::generic([128, 128], [2, 1], KK, 5)),
-            m128n128k64_2x1_kn = (f16, f32, Config::generic([128, 128], [2, 1], KN, 5)),
-            m128n128k64_2x1_kn = (bf16, f32, Config::generic([128, 128], [2, 1], KN, 5)),
-            m128n128k64_2x1_mk = (f16, f32, Config::generic([128, 128], [2, 1], MK, 5)),
-            m128n128k64_2x1_mk = (bf16, f32, Config::generic([128, 128], [2, 1], MK, 5)),
-            m128n128k64_2x1_mn = (f16, f32, Config::generic([128, 128], [2, 1], MN, 5)),
-            m128n128k64_2x1_mn = (bf16, f32, Config::generic([128, 128], [2, 1], MN, 5)),
-            m128n192k64_2x1_kk = (f16, f32, Config::generic([128, 192], [2, 1], KK, 4)),
-            m128n192k64_2x1_kk = (bf16, f32, Config::generic([128, 192], [2, 1], KK, 4)),
-            m128n192k64_1x1_kn = (f16, f32, Config::generic([128, 192], [1, 1], KN, 4)),
-            m128n192k64_1x1_kn = (bf16, f32, Config::generic([128, 192], [1, 1], KN, 4)),
-            m128n160k64_2x1_kk = (f16, f32, Config::generic([128, 160], [2, 1], KK, 5)),
-            m128n160k64_2x1_kk = (bf16, f32, Config::generic([128, 160], [2, 1], KK, 5)),
-            m128n96k64_2x1_kk = (f16, f32, Config::generic([128, 96], [2, 1], KK, 7)),
-            m128n96k64_2x1_kk = (bf16, f32, Config::generic([128, 96], [2, 1], KK, 7)),
-            m128n64k64_2x1_kk = (f16, f32, Config::generic([128, 64], [2, 1], KK, 7)),
-            m128n64k64_2x1_kk = (bf16, f32, Config::generic([128, 64], [2, 1], KK, 7)),
-            m128n64k64_1x1_kn = (f16, f32, Config::generic([128, 64], [1, 1], KN, 7)),
-            m128n64k64_1x1_kn = (bf16, f32, Config::generic([128, 64], [1, 1], KN, 7)),
-            m64n96k64_2x1_kk = (f16, f32, Config::generic([64, 96], [2, 1], KK, 10)),
-            m64n96k64_2x1_kk = (bf16, f32, Config::generic([64, 96], [2, 1], KK, 10)),
-            m64n64k64_1x1_kk = (f16, f32, Config::generic([64, 64], [1, 1], KK, 12)),
-            m64n64k64_1x1_kk = (bf16, f32, Config::generic([64, 64], [1, 1], KK, 12)),
-            m64n64k64_1x1_kn = (f16, f32, Config::generic([64, 64], [1, 1], KN, 12)),
-            m64n64k64_1x1_kn = (bf16, f32, Config::generic([64, 64], [1, 1], KN, 12)),
-            m64n64k64_2x1_kk = (f16, f32, Config::generic([64, 64], [2, 1], KK, 12)),
-            m64n64k64_2x1_kk = (bf16, f32, Config::generic([64, 64], [2, 1], KK, 12)),
-            m64n32k64_2x1_kk = (f16, f32, Config::generic([64, 32], [2, 1], KK, 16)),
-            m64n32k64_2x1_kk = (bf16, f32, Config::generic([64, 32], [2, 1], KK, 16)),
-            m192n128k64_1x2_kk = (f16, f32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
-            m192n128k64_1x2_kk = (bf16, f32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
-            m192n128k64_1x2_kn = (f16, f32, Config::generic([192, 128], [1, 2], KN, 4).swapped()),
-            m192n128k64_1x2_kn = (bf16, f32, Config::generic([192, 128], [1, 2], KN, 4).swapped()),
-            m160n128k64_1x2_kn = (f16, f32, Config::generic([160, 128], [1, 2], KN, 5).swapped()),
-            m160n128k64_1x2_kn = (bf16, f32, Config::generic([160, 128], [1, 2], KN, 5).swapped()),
-            m128n128k64_1x2_kk = (f16, f32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
-            m128n128k64_1x2_kk = (bf16, f32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
-            m96n128k64_1x2_kk = (f16, f32, Config::generic([96, 128], [1, 2], KK, 6).swapped()),
-            m96n128k64_1x2_kk = (bf16, f32, Config::generic([96, 128], [1, 2], KK, 6).swapped()),
-            m96n128k64_1x2_kn = (f16, f32, Config::generic([96, 128], [1, 2], KN, 6).swapped()),
-            m96n128k64_1x2_kn = (bf16, f32, Config::generic([96, 128], [1, 2], KN, 6).swapped()),
-            m64n128k64_1x1_kk = (f16, f32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
-            m64n128k64_1x1_kk = (bf16, f32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
-            m64n128k64_1x2_kn = (f16, f32, Config::generic([64, 128], [1, 2], KN, 7).swapped()),
-            m64n128k64_1x2_kn = (bf16, f32, Config::generic([64, 128], [1, 2], KN, 7).swapped()),
-            m32n128k64_1x1_kk = (f16, f32, Config::generic([32, 128], [1, 1], KK, 9).swapped()),
-            m32n128k64_1x1_kk = (bf16, f32, Config::generic([32, 128], [1, 1], KK, 9).swapped()),
-            m32n128k64_1x1_kn = (f16, f32, Config::generic([32, 128], [1, 1], KN, 9).swapped()),
-            m32n128k64_1x1_kn = (bf16, f32, Config::generic([32, 128], [1, 1], KN, 9).swapped()),
-            m32n64k64_1x2_kn = (f16, f32, Config::generic([32, 64], [1, 2], KN, 16).swapped()),
-            m32n64k64_1x2_kn = (bf16, f32, Config::generic([32, 64], [1, 2], KN, 16).swapped()),
-            m16n128k64_1x1_kk = (f16, f32, Config::generic([16, 128], [1, 1], KK, 10).swapped()),
-            m16n128k64_1x1_kk = (bf16, f32, Config::generic([16, 128], [1, 1], KK, 10).swapped()),
-            m16n128k64_1x1_kn = (f16, f32, Config::generic([16, 128], [1, 1], KN, 10).swapped()),
-            m16n128k64_1x1_kn = (bf16, f32, Config::generic([16, 128], [1, 1], KN, 10).swapped()),
+            m128n256k64_2x1_kk = ([f16, bf16], f32, Config::generic([128, 256], [2, 1], KK, 3)),
+            m128n256k64_2x1_kn = ([f16, bf16], f32, Config::generic([128, 256], [2, 1], KN, 3)),
+            m128n256k64_2x1_mk = ([f16, bf16], f32, Config::generic([128, 256], [2, 1], MK, 3)),
+            m128n256k64_2x1_mn = ([f16, bf16], f32, Config::generic([128, 256], [2, 1], MN, 3)),
+            m128n128k64_2x1_kk = ([f16, bf16], f32, Config::generic([128, 128], [2, 1], KK, 5)),
+            m128n128k64_2x1_kn = ([f16, bf16], f32, Config::generic([128, 128], [2, 1], KN, 5)),
+            m128n128k64_2x1_mk = ([f16, bf16], f32, Config::generic([128, 128], [2, 1], MK, 5)),
+            m128n128k64_2x1_mn = ([f16, bf16], f32, Config::generic([128, 128], [2, 1], MN, 5)),
+            m128n192k64_2x1_kk = ([f16, bf16], f32, Config::generic([128, 192], [2, 1], KK, 4)),
+            m128n192k64_1x1_kn = ([f16, bf16], f32, Config::generic([128, 192], [1, 1], KN, 4)),
+            m128n160k64_2x1_kk = ([f16, bf16], f32, Config::generic([128, 160], [2, 1], KK, 5)),
+            m128n96k64_2x1_kk = ([f16, bf16], f32, Config::generic([128, 96], [2, 1], KK, 7)),
+            m128n64k64_2x1_kk = ([f16, bf16], f32, Config::generic([128, 64], [2, 1], KK, 7)),
+            m128n64k64_1x1_kn = ([f16, bf16], f32, Config::generic([128, 64], [1, 1], KN, 7)),
+            m64n96k64_2x1_kk = ([f16, bf16], f32, Config::generic([64, 96], [2, 1], KK, 10)),
+            m64n64k64_1x1_kk = ([f16, bf16], f32, Config::generic([64, 64], [1, 1], KK, 12)),
+            m64n64k64_1x1_kn = ([f16, bf16], f32, Config::generic([64, 64], [1, 1], KN, 12)),
+            m64n64k64_2x1_kk = ([f16, bf16], f32, Config::generic([64, 64], [2, 1], KK, 12)),
+            m64n32k64_2x1_kk = ([f16, bf16], f32, Config::generic([64, 32], [2, 1], KK, 16)),
+            m192n128k64_1x2_kk = ([f16, bf16], f32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
+            m192n128k64_1x2_kn = ([f16, bf16], f32, Config::generic([192, 128], [1, 2], KN, 4).swapped()),
+            m160n128k64_1x2_kn = ([f16, bf16], f32, Config::generic([160, 128], [1, 2], KN, 5).swapped()),
+            m128n128k64_1x2_kk = ([f16, bf16], f32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
+            m96n128k64_1x2_kk = ([f16, bf16], f32, Config::generic([96, 128], [1, 2], KK, 6).swapped()),
+            m96n128k64_1x2_kn = ([f16, bf16], f32, Config::generic([96, 128], [1, 2], KN, 6).swapped()),
+            m64n128k64_1x1_kk = ([f16, bf16], f32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
+            m64n128k64_1x2_kn = ([f16, bf16], f32, Config::generic([64, 128], [1, 2], KN, 7).swapped()),
+            m32n128k64_1x1_kk = ([f16, bf16], f32, Config::generic([32, 128], [1, 1], KK, 9).swapped()),
+            m32n128k64_1x1_kn = ([f16, bf16], f32, Config::generic([32, 128], [1, 1], KN, 9).swapped()),
+            m32n64k64_1x2_kn = ([f16, bf16], f32, Config::generic([32, 64], [1, 2], KN, 16).swapped()),
+            m16n128k64_1x1_kk = ([f16, bf16], f32, Config::generic([16, 128], [1, 1], KK, 10).swapped()),
+            m16n128k64_1x1_kn = ([f16, bf16], f32, Config::generic([16, 128], [1, 1], KN, 10).swapped()),
             m128n256k32_2x1_kk = (f32, f32, Config::generic([128, 256], [2, 1], KK, 3)),
             m128n128k32_2x1_kk = (f32, f32, Config::generic([128, 128], [2, 1], KK, 5)),
             m128n192k32_2x1_kk = (f32, f32, Config::generic([128, 192], [2, 1], KK, 4)),
@@ -627,33 +475,15 @@ pub(crate) mod kernels {
             m128n128k32_1x2_kk = (f32, f32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
             m64n128k32_1x1_kk = (f32, f32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
             m16n128k32_1x1_kk = (f32, f32, Config::generic([16, 128], [1, 1], KK, 10).swapped()),
-            m128n256k128_2x1_kk = (i8, i32, Config::generic([128, 256], [2, 1], KK, 3)),
-            m128n256k128_2x1_kk = (e4m3, f32, Config::generic([128, 256], [2, 1], KK, 3)),
-            m128n256k128_2x1_kk = (e5m2, f32, Config::generic([128, 256], [2, 1], KK, 3)),
-            m128n128k128_2x1_kk = (i8, i32, Config::generic([128, 128], [2, 1], KK, 5)),
-            m128n128k128_2x1_kk = (e4m3, f32, Config::generic([128, 128], [2, 1], KK, 5)),
-            m128n128k128_2x1_kk = (e5m2, f32, Config::generic([128, 128], [2, 1], KK, 5)),
-            m128n192k128_2x1_kk = (i8, i32, Config::generic([128, 192], [2, 1], KK, 4)),
-            m128n192k128_2x1_kk = (e4m3, f32, Config::generic([128, 192], [2, 1], KK, 4)),
-            m128n192k128_2x1_kk = (e5m2, f32, Config::generic([128, 192], [2, 1], KK, 4)),
-            m128n64k128_1x1_kk = (i8, i32, Config::generic([128, 64], [1, 1], KK, 7)),
-            m128n64k128_1x1_kk = (e4m3, f32, Config::generic([128, 64], [1, 1], KK, 7)),
-            m128n64k128_1x1_kk = (e5m2, f32, Config::generic([128, 64], [1, 1], KK, 7)),
-            m64n64k128_1x1_kk = (i8, i32, Config::generic([64, 64], [1, 1], KK, 12)),
-            m64n64k128_1x1_kk = (e4m3, f32, Config::generic([64, 64], [1, 1], KK, 12)),
-            m64n64k128_1x1_kk = (e5m2, f32, Config::generic([64, 64], [1, 1], KK, 12)),
-            m192n128k128_1x2_kk = (i8, i32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
-            m192n128k128_1x2_kk = (e4m3, f32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
-            m192n128k128_1x2_kk = (e5m2, f32, Config::generic([192, 128], [1, 2], KK, 4).swapped()),
-            m128n128k128_1x2_kk = (i8, i32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
-            m128n128k128_1x2_kk = (e4m3, f32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
-            m128n128k128_1x2_kk = (e5m2, f32, Config::generic([128, 128], [1, 2], KK, 5).swapped()),
-            m64n128k128_1x1_kk = (i8, i32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
-            m64n128k128_1x1_kk = (e4m3, f32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
-            m64n128k128_1x1_kk = (e5m2, f32, Config::generic([64, 128], [1, 1], KK, 7).swapped()),
-            m16n128k128_1x1_kk = (i8, i32, Config::generic([16, 128], [1, 1], KK, 10).swapped()),
-            m16n128k128_1x1_kk = (e4m3, f32, Config::generic([16, 128], [1, 1], KK, 10).swapped()),
-            m16n128k128_1x1_kk = (e5m2, f32, Config::generic([16, 128], [1, 1], KK, 10).swapped())
+            m128n256k128_2x1_kk = ([i8, e4m3, e5m2], [i32, f32, f32], Config::generic([128, 256], [2, 1], KK, 3)),
+            m128n128k128_2x1_kk = ([i8, e4m3, e5m2], [i32, f32, f32], Config::generic([128, 128], [2, 1], KK, 5)),
+            m128n192k128_2x1_kk = ([i8, e4m3, e5m2], [i32, f32, f32], Config::generic([128, 192], [2, 1], KK, 4)),
+            m128n64k128_1x1_kk = ([i8, e4m3, e5m2], [i32, f32, f32], Config::generic([128, 64], [1, 1], KK, 7)),
+            m64n64k128_1x1_kk = ([i8, e4m3, e5m2], [i32, f32, f32], Config::generic([64, 64], [1, 1], KK, 12)),
+            m192n128k128_1x2_kk = ([i8, e4m3, e5m2], [i32, f32, f32], Config::generic([192, 128], [1, 2], KK, 4).swapped()),
+            m128n128k128_1x2_kk = ([i8, e4m3, e5m2], [i32, f32, f32], Config::generic([128, 128], [1, 2], KK, 5).swapped()),
+            m64n128k128_1x1_kk = ([i8, e4m3, e5m2], [i32, f32, f32], Config::generic([64, 128], [1, 1], KK, 7).swapped()),
+            m16n128k128_1x1_kk = ([i8, e4m3, e5m2], [i32, f32, f32], Config::generic([16, 128], [1, 1], KK, 10).swapped())
         ]
     )]
     pub fn generic<T, S, const C: Config>(a: TensorMap, b: TensorMap, out: Output, p: Problem) {

@@ -15,12 +15,12 @@ use super::search::{self, Setting};
 use ptx_launch::Properties;
 use std::borrow::Cow;
 
-/// The times of an instance.
+/// The times of an instance, or of those that differ in their majors alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// The instance.
+    /// The instance, in the latter case without its majors.
     pub name: &'static str,
-    /// Of a slice of K on a busy SM. With the claimed, stream-K and split-K schedulers of a column of 128 rows in such a slice.
+    /// Of a slice of K on a busy SM. With the claimed and stream-K schedulers of a column of 128 rows in such a slice.
     pub slice: f32,
     /// The least time of a slice, or column.
     pub latency: f32,
@@ -30,33 +30,53 @@ pub struct Cost {
     pub part: f32,
 }
 
-/// The times of everything, for operands of one size.
-#[derive(Clone, Debug)]
-pub struct Costs {
-    /// Of each instance.
-    pub tiles: Cow<'static, [Cost]>,
+/// Defines [`Costs`]: the times that instances share, listed once.
+macro_rules! costs {
+    ($($(#[$doc:meta])* $time:ident,)*) => {
+        /// The times of everything, for operands of one size.
+        #[derive(Clone, Debug)]
+        pub struct Costs {
+            /// Of each instance.
+            pub tiles: Cow<'static, [Cost]>,
+            $($(#[$doc])* pub $time: f32,)*
+        }
+
+        impl Costs {
+            /// The names of the times that follow those of the instances, in the order of [`values`](Costs::values).
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($time)),*];
+
+            /// The times of the instances, then the others in the order of the fields.
+            fn times(&mut self) -> impl Iterator<Item = &mut f32> {
+                let tiles = self.tiles.to_mut().iter_mut();
+                let of_tiles = tiles.flat_map(|cost| [&mut cost.slice, &mut cost.latency, &mut cost.tile, &mut cost.part]);
+                of_tiles.chain([$(&mut self.$time),*])
+            }
+        }
+    };
+}
+costs! {
     /// Of a launch that copies operands.
-    pub pack: f32,
+    pack,
     /// Of a byte of a copy.
-    pub copied_byte: f32,
+    copied_byte,
     /// Of a launch that adds up parts of K.
-    pub reduce: f32,
+    reduce,
     /// Of the same in the kernel.
-    pub reduce_inside: f32,
+    reduce_inside,
     /// Of a byte of a part.
-    pub part_byte: f32,
+    part_byte,
     /// Of a byte of A, B or C in memory.
-    pub byte: f32,
+    byte,
     /// Of an element of C in rows at odd addresses, by kernels with the generic epilogue and TMA.
-    pub ragged: f32,
+    ragged,
     /// Of a cache line more of a row, for kernels of TMA.
-    pub line: f32,
-    /// Of a cache line, where all SMs load, with the claimed, stream-K and split-K schedulers.
-    pub claimed_line: f32,
+    line,
+    /// Of a cache line, where all SMs load, with the claimed and stream-K schedulers.
+    claimed_line,
     /// The prologue and the epilogue of their launch.
-    pub claimed_start: f32,
+    claimed_start,
     /// The part of the time that they take less in long products.
-    pub saved: f32,
+    saved,
 }
 
 /// The part of the time of a byte in memory that a byte of C takes, which may stay in the second-level cache.
@@ -188,6 +208,11 @@ pub(super) fn shipped(kind: u32) -> &'static Costs {
     shipped_for(size(kind))
 }
 
+/// True if `row` is `m16n64k32_1x1_mma` for `m16n64k32_1x1_kn_mma`.
+pub fn is_without_majors(row: &str, name: &str) -> bool {
+    row.split('_').eq(name.split('_').enumerate().filter(|(at, _)| *at != 2).map(|(_, word)| word))
+}
+
 impl Cost {
     pub(super) const fn new(name: &'static str, [slice, latency, tile, part]: [f32; 4]) -> Cost {
         Cost { name, slice, latency, tile, part }
@@ -195,9 +220,10 @@ impl Cost {
 }
 
 impl Costs {
-    /// The row of an instance.
+    /// The row of an instance: its own one, or that of all instances which differ from it in their majors alone.
     pub(super) fn find(&self, name: &str) -> usize {
-        let row = self.tiles.iter().position(|cost| cost.name == name);
+        let is_of = |row: &str| row == name || is_without_majors(row, name);
+        let row = self.tiles.iter().position(|cost| is_of(cost.name));
         debug_assert!(row.is_some(), "`{name}` has no times in `gemm::costs`");
         row.unwrap_or(0)
     }
@@ -209,45 +235,12 @@ impl Costs {
 
     /// All times, instance by instance, then the others in the order of the fields.
     pub fn values(&self) -> Vec<f32> {
-        let mut costs = self.clone();
-        costs.times().map(|time| *time).collect()
+        self.clone().times().map(|time| *time).collect()
     }
 
     /// The same with other values; those that are missing stay.
     pub fn with_values(mut self, values: &[f32]) -> Costs {
         self.times().zip(values).for_each(|(old, new)| *old = *new);
         self
-    }
-
-    /// The names of the times that follow those of the instances, in the order of [`values`](Costs::values).
-    pub const NAMES: [&'static str; 11] = [
-        "pack",
-        "copied_byte",
-        "reduce",
-        "reduce_inside",
-        "part_byte",
-        "byte",
-        "ragged",
-        "line",
-        "claimed_line",
-        "claimed_start",
-        "saved",
-    ];
-
-    fn times(&mut self) -> impl Iterator<Item = &mut f32> {
-        let tiles = self.tiles.to_mut().iter_mut();
-        tiles.flat_map(|cost| [&mut cost.slice, &mut cost.latency, &mut cost.tile, &mut cost.part]).chain([
-            &mut self.pack,
-            &mut self.copied_byte,
-            &mut self.reduce,
-            &mut self.reduce_inside,
-            &mut self.part_byte,
-            &mut self.byte,
-            &mut self.ragged,
-            &mut self.line,
-            &mut self.claimed_line,
-            &mut self.claimed_start,
-            &mut self.saved,
-        ])
     }
 }

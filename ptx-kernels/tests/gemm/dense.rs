@@ -25,7 +25,7 @@ fn extent(random: &mut Random, most: usize, step: usize) -> usize {
 }
 
 /// The families without options.
-const PLAIN: [&str; 5] = ["static", "claimed", "streamk", "splitk", "tcgen05"];
+const PLAIN: [&str; 4] = ["static", "claimed", "streamk", "tcgen05"];
 
 /// An algorithm without options for operands of this type, and an order of its tiles.
 struct Way {

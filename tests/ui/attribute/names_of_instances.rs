@@ -22,6 +22,9 @@ pub mod kernels {
     #[ptx_kernel(block = 32, grid = 1, instances = [tall = (Config { rows: 1 }), Config { rows: 2 }])]
     pub fn some<const C: Config>() {}
 
+    #[ptx_kernel(block = 32, grid = 1, instances = [tall = ([f32, u32], [f32], Config { rows: 1 })])]
+    pub fn out_of_step<T, O, const C: Config>() {}
+
     #[ptx_kernel(block = 32, grid = 1, instances = [(Config { rows: 1 })])]
     pub fn nameless<const C: Config>() {}
 }

@@ -2,11 +2,11 @@
 
 use super::multiply;
 use crate::float8::E5m2 as e5m2;
-use crate::gemm::instance::{Family, Instance};
-use crate::gemm::params::{self, Epilogue, Matrix, Output, Problem, Source, Vector};
+use crate::gemm::instance::{Family, Instance, Launch, rows};
+use crate::gemm::params::{E4M3, E5M2, Epilogue, Matrix, Output, Problem, Source, Vector};
 use kernels::mma;
-use ptx_launch::KernelParam;
 use ptx_launch::prelude::{e4m3, ptx_module};
+use std::fmt::Debug;
 
 /// The kernels for `sm_89`.
 #[ptx_module(
@@ -24,12 +24,9 @@ pub(crate) mod kernels {
         shared = C.bytes(),
         min_blocks = 256 / C.threads(),
         instances = [
-            m128n128k64_1x1_kk = (e4m3, Config::new([128, 128], [64, 32], 4, KK, 1)),
-            m128n128k64_1x1_kk = (e5m2, Config::new([128, 128], [64, 32], 4, KK, 1)),
-            m64n64k64_1x1_kk = (e4m3, Config::new([64, 64], [32, 32], 4, KK, 1)),
-            m64n64k64_1x1_kk = (e5m2, Config::new([64, 64], [32, 32], 4, KK, 1)),
-            m16n64k64_1x1_kk = (e4m3, Config::new([16, 64], [16, 16], 6, KK, 1)),
-            m16n64k64_1x1_kk = (e5m2, Config::new([16, 64], [16, 16], 6, KK, 1))
+            m128n128k64_1x1_kk = ([e4m3, e5m2], Config::new([128, 128], [64, 32], 4, KK, 1)),
+            m64n64k64_1x1_kk = ([e4m3, e5m2], Config::new([64, 64], [32, 32], 4, KK, 1)),
+            m16n64k64_1x1_kk = ([e4m3, e5m2], Config::new([16, 64], [16, 16], 6, KK, 1))
         ]
     )]
     pub fn mma<T, const C: Config>(a: Source, b: Source, out: Output, p: Problem) {
@@ -41,7 +38,14 @@ pub(crate) mod kernels {
 
 /// The rows of the kernels.
 pub(super) fn instances() -> impl Iterator<Item = Instance> {
-    rows::<e4m3>(params::E4M3).chain(rows::<e5m2>(params::E5M2))
+    rows!(
+        mma: [e4m3] E4M3, [e5m2] E5M2;
+        row { |_, call, _| let (p, problem) = (call.product, call.problem()); }
+        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+    )
 }
 
-rows!(89);
+fn row(ident: &dyn Debug, kind: u32, config: &kernels::Config, submit: impl Launch) -> Instance {
+    let axes = super::axes(config.tile, config.depth(), config.majors);
+    Instance::new(ident, (Family::Mma, 89), (kind, None), axes, submit)
+}

@@ -1,8 +1,7 @@
 //! Memory that the kernels share between launches.
 
 use super::gpcs;
-use super::kernels::{claimed, split_k, stream_k};
-use crate::gemm::instance::Instance;
+use super::kernels::{claimed, stream_k};
 use crate::workspace::{self, Workspace};
 use half::bf16;
 use ptx_launch::prelude::*;
@@ -40,20 +39,14 @@ impl Claims {
     }
 }
 
-/// Memory that the kernels share between launches, for one launch at a time: partial sums, flags, and the numbers of clusters. About
-/// 27 MB on an H200.
+/// Memory that the kernels share between launches, for one launch at a time. About 27 MB on an H200.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    /// A tile of each block.
+    /// The partial sums of a tile of each block.
     pub(super) partials: Buffer<f32>,
-    /// Flags of the partial sums: zeros between launches.
+    /// Flags of the partial sums, two for each block: zeros between launches.
     pub(super) flags: Buffer<u32>,
-    /// The first number of each GPC, and the GPC of each SM.
-    pub(super) gpcs: Buffer<u32>,
-    /// Numbers that are taken: zeros between launches.
-    pub(super) claims: Buffer<u32>,
-    /// Blocks that run at the same time.
-    num_blocks: u32,
+    pub(super) claims: Claims,
 }
 
 impl Scratch {
@@ -62,31 +55,12 @@ impl Scratch {
     /// # Errors
     /// Those of loading and launching a kernel, and [`ErrorKind::OutOfMemory`](ptx_launch::ErrorKind::OutOfMemory).
     pub(crate) fn new(device: &Device) -> Result<Scratch> {
-        let Claims { gpcs, claims, num_blocks } = Claims::new(device)?;
-        let (blocks, [sums, flags]) = (num_blocks as usize, words_of_block());
-        Ok(Scratch {
-            partials: device.zeros(blocks * sums)?,
-            flags: device.zeros(blocks * flags)?,
-            gpcs,
-            claims,
-            num_blocks,
-        })
+        let claims = Claims::new(device)?;
+        let blocks = claims.num_blocks as usize;
+        let tiles = stream_k::INSTANCES.iter().map(|(_, config)| (config.tile[0] * config.tile[1]) as usize);
+        let partials = device.zeros(blocks * tiles.max().unwrap_or(0))?;
+        Ok(Scratch { partials, flags: device.zeros(2 * blocks)?, claims })
     }
-
-    /// The blocks of a launch: those that run at the same time, in whole clusters, and where clusters share a tile all of them.
-    pub(super) fn num_blocks_of(&self, instance: &Instance) -> u32 {
-        let team = instance.blocks() * instance.splits;
-        self.num_blocks / team * team
-    }
-}
-
-/// Partial sums and flags of a block: the most of all instances.
-fn words_of_block() -> [usize; 2] {
-    let stream_k = stream_k::INSTANCES.iter().map(|(_, config)| (config, 2));
-    let split_k = split_k::INSTANCES.iter().map(|(_, config)| (config, 2 * config.splits));
-    stream_k.chain(split_k).fold([0, 0], |[sums, most], (config, flags)| {
-        [sums.max((config.tile[0] * config.tile[1]) as usize), most.max(flags as usize)]
-    })
 }
 
 /// True if the scratch memory of the stream is there, or may be allocated: no capture allocates it.
