@@ -7,19 +7,21 @@ use crate::machine::Machine;
 use crate::query::{BUDGET, Decision, Views};
 use crate::report::{Finding, Property, Verdict};
 use crate::trace::Access;
-use ptx_core::hash::Set;
+use ptx_core::hash::Map;
 use std::collections::BTreeMap;
 
 pub(crate) fn check(machine: &mut Machine<'_>, contract: &Contract) -> Vec<Finding> {
     let mut found: BTreeMap<(usize, usize, Property), Finding> = BTreeMap::new();
-    let mut done: Set<(usize, usize, Form, Cond, Cond)> = Set::default();
+    let mut done: Map<(usize, usize, Form, Cond, Cond), Form> = Map::default();
     for at in 0..machine.trace.accesses.len() {
         let access = machine.trace.accesses[at].clone();
         let key = (access.inst, access.base, access.offset.clone(), access.path.cond(), access.guard.clone());
-        if !done.insert(key) {
+        if let Some(offset) = done.get(&key) {
+            machine.trace.accesses[at].offset = offset.clone();
             continue;
         }
-        let bounds = within(machine, &access);
+        let (bounds, access) = decided(machine, at, access);
+        done.insert(key, access.offset.clone());
         let alignment = aligned(machine, &access);
         for (property, verdict) in [(Property::Bounds, bounds), (Property::Alignment, alignment)] {
             let finding = Finding { verdict, ..describe(machine, contract, property, &access) };
@@ -37,6 +39,22 @@ pub(crate) fn check(machine: &mut Machine<'_>, contract: &Contract) -> Vec<Findi
         );
     }
     found.into_values().collect()
+}
+
+/// Decides bounds; the offset is a plain sum from then on, if that is in the buffer: as a number of a register's width it is a question of more
+/// variables. A sum that is in the buffer is such a number.
+fn decided(machine: &mut Machine<'_>, at: usize, access: Access) -> (Verdict, Access) {
+    if access.plain == access.offset {
+        return (within(machine, &access), access);
+    }
+    let plain = Access { offset: access.plain.clone(), ..access.clone() };
+    match within(machine, &plain) {
+        Verdict::Proved => {
+            machine.trace.accesses[at].offset = plain.offset.clone();
+            (Verdict::Proved, plain)
+        }
+        _ => (within(machine, &access), access),
+    }
 }
 
 fn within(machine: &Machine<'_>, access: &Access) -> Verdict {

@@ -39,7 +39,7 @@ pub struct Contract {
     pub align: Option<u64>,
     /// By parameter of the entry: the alignment of its buffer in bytes, where launches guarantee another one.
     pub aligns: Vec<Option<u64>>,
-    /// True if a launch may pass the address zero for a buffer of no bytes.
+    /// True if a launch passes the address zero for a buffer of no bytes, and for no other.
     pub absent: bool,
     /// By parameter: true if its number has a sign, of any type; see [`signed_params`](crate::signed_params).
     pub signed: Vec<bool>,
@@ -119,8 +119,12 @@ pub(crate) fn symbols(
     is_read: [bool; 3],
 ) -> Result<Symbols, Refused> {
     let arguments = contract.elements.len();
-    let len = |world: &mut World, at: usize| Form::symbol(world.launch(Meaning::Len(at), (0, MOST_BYTES), Scope::Grid));
-    let lens: Vec<Form> = (0..arguments).map(|at| len(world, at)).collect();
+    // Whole elements.
+    let len = |world: &mut World, at: usize| {
+        scaled(world, Meaning::Len(at), (0, MOST_BYTES), i128::from(contract.elements[at]).max(1))
+    };
+    let lens: Option<Vec<Form>> = (0..arguments).map(|at| len(world, at)).collect();
+    let lens = lens.ok_or(Refused)?;
     let number = |world: &mut World, at: usize| {
         scaled(world, Meaning::Number(at), NUMBERS, multiple_of(contract, &Expr::Dim(at)))
     };
@@ -134,7 +138,7 @@ pub(crate) fn symbols(
             Passed::Argument(argument) => multiple_of(contract, &Expr::Argument(argument)),
             _ => 1,
         };
-        param(world, (at, variable, signed, by), passed, &numbers, address)
+        param(world, (at, variable, signed, by), passed, (&numbers, &lens), address)
     });
     let params: Vec<Option<Form>> = params.collect();
     let mut symbols = Symbols {
@@ -224,7 +228,7 @@ fn param(
     world: &mut World,
     (at, variable, signed, by): (usize, &Variable, bool, i128),
     passed: Passed,
-    numbers: &[Form],
+    (numbers, lens): (&[Form], &[Form]),
     address: Option<(i128, i128)>,
 ) -> Option<Form> {
     if !variable.dims.is_empty() || variable.vector > 1 || variable.size > 8 {
@@ -246,7 +250,15 @@ fn param(
     }
     if let Some((least, most)) = address {
         let (scope, origin, meaning) = (Scope::Grid, Origin::Loose, Meaning::Base);
-        return Some(Form::symbol(world.add(Symbol { least, most, scope, origin, meaning, facts: Vec::new() })));
+        let base = world.add(Symbol { least, most, scope, origin, meaning, facts: Vec::new() });
+        if let Passed::Argument(argument) = passed
+            && let Some(len) = lens.get(argument).filter(|_| least == 0)
+        {
+            let some = Cond::at_least(len.plus(-1)?);
+            let is_there = Cond::at_least(Form::symbol(base).plus(-1)?);
+            world.assume(base, some.choose(is_there.clone(), is_there.negate()));
+        }
+        return Some(Form::symbol(base));
     }
     scaled(world, Meaning::Param(at), range, by)
 }

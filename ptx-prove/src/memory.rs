@@ -10,7 +10,10 @@ use ptx_core::isa::Type;
 /// An address in a buffer or variable.
 struct Place {
     base: usize,
+    /// As the address is: its sum may have left the width of a register.
     offset: Form,
+    /// The same without that.
+    plain: Form,
 }
 
 /// The alignment of allocated memory.
@@ -155,8 +158,9 @@ impl Machine<'_> {
         if offset.symbols().any(is_base) {
             return self.lost(at, "the offset depends on an address");
         }
-        let offset = self.world.number(&offset, bits, true);
-        Some(Place { base, offset })
+        let plain = offset;
+        let offset = self.world.number(&plain, bits, true);
+        Some(Place { base, offset, plain })
     }
 
     /// Records an access, if its space is that of the buffer.
@@ -249,13 +253,14 @@ fn accessed(
     let guard = machine.world.simplify(guard.clone());
     let strong = STRONG.iter().any(|modifier| site.is(modifier));
     let narrow = NARROW.iter().any(|modifier| site.is(modifier));
-    let (base, offset, path) = (place.base, place.offset.clone(), state.path.clone());
+    let (base, offset, plain, path) = (place.base, place.offset.clone(), place.plain.clone(), state.path.clone());
     let turns = machine.open.as_slice().into();
     Access {
         inst,
         kind,
         base,
         offset,
+        plain,
         size,
         align: size,
         path,
@@ -506,7 +511,7 @@ fn fetch(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, state: &State, g
             return machine.gap(at, "the number of bytes to fetch is not described");
         };
         let guard = Cond::all([guard.clone(), some]);
-        let place = Place { offset, ..place };
+        let place = Place { plain: offset.clone(), offset, base: place.base };
         let access = accessed(machine, state, &guard, site, &place, (at, FETCHED as u64, Kind::Fetch));
         machine.record(site, state, &place, access);
     }

@@ -47,6 +47,8 @@ pub(crate) struct Access {
     pub(crate) base: usize,
     /// In bytes from its start.
     pub(crate) offset: Form,
+    /// The same as a sum of integers, which are bytes from the start if they are in the buffer.
+    pub(crate) plain: Form,
     pub(crate) size: u64,
     pub(crate) align: u64,
     pub(crate) path: Path,

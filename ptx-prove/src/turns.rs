@@ -344,7 +344,12 @@ impl Machine<'_> {
                 if refused.contains(&(*register, signed)) {
                     continue;
                 }
-                let initial = self.world.number(&initial, bits, signed);
+                let number = self.world.number(&initial, bits, signed);
+                // The places of an address are those of its plain sum, which accesses take.
+                if number != initial && initial.symbols().any(|symbol| is_base(self.world.symbol(symbol))) {
+                    continue;
+                }
+                let initial = number;
                 let step = self.world.number(step, bits, true);
                 let Some(exact) = step.mul(&turns).and_then(|change| initial.add(&change)) else { continue };
                 let least = if signed { -(modulus / 2) } else { 0 };
@@ -377,6 +382,10 @@ impl Machine<'_> {
             decide(conds.collect(), LOOP_BUDGET)
         }
     }
+}
+
+fn is_base(symbol: &Symbol) -> bool {
+    symbol.meaning == Meaning::Base
 }
 
 /// The most alternatives of a condition that is near another one.

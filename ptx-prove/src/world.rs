@@ -336,13 +336,19 @@ impl World {
         // What is a multiple for all threads divides exactly; the rest may be a remainder already.
         let (whole, rest): (Vec<_>, Vec<_>) =
             form.terms.iter().cloned().partition(|(_, coef)| coef.all(|value| value % by == 0));
-        let quotient = Form {
+        let mut quotient = Form {
             terms: whole.into_iter().map(|(mono, coef)| (mono, coef.map(|value| value / by))).collect(),
             constant: form.constant.map(|value| value.div_euclid(by)),
         };
-        let rest = Form { terms: rest, constant: form.constant.map(|value| value.rem_euclid(by)) };
+        let mut rest = Form { terms: rest, constant: form.constant.map(|value| value.rem_euclid(by)) };
         if self.within(&rest, (0, by - 1)) {
             return Some((quotient, rest));
+        }
+        // Neighbors stay neighbors: of -1, 0, 1, … only the first one is in another multiple.
+        if matches!(quotient.constant, Coef::Each(_)) && form.constant.most() - form.constant.least() < by {
+            let common = form.constant.most().div_euclid(by);
+            quotient.constant = Coef::One(common);
+            rest.constant = form.constant.map(|value| value - common * by);
         }
         let more = self.quotient(&rest, by)?;
         Some((quotient.add(&more)?, rest.sub(&more.scale(by)?)?))

@@ -201,11 +201,12 @@ impl<'a, T, const R: usize> TensorRef<'a, T, R> {
     /// [`ErrorKind::WrongDevice`] when the memory and the stream belong to different devices.
     #[inline]
     pub fn bind_to<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        match &self.memory {
+        let bound = match &self.memory {
             Source::View(view) => view.bind_read(stream),
             Source::CudaSlice(slice) => Bound::cuda_read(*slice, stream),
             Source::CudaView(view) => Bound::cuda_read(*view, stream),
-        }
+        };
+        Ok(bound?.of_elements(self.memory.len()))
     }
 }
 
@@ -240,10 +241,12 @@ impl<'a, T, const R: usize> TensorMut<'a, T, R> {
     /// [`ErrorKind::WrongDevice`] when the memory and the stream belong to different devices.
     #[inline]
     pub fn bind_to<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-        match &mut self.memory {
+        let len = self.memory.len();
+        let bound = match &mut self.memory {
             Target::View(view) => view.bind_write(stream),
             Target::CudaView(view) => Bound::cuda_write(view, stream),
-        }
+        };
+        Ok(bound?.of_elements(len))
     }
 }
 

@@ -45,7 +45,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 20] = [
+const FROM_TEXT: [(&str, &str, &str); 22] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -68,10 +68,17 @@ const FROM_TEXT: [(&str, &str, &str); 20] = [
          ptx! { st.global.f32 [at], 0.0; } }",
         "[P091",
     ),
+    // The address is zero where there are no elements, and only there.
     (
-        "block = 32, grid = 1, requires(x.len() >= 32)",
+        "block = 32, grid = 1",
         "x: &mut [u32]) { if x as u64 == 0 { let at = x + 4096; ptx! { st.global.u32 [at], 0; } }",
-        "[P091",
+        "bounds are not decided",
+    ),
+    ("block = 1, grid = 1", "x: &mut [u32]) { if x as u64 != 0 { ptx! { st.global.u32 [x], 0; } }", ""),
+    (
+        "block = 1, grid = 1",
+        "x: &mut [u32]) { if x as u64 != 0 { let at = x + 4; ptx! { st.global.u32 [at], 0; } }",
+        "bounds are not decided",
     ),
     (
         "block = 32, grid = 1, pdl, requires(x.len() >= 32)",

@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// # Safety
 /// A safe launch relies on both answers. [`len`](ReadSlice::len) returns the same number each time, and the memory that
 /// [`bind`](ReadSlice::bind) returns holds that many initialized elements of type `T`, which stay valid and unchanged until the
-/// work on the stream has ended. A type that implements several of these traits, or
+/// work on the stream has ended; without elements its address is zero. A type that implements several of these traits, or
 /// one for several `T`, has the same length in each. A wrapper that passes both calls on to one of the types above keeps the promise.
 pub unsafe trait ReadSlice<T> {
     /// Number of elements.
@@ -55,7 +55,7 @@ pub unsafe trait ReadSlice<T> {
 /// # Safety
 /// A safe launch relies on both answers. [`len`](WriteSlice::len) returns the same number each time, and the memory that
 /// [`bind`](WriteSlice::bind) returns holds that many initialized elements of type `T`, which stay valid until the work on the
-/// stream has ended and which nothing else reads or writes meanwhile. A type that implements several of these
+/// stream has ended and which nothing else reads or writes meanwhile; without elements its address is zero. A type that implements several of these
 /// traits, or one for several `T`, has the same length in each. A wrapper that passes both calls on to one of the types above
 /// keeps the promise.
 pub unsafe trait WriteSlice<T> {
@@ -116,6 +116,12 @@ impl<'s> Bound<'s> {
     /// The same, passed by another number: the handle of a texture.
     pub(crate) fn called(self, handle: u64) -> Bound<'s> {
         Bound { address: handle, ..self }
+    }
+
+    /// The same, if it has elements; else the address zero, so that a kernel that asks for the address learns that there are none.
+    #[inline]
+    pub(crate) fn of_elements(self, len: usize) -> Bound<'s> {
+        Bound { address: if len == 0 { 0 } else { self.address }, ..self }
     }
 
     /// No memory: the address zero.
@@ -240,7 +246,7 @@ macro_rules! readable {
 
         #[inline]
         fn bind<'s>(&'s self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-            $bind(&**self, stream)
+            Ok($bind(&**self, stream)?.of_elements((**self).len()))
         }
 
         fn home(&self) -> Option<StreamRef<'_>> {
@@ -259,7 +265,8 @@ macro_rules! writable {
 
         #[inline]
         fn bind<'s>(&'s mut self, stream: StreamRef<'s>) -> Result<Bound<'s>> {
-            $bind(&mut **self, stream)
+            let len = (**self).len();
+            Ok($bind(&mut **self, stream)?.of_elements(len))
         }
     };
 }
