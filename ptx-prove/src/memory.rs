@@ -109,8 +109,20 @@ impl Machine<'_> {
         }
     }
 
-    /// The buffer or variable of an address operand.
-    fn place(&mut self, at: usize, site: &Site<'_>, operand: &Operand) -> Option<Place> {
+    /// The buffers or variables of an address operand: several, with the condition of each, where one of several addresses is chosen.
+    fn places(&mut self, at: usize, site: &Site<'_>, operand: &Operand) -> Vec<(Place, Cond)> {
+        let Some((address, bits)) = self.address(at, site, operand) else { return Vec::new() };
+        let symbols = &self.world.symbols;
+        let is_base = |symbol: u32| symbols[symbol as usize].meaning == Meaning::Base;
+        let mut found = Vec::new();
+        for (address, cond) in self.world.by_choice(&address, &is_base) {
+            found.extend(self.split(at, &address, bits).map(|place| (place, cond)));
+        }
+        found
+    }
+
+    /// An address and its bits.
+    fn address(&mut self, at: usize, site: &Site<'_>, operand: &Operand) -> Option<(Form, u32)> {
         let Operand::Memory { base, offset, .. } = operand else { return None };
         let (address, bits) = match base {
             Start::Reg(register) => match self.current.get(register.index()) {
@@ -120,8 +132,7 @@ impl Machine<'_> {
             Start::Symbol(Name::Var(id)) => (self.variable(*id)?, 64),
             _ => return self.lost(at, "the address is not in a buffer or variable"),
         };
-        let address = address.plus((*offset).into())?;
-        self.split(at, &address, bits)
+        Some((address.plus((*offset).into())?, bits))
     }
 
     fn lost<T>(&mut self, at: usize, missing: &str) -> Option<T> {
@@ -226,14 +237,18 @@ pub(crate) fn load(
     {
         return machine.load_param(at, site, *id, *offset, ty);
     }
-    let Some(place) = machine.place(at, site, memory) else { return Vec::new() };
+    let places = machine.places(at, site, memory);
     let size = ty.bytes() * count(site, site.operand(0));
-    let access = accessed(machine, state, guard, site, &place, (at, size, Kind::Read));
-    machine.record(site, state, &place, access);
+    for (place, cond) in &places {
+        let guard = Cond::all([guard.clone(), cond.clone()]);
+        let access = accessed(machine, state, &guard, site, place, (at, size, Kind::Read));
+        machine.record(site, state, place, access);
+    }
     let mut found = Vec::new();
+    let [(place, _)] = places.as_slice() else { return found };
     for (element, operand) in (0..).zip(elements(site.operand(0))) {
         if let Operand::Reg(register) = operand
-            && let Some(value) = machine.loaded(site, &place, element, ty, operand)
+            && let Some(value) = machine.loaded(site, place, element, ty, operand)
         {
             found.push((*register, value));
         }
@@ -360,14 +375,16 @@ pub(crate) fn store(
         machine.gap(at, "parameters of functions are not described");
         return Vec::new();
     }
-    let Some(place) = machine.place(at, site, memory) else { return Vec::new() };
     let size = ty.bytes() * count(site, site.operand(1));
     let value = match machine.source(site, site.operand(1), Some(ty)) {
         Value::Bits(form) => Some(form),
         _ => None,
     };
-    let access = accessed(machine, state, guard, site, &place, (at, size, Kind::Write));
-    machine.record(site, state, &place, Access { value, ..access });
+    for (place, cond) in machine.places(at, site, memory) {
+        let guard = Cond::all([guard.clone(), cond]);
+        let access = accessed(machine, state, &guard, site, &place, (at, size, Kind::Write));
+        machine.record(site, state, &place, Access { value: value.clone(), ..access });
+    }
     Vec::new()
 }
 
@@ -383,10 +400,12 @@ pub(crate) fn atomic(
     }
     let memory = site.inst.operands.iter().position(|operand| matches!(operand, Operand::Memory { .. }));
     let (Some(ty), Some(memory)) = (site.last_type(), memory) else { return Vec::new() };
-    let Some(place) = machine.place(at, site, site.operand(memory)) else { return Vec::new() };
     let size = ty.bytes() * count(site, site.operand(memory + 1));
-    let access = accessed(machine, state, guard, site, &place, (at, size, Kind::Atomic));
-    machine.record(site, state, &place, Access { strong: true, ..access });
+    for (place, cond) in machine.places(at, site, site.operand(memory)) {
+        let guard = Cond::all([guard.clone(), cond]);
+        let access = accessed(machine, state, &guard, site, &place, (at, size, Kind::Atomic));
+        machine.record(site, state, &place, Access { strong: true, ..access });
+    }
     Vec::new()
 }
 
@@ -405,11 +424,13 @@ fn matrix(
     let Some(matrices) = shape else {
         return machine.gap(at, format!("this shape of `{}` is not described here", site.row.name));
     };
-    let Some(place) = machine.place(at, site, site.operand(memory)) else { return };
     let lanes = (0..machine.world.threads).map(|thread| thread % 32 < 8 * matrices).collect();
-    let guard = Cond::all([guard.clone(), Cond::table(lanes)]);
-    let access = accessed(machine, state, &guard, site, &place, (at, 16, kind));
-    machine.record(site, state, &place, access);
+    let lanes = Cond::table(lanes);
+    for (place, cond) in machine.places(at, site, site.operand(memory)) {
+        let guard = Cond::all([guard.clone(), lanes.clone(), cond]);
+        let access = accessed(machine, state, &guard, site, &place, (at, 16, kind));
+        machine.record(site, state, &place, access);
+    }
 }
 
 pub(crate) fn load_matrix(
@@ -479,9 +500,13 @@ pub(crate) fn copy(
         Some(Value::Bits(form)) => Some(machine.world.number(&form, 32, false)),
         Some(_) => None,
     };
-    for (operand, kind) in [(0, Kind::Write), (1, Kind::Read)] {
-        let Some(place) = machine.place(at, site, site.operand(operand)) else { continue };
-        let access = Access { is_copy: true, ..accessed(machine, state, guard, site, &place, (at, size, kind)) };
+    let ends = [(0, Kind::Write), (1, Kind::Read)];
+    let places = ends.map(|(operand, kind)| {
+        machine.places(at, site, site.operand(operand)).into_iter().map(move |place| (place, kind))
+    });
+    for ((place, cond), kind) in places.into_iter().flatten().collect::<Vec<_>>() {
+        let guard = Cond::all([guard.clone(), cond]);
+        let access = Access { is_copy: true, ..accessed(machine, state, &guard, site, &place, (at, size, kind)) };
         match (&read, kind) {
             (Some(read), Kind::Read) if read.known() != Some(size.into()) => {
                 // Nothing is read where the size is zero; a part counts as a whole.
@@ -500,18 +525,21 @@ pub(crate) fn copy(
 
 /// `cp.async.bulk.prefetch`: bytes of global memory that a cache may fetch, from the first to the last 16 of them.
 fn fetch(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, state: &State, guard: &Cond) {
-    let Some(place) = machine.place(at, site, site.operand(0)) else { return };
+    let places = machine.places(at, site, site.operand(0));
     let bytes = match machine.source(site, site.operand(1), None) {
         Value::Bits(form) => machine.world.number(&form, 32, false),
         _ => return machine.gap(at, "the number of bytes to fetch is not described"),
     };
-    let ends = [Some(place.offset.clone()), place.offset.add(&bytes).and_then(|end| end.plus(-FETCHED))];
-    for offset in ends {
+    let ends = places.into_iter().flat_map(|(place, cond)| {
+        let last = place.offset.add(&bytes).and_then(|end| end.plus(-FETCHED));
+        [Some(place.offset), last].map(|offset| (offset, place.base, cond.clone()))
+    });
+    for (offset, base, cond) in ends.collect::<Vec<_>>() {
         let (Some(offset), Some(some)) = (offset, bytes.plus(-1).map(Cond::at_least)) else {
             return machine.gap(at, "the number of bytes to fetch is not described");
         };
-        let guard = Cond::all([guard.clone(), some]);
-        let place = Place { plain: offset.clone(), offset, base: place.base };
+        let guard = Cond::all([guard.clone(), some, cond]);
+        let place = Place { plain: offset.clone(), offset, base };
         let access = accessed(machine, state, &guard, site, &place, (at, FETCHED as u64, Kind::Fetch));
         machine.record(site, state, &place, access);
     }
@@ -551,10 +579,11 @@ pub(crate) fn signal(
     };
     machine.gap_of_order(at, missing);
     let memory = site.inst.operands.iter().find(|operand| matches!(operand, Operand::Memory { .. }));
-    if let Some(memory) = memory.filter(|_| size > 0)
-        && let Some(place) = machine.place(at, site, memory)
+    for (place, cond) in
+        memory.filter(|_| size > 0).map(|memory| machine.places(at, site, memory)).into_iter().flatten()
     {
-        let access = accessed(machine, state, guard, site, &place, (at, size, kind));
+        let guard = Cond::all([guard.clone(), cond]);
+        let access = accessed(machine, state, &guard, site, &place, (at, size, kind));
         machine.record(site, state, &place, access);
     }
     Vec::new()

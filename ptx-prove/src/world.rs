@@ -80,6 +80,8 @@ pub(crate) struct World {
     pub(crate) here: Path,
     /// Decides that conditions exclude each other. The solver's questions need a world, so that it is given.
     pub(crate) excludes: fn(&World, Vec<Cond>) -> bool,
+    /// Symbols that are a form where a condition holds, and else zero.
+    choices: Map<Sym, (Cond, Form)>,
     /// Answers to whether a form is in a range, by the way on which that was asked.
     asked: Map<(Form, i128, i128), Vec<(Path, bool)>>,
 }
@@ -97,6 +99,8 @@ fn add_factor(mono: &Mono, of: &Form, found: &mut Vec<Sym>) {
     }
 }
 
+/// The most choices of addresses that are open at once.
+const WAYS: usize = 8;
 /// The most factors that are tried as bounds of a quotient.
 const FACTORS: usize = 4;
 
@@ -117,6 +121,7 @@ impl World {
             facts: Vec::new(),
             here: Path::default(),
             excludes: |_, _| false,
+            choices: Map::default(),
             asked: Map::default(),
         }
     }
@@ -387,14 +392,15 @@ impl World {
             return Some((quotient, rest));
         }
         let ((_, most), (divisor, _)) = (self.range(a)?, self.range(b)?);
-        if divisor < 0 {
+        // In every launch, so that the quotient is of use on all ways.
+        let never = |world: &World, most: i128| {
+            let below = Cond::le(b, &Form::number(most))?;
+            Some((world.excludes)(world, world.facts.iter().cloned().chain([below]).collect()))
+        };
+        let is_positive = divisor > 0 || never(self, 0)?;
+        if divisor < 0 && !is_positive && !never(self, -1)? {
             return None;
         }
-        // In every launch, so that the quotient is of use on all ways.
-        let is_positive = divisor > 0 || {
-            let zero = Cond::le(b, &Form::number(0))?;
-            (self.excludes)(self, self.facts.iter().cloned().chain([zero]).collect())
-        };
         let all = (1i128 << bits.min(64)) - 1;
         let scope = self.scope(a).max(self.scope(b));
         let symbol = self.derived((0, if is_positive { most / divisor.max(1) } else { most.max(all) }), scope);
@@ -454,6 +460,7 @@ impl World {
             let bit = Form::symbol(symbol);
             let is = Cond::at_least(bit.plus(-1)?);
             self.assume(symbol, cond.choose(is.clone(), is.negate()));
+            self.choices.insert(symbol, (cond.clone(), Form::number(1)));
             return no.add(&difference.mul(&bit)?);
         }
         let (low, high) = self.range(&difference)?;
@@ -461,7 +468,36 @@ impl World {
         let chosen = Form::symbol(symbol);
         let fact = cond.choose(Cond::equal(&chosen, &difference)?, Cond::equal(&chosen, &Form::number(0))?);
         self.assume(symbol, fact);
+        self.choices.insert(symbol, (cond.clone(), difference));
         no.add(&chosen)
+    }
+
+    /// A form that depends on a choice of addresses as one for each choice, with the condition of each.
+    pub(crate) fn by_choice(&self, form: &Form, is_base: &dyn Fn(Sym) -> bool) -> Vec<(Form, Cond)> {
+        let mut open = vec![(form.clone(), Cond::Const(true))];
+        let mut found = Vec::new();
+        while let Some((form, cond)) = open.pop() {
+            let of_addresses = |(mono, symbol): (&Mono, Sym)| {
+                let (when, yes) = self.choices.get(&symbol)?;
+                let has_base = yes.symbols().chain(mono.iter().copied()).any(is_base);
+                has_base.then_some((symbol, when, yes))
+            };
+            let mut symbols = form.terms.iter().flat_map(|(mono, _)| mono.iter().map(move |symbol| (mono, *symbol)));
+            let Some((chosen, when, yes)) = symbols.find_map(of_addresses).filter(|_| open.len() < WAYS) else {
+                found.push((form, cond));
+                continue;
+            };
+            let with = |value: &Form| {
+                form.replaced(&|symbol| Some(if symbol == chosen { value.clone() } else { Form::symbol(symbol) }))
+            };
+            let (Some(left), Some(right)) = (with(yes), with(&Form::number(0))) else {
+                found.push((form, cond));
+                continue;
+            };
+            open.push((right, Cond::all([cond.clone(), when.negate()])));
+            open.push((left, Cond::all([cond, when.clone()])));
+        }
+        found
     }
 
     /// The smaller of two numbers.

@@ -209,7 +209,9 @@ pub(super) mod kernels {
         instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
         unsafe(requires(
             rows >= 1,
+            rows < 1 << 31,
             slices >= 1,
+            slices < 1 << 31,
             arrays == 1 || arrays == 2,
             columns % EACH == 0,
             columns < 1 << 31,
@@ -298,12 +300,20 @@ pub(super) mod kernels {
         instances = [of_type = (f32), of_type = (bf16), of_type = (f16)],
         unsafe(requires(
             arrays == 1 || arrays == 2,
+            columns < 1 << 31,
             partial.len() >= 4 * slices * arrays * columns,
             dw.len() == 0 || dw.len() >= columns,
             db.len() == 0 || db.len() >= columns
         ))
     )]
-    pub fn reduce_slices<T>(partial: &[u8], dw: &mut [T], db: &mut [T], slices: u32, arrays: u32, columns: u32) {
+    pub fn reduce_slices<T>(
+        #[align(4)] partial: &[u8],
+        dw: &mut [T],
+        db: &mut [T],
+        slices: u32,
+        arrays: u32,
+        columns: u32,
+    ) {
         #[shared]
         let sums: [[f32; 32]; WARPS];
         let strips: u32 = (columns + 31) / 32;

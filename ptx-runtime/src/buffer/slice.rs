@@ -118,7 +118,7 @@ impl<'s> Bound<'s> {
         Bound { address: handle, ..self }
     }
 
-    /// The same, if it has elements; else the address zero, so that a kernel that asks for the address learns that there are none.
+    /// The same, if it has elements; else the address zero, which a kernel can compare with.
     #[inline]
     pub(crate) fn of_elements(self, len: usize) -> Bound<'s> {
         Bound { address: if len == 0 { 0 } else { self.address }, ..self }
