@@ -54,25 +54,47 @@ impl Clock {
 
     /// Returns true if the other's clock includes all of this one.
     fn within(&self, other: &Clock) -> bool {
+        let mut later = &other.0[..];
         self.0.iter().all(|(block, ticks)| {
-            let theirs = other.ticks(*block).map_or(&[][..], Vec::as_slice);
-            std::ptr::eq(ticks.as_slice(), theirs) || none_is_later(ticks, theirs)
+            later = from(later, *block);
+            match later.first() {
+                Some((same, theirs)) if same == block => Arc::ptr_eq(ticks, theirs) || none_is_later(ticks, theirs),
+                _ => none_is_later(ticks, &[]),
+            }
         })
     }
 
     /// Joins the other's clock.
     pub(super) fn join(&mut self, other: &Clock) {
+        let mut at = 0;
         for (block, theirs) in &other.0 {
-            match self.0.binary_search_by_key(block, |(b, _)| *b) {
-                Ok(at) if Arc::ptr_eq(&self.0[at].1, theirs) => {}
-                Ok(_) => {
-                    let ours = self.ticks_mut(*block, theirs.len());
-                    ours.iter_mut().zip(theirs.iter()).for_each(|(our, their)| *our = (*our).max(*their));
-                }
-                Err(at) => self.0.insert(at, (*block, theirs.clone())),
+            at = self.0.len() - from(&self.0[at..], *block).len();
+            match self.0.get_mut(at) {
+                Some((same, ours)) if same == block => join(ours, theirs),
+                _ => self.0.insert(at, (*block, theirs.clone())),
             }
         }
     }
+}
+
+/// What is known of this block and of those behind it.
+fn from(known: &[(u32, Ticks)], block: u32) -> &[(u32, Ticks)] {
+    let before = known.iter().take_while(|(other, _)| *other < block).count();
+    &known[before..]
+}
+
+/// The later ticks of both. What includes the other is shared, so that the next comparison ends at once.
+fn join(ours: &mut Ticks, theirs: &Ticks) {
+    if Arc::ptr_eq(ours, theirs) || none_is_later(theirs, ours) {
+        return;
+    }
+    if none_is_later(ours, theirs) {
+        *ours = theirs.clone();
+        return;
+    }
+    let ours = Arc::make_mut(ours);
+    ours.resize(ours.len().max(theirs.len()), 0);
+    ours.iter_mut().zip(theirs.iter()).for_each(|(our, their)| *our = (*our).max(*their));
 }
 
 /// Returns true if no tick is later than the other's. In runs, each without a branch, because vector instructions compare these.
