@@ -186,7 +186,7 @@ fn occupancy(report: &Report) -> String {
     let (warps, most) = (occupancy.warps, occupancy.most_warps);
     let mut body = bar("resident warps", warps, None, most, &format!("{warps} of {most}"));
     let scale = report.chip.blocks;
-    for (name, blocks) in occupancy.limits {
+    for (name, blocks) in report.limits() {
         body += &bar(&format!("by {name}"), blocks.min(scale), None, scale, &format!("{blocks} blocks"));
     }
     let registers = match &report.resources {
@@ -284,7 +284,7 @@ fn source(name: &str, anchor: &str, lines: &[Line], text: &[String]) -> String {
     let first = lines.first().map_or(1, |line| line.number.saturating_sub(AROUND).max(1));
     let last = lines.last().map_or(0, |line| (line.number + AROUND).min(text.len()));
     let most: Vec<u64> = COLUMNS.iter().map(|column| lines.iter().map(column.value).max().unwrap_or(0)).collect();
-    let mut page = format!("<h2>{}</h2>\n<table class=\"source\">\n<tr>", escape(name));
+    let mut page = format!("<h2>{}</h2>\n<div class=\"wide\"><table class=\"source\">\n<tr>", escape(name));
     for (at, column) in COLUMNS.iter().enumerate() {
         let _ = write!(page, "<th data-column=\"{at}\" title=\"{}\">{}</th>", column.tip, column.title);
     }
@@ -303,7 +303,7 @@ fn source(name: &str, anchor: &str, lines: &[Line], text: &[String]) -> String {
             }
         }
     }
-    page + "</table>\n"
+    page + "</table></div>\n"
 }
 
 /// A line that ran.

@@ -63,7 +63,7 @@ fn line(file: &str, origin: &str, line: &Line) -> Value {
 fn occupancy(report: &Report) -> Value {
     let occupancy = &report.occupancy;
     let resources = report.resources.as_ref();
-    let limit = |(name, blocks): &(&str, u64)| (name.replace(' ', "_"), Value::from(*blocks));
+    let limit = |(name, blocks): (&str, u64)| (name.replace(' ', "_"), Value::from(blocks));
     json!({
         "chip": report.chip.name,
         "threads_per_block": report.needs.threads,
@@ -78,7 +78,7 @@ fn occupancy(report: &Report) -> Value {
         "occupancy": occupancy.warps as f64 / occupancy.most_warps.max(1) as f64,
         "waves": report.waves(),
         "limited_by": occupancy.limits[0].0,
-        "limits": occupancy.limits.iter().map(limit).collect::<Map<_, _>>(),
+        "limits": report.limits().map(limit).collect::<Map<_, _>>(),
     })
 }
 

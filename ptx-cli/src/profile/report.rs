@@ -138,6 +138,12 @@ impl<'a> Report<'a> {
         self.blocks() as f64 / (self.occupancy.blocks * self.chip.multiprocessors).max(1) as f64
     }
 
+    /// The blocks of a multiprocessor that each resource alone allows, the smallest number first. Registers that nobody knows limit nothing.
+    pub(super) fn limits(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let is_known = self.resources.is_ok();
+        self.occupancy.limits.into_iter().filter(move |(name, _)| is_known || *name != "registers")
+    }
+
     /// The largest standard error of the counters that the report ranks lines by.
     pub(super) fn error(&self) -> Option<f64> {
         const RANKED: [&str; 5] = [

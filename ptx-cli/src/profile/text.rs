@@ -145,7 +145,7 @@ fn write_occupancy(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     row(out, "resident", &format!("{} blocks, {warps} of {most} warps ({percent} %)", occupancy.blocks))?;
     let (blocks, chips) = (number(report.blocks()), chip.multiprocessors);
     row(out, "grid", &format!("{blocks} blocks on {chips} multiprocessors: {:.2} waves", report.waves()))?;
-    let limits = occupancy.limits.iter().map(|(name, blocks)| format!("{name} {blocks}"));
+    let limits = report.limits().map(|(name, blocks)| format!("{name} {blocks}"));
     row(out, "blocks by", &limits.collect::<Vec<_>>().join(", "))?;
     match &report.resources {
         Ok(found) if found.spill_loads + found.spill_stores > 0 => {
