@@ -118,7 +118,7 @@ mod reduce;
 mod search;
 mod simt;
 mod sm100;
-mod sm90;
+pub(crate) mod sm90;
 pub mod tuning;
 mod views;
 

@@ -46,9 +46,6 @@ const BAND: u32 = 8;
 /// The blocks that the CPU device is given.
 const CPU_BLOCKS: u32 = 8;
 
-/// Rows of a block's tile.
-const BLOCK_M: u32 = 128;
-
 /// Grouped products on one device.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupedGemm {
@@ -131,7 +128,7 @@ impl GroupedGemm {
         let mut num_blocks = [CPU_BLOCKS; 2];
         for (blocks, cluster) in num_blocks.iter_mut().zip([1, 2]).filter(|_| device.is_cuda()) {
             let of_cluster = bf16::kernels().iter().zip(variants::<bf16>());
-            let Some(((_, kernel), _)) = of_cluster.into_iter().find(|(_, v)| v.config.cluster_n == cluster) else {
+            let Some(((_, kernel), _)) = of_cluster.into_iter().find(|(_, v)| v.config.cluster[1] == cluster) else {
                 continue;
             };
             let config = Launch::grid(cluster).block(384).cluster(cluster).shared(kernel.dynamic_shared());
@@ -218,7 +215,7 @@ impl GroupedGemm {
         }
         // The fewest columns behind the end; then the widest tile.
         let cost = |config: &gradient::kernels::Config| {
-            let width = config.block_n;
+            let width = config.tile[1];
             ((n as u32).next_multiple_of(width), u32::MAX - width)
         };
         let Some((instance, _)) = grouped_gradient::INSTANCES.iter().min_by_key(|(_, config)| cost(config)) else {
@@ -246,7 +243,7 @@ impl GroupedGemm {
         if !c.is_contiguous() {
             return Err(gaps("c", &c.shape(), &c.strides()));
         }
-        let cluster = variant.config.cluster_n;
+        let cluster = variant.config.cluster[1];
         let num_blocks = self.num_blocks[if cluster == 1 { 0 } else { 1 }] / cluster * cluster;
         O::launch(variant, stream, Arguments { a, b, c, num_blocks }, offsets)
     }
@@ -255,17 +252,17 @@ impl GroupedGemm {
 impl<O> Variant<O> {
     /// True if it reads matrices of B that are dense along K.
     pub fn b_k_major(&self) -> bool {
-        self.config.major_b == 0
+        self.config.majors[1] == 0
     }
 
     /// Rows and columns of a block's tile.
     pub fn block(&self) -> [u32; 2] {
-        [BLOCK_M, self.config.block_n]
+        self.config.tile
     }
 
     /// Columns of a cluster's tile.
     fn width(&self) -> u32 {
-        self.config.block_n * self.config.cluster_n
+        self.config.tile[1] * self.config.cluster[1]
     }
 }
 

@@ -253,7 +253,7 @@ pub(super) mod kernels {
         block = THREADS,
         grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
         pdl,
-        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        instances = [by_4 = (f32, 4), by_8 = ([bf16, f16], 8), by_1 = ([f32, bf16, f16], 1)],
         unsafe(requires(
             shape.rows >= 1,
             shape.columns % EACH == 0,
@@ -296,7 +296,7 @@ pub(super) mod kernels {
         block = THREADS,
         grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
         pdl,
-        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        instances = [by_4 = (f32, 4), by_8 = ([bf16, f16], 8), by_1 = ([f32, bf16, f16], 1)],
         unsafe(requires(
             shape.rows >= 1,
             shape.columns % EACH == 0,
@@ -348,7 +348,7 @@ pub(super) mod kernels {
         block = THREADS,
         grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
         pdl,
-        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        instances = [by_4 = (f32, 4), by_8 = ([bf16, f16], 8), by_1 = ([f32, bf16, f16], 1)],
         unsafe(requires(
             shape.rows >= 1,
             shape.columns % EACH == 0,
@@ -420,7 +420,7 @@ pub(super) mod kernels {
         block = THREADS,
         grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
         pdl,
-        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        instances = [by_4 = (f32, 4), by_8 = ([bf16, f16], 8), by_1 = ([f32, bf16, f16], 1)],
         unsafe(requires(
             shape.rows >= 1,
             shape.columns % EACH == 0,

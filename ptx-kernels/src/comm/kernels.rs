@@ -77,7 +77,7 @@ pub(super) mod kernels {
     #[ptx_kernel(
         block = THREADS,
         grid = len.div_ceil(EACH * THREADS * turns),
-        instances = [of_4 = (bf16, 4), of_4 = (f16, 4), of_2 = (f32, 2)],
+        instances = [of_4 = ([bf16, f16], 4), of_2 = (f32, 2)],
         unsafe(requires(
             turns >= 1,
             turns <= TURNS,
@@ -192,7 +192,7 @@ pub(super) mod kernels {
     #[ptx_kernel(
         block = THREADS,
         grid = blocks,
-        instances = [by_8 = (bf16, 8), by_8 = (f16, 8), by_4 = (f32, 4), by_1 = (bf16, 1), by_1 = (f16, 1), by_1 = (f32, 1)],
+        instances = [by_8 = ([bf16, f16], 8), by_4 = (f32, 4), by_1 = ([bf16, f16, f32], 1)],
         unsafe(requires(
             blocks >= 1,
             blocks <= BLOCKS,
@@ -245,7 +245,7 @@ pub(super) mod kernels {
     #[ptx_kernel(
         block = THREADS,
         grid = blocks,
-        instances = [by_8 = (bf16, 8), by_8 = (f16, 8), by_4 = (f32, 4), by_1 = (bf16, 1), by_1 = (f16, 1), by_1 = (f32, 1)],
+        instances = [by_8 = ([bf16, f16], 8), by_4 = (f32, 4), by_1 = ([bf16, f16, f32], 1)],
         unsafe(requires(
             blocks >= 1,
             blocks <= BLOCKS,
@@ -295,7 +295,7 @@ pub(super) mod kernels {
     #[ptx_kernel(
         block = THREADS,
         grid = blocks,
-        instances = [by_8 = (bf16, 8), by_8 = (f16, 8), by_4 = (f32, 4), by_1 = (bf16, 1), by_1 = (f16, 1), by_1 = (f32, 1)],
+        instances = [by_8 = ([bf16, f16], 8), by_4 = (f32, 4), by_1 = ([bf16, f16, f32], 1)],
         unsafe(requires(
             blocks >= 1,
             blocks <= BLOCKS,

@@ -82,10 +82,12 @@ pub(super) mod losses {
         pdl,
         min_blocks = 4,
         instances = [
-            by_4 = (f32, i64, 4), by_8 = (bf16, i64, 8), by_8 = (f16, i64, 8),
-            by_1 = (f32, i64, 1), by_1 = (bf16, i64, 1), by_1 = (f16, i64, 1),
-            by_4 = (f32, u32, 4), by_8 = (bf16, u32, 8), by_8 = (f16, u32, 8),
-            by_1 = (f32, u32, 1), by_1 = (bf16, u32, 1), by_1 = (f16, u32, 1)
+            by_4 = (f32, i64, 4),
+            by_8 = ([bf16, f16], i64, 8),
+            by_1 = ([f32, bf16, f16], i64, 1),
+            by_4 = (f32, u32, 4),
+            by_8 = ([bf16, f16], u32, 8),
+            by_1 = ([f32, bf16, f16], u32, 1)
         ],
         unsafe(requires(
             rows >= 1,
@@ -179,10 +181,12 @@ pub(super) mod losses {
         grid = rows * columns.div_ceil(EACH * THREADS * VECTORS),
         pdl,
         instances = [
-            by_4 = (f32, i64, 4), by_8 = (bf16, i64, 8), by_8 = (f16, i64, 8),
-            by_1 = (f32, i64, 1), by_1 = (bf16, i64, 1), by_1 = (f16, i64, 1),
-            by_4 = (f32, u32, 4), by_8 = (bf16, u32, 8), by_8 = (f16, u32, 8),
-            by_1 = (f32, u32, 1), by_1 = (bf16, u32, 1), by_1 = (f16, u32, 1)
+            by_4 = (f32, i64, 4),
+            by_8 = ([bf16, f16], i64, 8),
+            by_1 = ([f32, bf16, f16], i64, 1),
+            by_4 = (f32, u32, 4),
+            by_8 = ([bf16, f16], u32, 8),
+            by_1 = ([f32, bf16, f16], u32, 1)
         ],
         unsafe(requires(
             rows >= 1,

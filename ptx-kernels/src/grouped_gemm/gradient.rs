@@ -7,27 +7,17 @@
 use ptx_launch::prelude::*;
 
 /// The kernel.
-#[ptx_module(arch = "sm_90a")]
+#[ptx_module(arch = "sm_90a", parts(crate::gemm::sm90::config::config))]
+#[allow(dead_code, reason = "modules share one set of axes")]
 pub mod kernels {
-    /// The ring. A block's tile has 128 rows, 64 for each consumer.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Config {
-        /// Columns of a block's tile.
-        pub block_n: u32,
-        /// Stages of the ring.
-        pub stages: u32,
-        /// Subtiles of the result in flight, per consumer.
-        pub store_buffers: u32,
-    }
-
     const BLOCK_M: u32 = 128;
 
     /// Rows of a group in a stage.
     const DEPTH: u32 = 64;
 
     struct SharedMemory<const C: Config> {
-        stages: [mainloop::Stage<{ policy(C) }>; C.stages],
-        stores: [[epilogue::Subtile; C.store_buffers]; 2],
+        stages: [mainloop::Stage<{ policy(C, 0) }>; C.stages],
+        stores: [[epilogue::Subtile; C.buffers]; 2],
         barriers: pipeline::Barriers<{ C.stages }>,
     }
 
@@ -74,8 +64,8 @@ pub mod kernels {
         max_regs = 168,
         pdl,
         instances = [
-            n256 = (bf16, Config { block_n: 256, stages: 3, store_buffers: 4 }),
-            n128 = (bf16, Config { block_n: 128, stages: 6, store_buffers: 2 })
+            n256 = (bf16, Config::tma([128, 256], [1, 1], MN, 3, 4)),
+            n128 = (bf16, Config::tma([128, 128], [1, 1], MN, 6, 2))
         ],
         unsafe(requires(schedule.num_blocks > 0, schedule.band > 0, groups > 0, R == groups * K, K % 8 == 0, N % 8 == 0, offsets.len() > groups))
     )]
@@ -97,7 +87,7 @@ pub mod kernels {
         }
         block::sync();
         grid::launch_dependents();
-        let (tiles_k, tiles_n): (u32, u32) = ((K + (BLOCK_M - 1)) / BLOCK_M, (N + (C.block_n - 1)) / C.block_n);
+        let (tiles_k, tiles_n): (u32, u32) = ((K + (BLOCK_M - 1)) / BLOCK_M, (N + (C.block_n() - 1)) / C.block_n());
         let work = Work { offsets, groups, rows: M, k: K, n: N, tiles_k, tiles_n, band: schedule.band };
         // The kernel before this one may write the offsets.
         grid::wait();
@@ -128,14 +118,14 @@ pub mod kernels {
         Place {
             group,
             row: row * BLOCK_M,
-            column: column * C.block_n,
+            column: column * C.block_n(),
             range: mainloop::KRange { begin, end, backward: 0 },
         }
     }
 
     /// The producer warp.
     fn load_tiles<T, const C: Config>(a: TensorMap, dc: TensorMap, smem: Shared<SharedMemory<C>>, work: &Work) {
-        let mut producer = mainloop::Producer::<{ policy(C) }>::new(a, dc, smem.stages, smem.barriers, 0, 0);
+        let mut producer = mainloop::Producer::<{ policy(C, 0) }>::new(a, dc, smem.stages, smem.barriers, 0, 0);
         let mut tile: u32 = ctaid.x;
         while tile < work.groups * work.tiles_k * work.tiles_n {
             let of = place::<C>(work, tile);
@@ -151,7 +141,7 @@ pub mod kernels {
         result: &Result<T>,
         warp_group: u32,
     ) {
-        const P: mainloop::Policy = policy(C);
+        const P: mainloop::Policy = policy(C, 0);
         let mut consumer = mainloop::Consumer::<P>::new(smem.stages, smem.barriers, warp_group);
         let store = epilogue::TileStore::new(smem.stores.at(warp_group - 1), consumer.thread, warp_group);
         let mut acc: [f32; P.accumulators()] = [0.0; P.accumulators()];
@@ -168,12 +158,12 @@ pub mod kernels {
 
     /// `acc` becomes the sum of the products of a group's rows.
     fn sum_rows<T, const C: Config>(
-        acc: &mut [f32; policy(C).accumulators()],
-        consumer: &mut mainloop::Consumer<{ policy(C) }>,
+        acc: &mut [f32; policy(C, 0).accumulators()],
+        consumer: &mut mainloop::Consumer<{ policy(C, 0) }>,
         smem: Shared<SharedMemory<C>>,
         rows: &mainloop::KRange,
     ) {
-        const P: mainloop::Policy = policy(C);
+        const P: mainloop::Policy = policy(C, 0);
         for i in 0..P.accumulators() {
             acc[i] = 0.0;
         }
@@ -207,7 +197,7 @@ pub mod kernels {
     /// Sets the rows of a stage from `first` on to zero, for all 64 columns side by side. By both consumers: twice `st.shared.v4` for each
     /// 8 KiB, `fence.proxy.async`, `bar.sync` of named barrier 3.
     fn clear_rows<const C: Config>(stage: u32, first: u32) {
-        const CHUNKS: u32 = (BLOCK_M + C.block_n) / 64;
+        const CHUNKS: u32 = (BLOCK_M + C.block_n()) / 64;
         let thread: u32 = tid.x - 128;
         let row: u32 = thread >> 3;
         let to: u32 = stage + row * 128 + (thread & 7) * 16;
@@ -225,8 +215,8 @@ pub mod kernels {
 
     /// Stores a warp group's 64 rows of a group's matrix from `of.row` on: by TMA, or row by row where the next group's matrix begins.
     fn store_rows<T, const C: Config>(
-        acc: &[f32; policy(C).accumulators()],
-        store: &epilogue::TileStore<{ C.store_buffers }>,
+        acc: &[f32; policy(C, 0).accumulators()],
+        store: &epilogue::TileStore<{ C.buffers }>,
         work: &Work,
         result: &Result<T>,
         of: &Place,
@@ -238,9 +228,9 @@ pub mod kernels {
         }
         let pitch: u64 = wide(work.n) * size_of::<T>();
         let corner: u64 = result.at + (m as u64 * pitch + wide(column) * size_of::<T>());
-        for subtile in 0..C.block_n / 64 {
+        for subtile in 0..C.block_n() / 64 {
             store.write_subtile::<T, subtile>(acc);
-            let from = store.buffers.at(subtile % C.store_buffers);
+            let from = store.buffers.at(subtile % C.buffers);
             if rows < 64 {
                 let mut left: u32 = 0;
                 if work.n > column + 64 * subtile {
@@ -254,19 +244,6 @@ pub mod kernels {
             if store.thread == 0 {
                 tma::commit();
             }
-        }
-    }
-
-    fn policy(c: Config) -> mainloop::Policy {
-        mainloop::Policy {
-            block_m: 128,
-            block_n: c.block_n,
-            stages: c.stages,
-            cluster_m: 1,
-            cluster_n: 1,
-            major_a: 1,
-            major_b: 1,
-            groups: 0,
         }
     }
 }

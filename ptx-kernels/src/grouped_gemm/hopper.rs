@@ -8,34 +8,21 @@
 use ptx_launch::prelude::*;
 
 /// The kernel.
-#[ptx_module(arch = "sm_90a")]
+#[ptx_module(arch = "sm_90a", parts(crate::gemm::sm90::config::config))]
+#[allow(dead_code, reason = "modules share one set of axes")]
 pub mod kernels {
-    /// The ring, the cluster, and the layout of B. A block's tile has 128 rows, 64 for each consumer.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Config {
-        /// Columns of a block's tile.
-        pub block_n: u32,
-        /// Stages of the ring.
-        pub stages: u32,
-        /// Blocks of a cluster, along N.
-        pub cluster_n: u32,
-        /// Subtiles of C in flight, per consumer; none with C in `f32`, which the threads store.
-        pub store_buffers: u32,
-        /// 0 if B is G × N × K, 1 if it is G × K × N.
-        pub major_b: u32,
-    }
-
     impl Config {
+        /// Rows of B in a box.
         const fn box_b(&self) -> u32 {
-            if self.major_b == 0 { self.block_n } else { 64 }
+            if self.major_b() == 0 { self.block_n() } else { 64 }
         }
     }
 
     const BLOCK_M: u32 = 128;
 
     struct SharedMemory<const C: Config> {
-        stages: [mainloop::Stage<{ policy(C) }>; C.stages],
-        stores: [[epilogue::Subtile; C.store_buffers]; 2],
+        stages: [mainloop::Stage<{ policy(C, 1) }>; C.stages],
+        stores: [[epilogue::Subtile; C.buffers]; 2],
         barriers: pipeline::Barriers<{ C.stages }>,
     }
 
@@ -59,31 +46,31 @@ pub mod kernels {
     /// no group are not written. By `num_blocks` blocks; tiles of a group go in bands of `band` tiles along M.
     #[ptx_kernel(
         block = 384,
-        cluster = C.cluster_n,
+        cluster = C.cluster_n(),
         grid = num_blocks,
         max_regs = 168,
         pdl,
         instances = [
-            n256_cluster2 = (bf16, bf16, Config { block_n: 256, stages: 3, cluster_n: 2, store_buffers: 4, major_b: 0 }),
-            n256 = (bf16, bf16, Config { block_n: 256, stages: 3, cluster_n: 1, store_buffers: 4, major_b: 0 }),
-            n128_cluster2 = (bf16, bf16, Config { block_n: 128, stages: 6, cluster_n: 2, store_buffers: 2, major_b: 0 }),
-            n128 = (bf16, bf16, Config { block_n: 128, stages: 6, cluster_n: 1, store_buffers: 2, major_b: 0 }),
-            n256_cluster2_nn = (bf16, bf16, Config { block_n: 256, stages: 3, cluster_n: 2, store_buffers: 4, major_b: 1 }),
-            n128_nn = (bf16, bf16, Config { block_n: 128, stages: 6, cluster_n: 1, store_buffers: 2, major_b: 1 }),
-            n64_nn = (bf16, bf16, Config { block_n: 64, stages: 8, cluster_n: 1, store_buffers: 1, major_b: 1 }),
-            n64_nn_f32 = (bf16, f32, Config { block_n: 64, stages: 8, cluster_n: 1, store_buffers: 0, major_b: 1 }),
-            n128_nn_f32 = (bf16, f32, Config { block_n: 128, stages: 6, cluster_n: 1, store_buffers: 0, major_b: 1 })
+            n256_cluster2 = (bf16, bf16, Config::tma([128, 256], [1, 2], KK, 3, 4)),
+            n256 = (bf16, bf16, Config::tma([128, 256], [1, 1], KK, 3, 4)),
+            n128_cluster2 = (bf16, bf16, Config::tma([128, 128], [1, 2], KK, 6, 2)),
+            n128 = (bf16, bf16, Config::tma([128, 128], [1, 1], KK, 6, 2)),
+            n256_cluster2_nn = (bf16, bf16, Config::tma([128, 256], [1, 2], KN, 3, 4)),
+            n128_nn = (bf16, bf16, Config::tma([128, 128], [1, 1], KN, 6, 2)),
+            n64_nn = (bf16, bf16, Config::tma([128, 64], [1, 1], KN, 8, 1)),
+            n64_nn_f32 = (bf16, f32, Config::tma([128, 64], [1, 1], KN, 8, 0)),
+            n128_nn_f32 = (bf16, f32, Config::tma([128, 128], [1, 1], KN, 6, 0))
         ],
         unsafe(requires(
-            if C.major_b == 0 { B0 == N && B1 == K } else { B0 == K && B1 == N },
-            num_blocks > 0 && num_blocks % C.cluster_n == 0,
+            if C.major_b() == 0 { B0 == N && B1 == K } else { B0 == K && B1 == N },
+            num_blocks > 0 && num_blocks % C.cluster_n() == 0,
             band > 0,
             N % 8 == 0,
             offsets.len() > G
         ))
     )]
     pub fn grouped_gemm<T, O, const C: Config>(
-        #[tma(box = [BLOCK_M / C.cluster_n, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
+        #[tma(box = [BLOCK_M / C.cluster_n(), 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
         #[tma(box = [1, C.box_b(), 64], swizzle = 128, promotion = 128)] b: Tile<T, (G, B0, B1)>,
         #[tma(box = [64, 128 / size_of::<O>()], swizzle = 128)] c: TileMut<O, (M, N)>,
         offsets: &[u32],
@@ -92,12 +79,12 @@ pub mod kernels {
     ) {
         #[shared(dynamic)]
         let smem: SharedMemory<C>;
-        const TILE_N: u32 = C.block_n * C.cluster_n;
+        const TILE_N: u32 = C.block_n() * C.cluster_n();
         if tid.x == 0 {
             tma::prefetch(a_map);
             tma::prefetch(b_map);
             tma::prefetch(c_map);
-            smem.barriers.init::<1, { 2 * C.cluster_n }>();
+            smem.barriers.init::<1, { 2 * C.cluster_n() }>();
         }
         warp::sync();
         cluster::arrive_relaxed();
@@ -127,14 +114,14 @@ pub mod kernels {
         let tiles_m: u32 = (cursor.end_row - cursor.first_row + (BLOCK_M - 1)) / BLOCK_M;
         let index: u32 = tile - cursor.first_tile;
         let (row, column): (u32, u32) = scheduler::grouped(index, tiles_m, work.groups.tiles_n, work.band);
-        (cursor.first_row + row * BLOCK_M, (column * C.cluster_n + work.rank) * C.block_n)
+        (cursor.first_row + row * BLOCK_M, (column * C.cluster_n() + work.rank) * C.block_n())
     }
 
     /// The producer warp.
     fn load_tiles<T, const C: Config>(a: TensorMap, b: TensorMap, smem: Shared<SharedMemory<C>>, work: &Work, k: u32) {
-        let mut producer = mainloop::Producer::<{ policy(C) }>::new(a, b, smem.stages, smem.barriers, 0, work.rank);
+        let mut producer = mainloop::Producer::<{ policy(C, 1) }>::new(a, b, smem.stages, smem.barriers, 0, work.rank);
         let mut cursor = scheduler::GroupCursor::new();
-        let mut tile: u32 = ctaid.x / C.cluster_n;
+        let mut tile: u32 = ctaid.x / C.cluster_n();
         let range = mainloop::KRange { begin: 0, end: k, backward: 0 };
         loop {
             cursor.seek::<BLOCK_M>(&work.groups, tile);
@@ -143,19 +130,19 @@ pub mod kernels {
             }
             let (m, n): (u32, u32) = tile_at::<C>(work, &cursor, tile);
             producer.b.group = cursor.group;
-            producer.load_tile::<T>(m + work.rank * (BLOCK_M / C.cluster_n), n, &range);
-            tile += nctaid.x / C.cluster_n;
+            producer.load_tile::<T>(m + work.rank * (BLOCK_M / C.cluster_n()), n, &range);
+            tile += nctaid.x / C.cluster_n();
         }
     }
 
     /// A warp group of consumers.
     fn multiply_tiles<T, O, const C: Config>(smem: Shared<SharedMemory<C>>, work: &Work, output: &Output<O>, k: u32) {
-        const P: mainloop::Policy = policy(C);
+        const P: mainloop::Policy = policy(C, 1);
         let mut consumer = mainloop::Consumer::<P>::new(smem.stages, smem.barriers, work.warp_group);
         let store = epilogue::TileStore::new(smem.stores.at(work.warp_group - 1), consumer.thread, work.warp_group);
         let mut acc: [f32; P.accumulators()] = [0.0; P.accumulators()];
         let mut cursor = scheduler::GroupCursor::new();
-        let mut tile: u32 = ctaid.x / C.cluster_n;
+        let mut tile: u32 = ctaid.x / C.cluster_n();
         let range = mainloop::KRange { begin: 0, end: k, backward: 0 };
         loop {
             cursor.seek::<BLOCK_M>(&work.groups, tile);
@@ -177,9 +164,9 @@ pub mod kernels {
             if size_of::<O>() == 4 {
                 epilogue::store_pairs(&acc, consumer.thread, corner, output.pitch, rows, columns);
             } else {
-                for subtile in 0..C.block_n / 64 {
+                for subtile in 0..C.block_n() / 64 {
                     store.write_subtile::<O, subtile>(&acc);
-                    let from = store.buffers.at(subtile % C.store_buffers);
+                    let from = store.buffers.at(subtile % C.buffers);
                     if rows < 64 {
                         let mut left: u32 = 0;
                         if columns > 64 * subtile {
@@ -196,21 +183,8 @@ pub mod kernels {
                     }
                 }
             }
-            tile += nctaid.x / C.cluster_n;
+            tile += nctaid.x / C.cluster_n();
         }
         store.finish();
-    }
-
-    fn policy(c: Config) -> mainloop::Policy {
-        mainloop::Policy {
-            block_m: 128,
-            block_n: c.block_n,
-            stages: c.stages,
-            cluster_m: 1,
-            cluster_n: c.cluster_n,
-            major_a: 0,
-            major_b: c.major_b,
-            groups: 1,
-        }
     }
 }

@@ -69,17 +69,11 @@ pub(super) mod kernels {
         pdl,
         instances = [
             rms_4 = (f32, Config { center: 0, each: 4 }),
-            rms_8 = (bf16, Config { center: 0, each: 8 }),
-            rms_8 = (f16, Config { center: 0, each: 8 }),
-            rms_1 = (f32, Config { center: 0, each: 1 }),
-            rms_1 = (bf16, Config { center: 0, each: 1 }),
-            rms_1 = (f16, Config { center: 0, each: 1 }),
+            rms_8 = ([bf16, f16], Config { center: 0, each: 8 }),
+            rms_1 = ([f32, bf16, f16], Config { center: 0, each: 1 }),
             layer_4 = (f32, Config { center: 1, each: 4 }),
-            layer_8 = (bf16, Config { center: 1, each: 8 }),
-            layer_8 = (f16, Config { center: 1, each: 8 }),
-            layer_1 = (f32, Config { center: 1, each: 1 }),
-            layer_1 = (bf16, Config { center: 1, each: 1 }),
-            layer_1 = (f16, Config { center: 1, each: 1 })
+            layer_8 = ([bf16, f16], Config { center: 1, each: 8 }),
+            layer_1 = ([f32, bf16, f16], Config { center: 1, each: 1 })
         ],
         unsafe(requires(
             rows >= 1,
@@ -206,7 +200,7 @@ pub(super) mod kernels {
         block = THREADS,
         grid = columns.div_ceil(32 * EACH) * slices,
         pdl,
-        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        instances = [by_4 = (f32, 4), by_8 = ([bf16, f16], 8), by_1 = ([f32, bf16, f16], 1)],
         unsafe(requires(
             rows >= 1,
             rows < 1 << 31,
@@ -297,7 +291,7 @@ pub(super) mod kernels {
         block = THREADS,
         grid = columns.div_ceil(32) * arrays,
         pdl,
-        instances = [of_type = (f32), of_type = (bf16), of_type = (f16)],
+        instances = [of_type = ([f32, bf16, f16])],
         unsafe(requires(
             arrays == 1 || arrays == 2,
             columns < 1 << 31,

@@ -52,14 +52,11 @@ pub(super) mod kernels {
         pdl,
         instances = [
             short_4 = (f32, Config { each: 4, threads: 256, vectors: 2, blocks: 1 }),
-            short_8 = (bf16, Config { each: 8, threads: 256, vectors: 1, blocks: 1 }),
-            short_8 = (f16, Config { each: 8, threads: 256, vectors: 1, blocks: 1 }),
+            short_8 = ([bf16, f16], Config { each: 8, threads: 256, vectors: 1, blocks: 1 }),
             medium_4 = (f32, Config { each: 4, threads: 1024, vectors: 2, blocks: 2 }),
-            medium_8 = (bf16, Config { each: 8, threads: 512, vectors: 2, blocks: 4 }),
-            medium_8 = (f16, Config { each: 8, threads: 512, vectors: 2, blocks: 4 }),
+            medium_8 = ([bf16, f16], Config { each: 8, threads: 512, vectors: 2, blocks: 4 }),
             long_4 = (f32, Config { each: 4, threads: 1024, vectors: 8, blocks: 1 }),
-            long_8 = (bf16, Config { each: 8, threads: 1024, vectors: 4, blocks: 1 }),
-            long_8 = (f16, Config { each: 8, threads: 1024, vectors: 4, blocks: 1 })
+            long_8 = ([bf16, f16], Config { each: 8, threads: 1024, vectors: 4, blocks: 1 })
         ],
         unsafe(requires(
             rows >= 1,
@@ -158,14 +155,11 @@ pub(super) mod kernels {
         pdl,
         instances = [
             short_4 = (f32, Config { each: 4, threads: 256, vectors: 2, blocks: 1 }),
-            short_8 = (bf16, Config { each: 8, threads: 256, vectors: 1, blocks: 1 }),
-            short_8 = (f16, Config { each: 8, threads: 256, vectors: 1, blocks: 1 }),
+            short_8 = ([bf16, f16], Config { each: 8, threads: 256, vectors: 1, blocks: 1 }),
             medium_4 = (f32, Config { each: 4, threads: 512, vectors: 4, blocks: 2 }),
-            medium_8 = (bf16, Config { each: 8, threads: 256, vectors: 4, blocks: 6 }),
-            medium_8 = (f16, Config { each: 8, threads: 256, vectors: 4, blocks: 6 }),
+            medium_8 = ([bf16, f16], Config { each: 8, threads: 256, vectors: 4, blocks: 6 }),
             long_4 = (f32, Config { each: 4, threads: 1024, vectors: 8, blocks: 1 }),
-            long_8 = (bf16, Config { each: 8, threads: 1024, vectors: 4, blocks: 1 }),
-            long_8 = (f16, Config { each: 8, threads: 1024, vectors: 4, blocks: 1 })
+            long_8 = ([bf16, f16], Config { each: 8, threads: 1024, vectors: 4, blocks: 1 })
         ],
         unsafe(requires(
             rows >= 1,

@@ -58,17 +58,11 @@ pub(super) mod kernels {
         pdl,
         instances = [
             rms_4 = (f32, Config { center: 0, each: 4 }),
-            rms_8 = (bf16, Config { center: 0, each: 8 }),
-            rms_8 = (f16, Config { center: 0, each: 8 }),
-            rms_1 = (f32, Config { center: 0, each: 1 }),
-            rms_1 = (bf16, Config { center: 0, each: 1 }),
-            rms_1 = (f16, Config { center: 0, each: 1 }),
+            rms_8 = ([bf16, f16], Config { center: 0, each: 8 }),
+            rms_1 = ([f32, bf16, f16], Config { center: 0, each: 1 }),
             layer_4 = (f32, Config { center: 1, each: 4 }),
-            layer_8 = (bf16, Config { center: 1, each: 8 }),
-            layer_8 = (f16, Config { center: 1, each: 8 }),
-            layer_1 = (f32, Config { center: 1, each: 1 }),
-            layer_1 = (bf16, Config { center: 1, each: 1 }),
-            layer_1 = (f16, Config { center: 1, each: 1 })
+            layer_8 = ([bf16, f16], Config { center: 1, each: 8 }),
+            layer_1 = ([f32, bf16, f16], Config { center: 1, each: 1 })
         ],
         unsafe(requires(
             rows >= 1,

@@ -185,14 +185,11 @@ pub(super) mod tuned {
         pdl,
         instances = [
             short_4 = (f32, Config { each: 4, threads: 256, vectors: 2, cluster: 1, blocks: 1 }),
-            short_8 = (bf16, Config { each: 8, threads: 256, vectors: 1, cluster: 1, blocks: 1 }),
-            short_8 = (f16, Config { each: 8, threads: 256, vectors: 1, cluster: 1, blocks: 1 }),
+            short_8 = ([bf16, f16], Config { each: 8, threads: 256, vectors: 1, cluster: 1, blocks: 1 }),
             medium_4 = (f32, Config { each: 4, threads: 512, vectors: 4, cluster: 1, blocks: 3 }),
-            medium_8 = (bf16, Config { each: 8, threads: 256, vectors: 4, cluster: 1, blocks: 5 }),
-            medium_8 = (f16, Config { each: 8, threads: 256, vectors: 4, cluster: 1, blocks: 5 }),
+            medium_8 = ([bf16, f16], Config { each: 8, threads: 256, vectors: 4, cluster: 1, blocks: 5 }),
             long_4 = (f32, Config { each: 4, threads: 512, vectors: 16, cluster: 4, blocks: 1 }),
-            long_8 = (bf16, Config { each: 8, threads: 512, vectors: 16, cluster: 2, blocks: 1 }),
-            long_8 = (f16, Config { each: 8, threads: 512, vectors: 16, cluster: 2, blocks: 1 })
+            long_8 = ([bf16, f16], Config { each: 8, threads: 512, vectors: 16, cluster: 2, blocks: 1 })
         ],
         unsafe(requires(
             rows >= 1,
@@ -288,14 +285,11 @@ pub(super) mod tuned {
         pdl,
         instances = [
             short_4 = (f32, Config { each: 4, threads: 256, vectors: 2, cluster: 1, blocks: 4 }),
-            short_8 = (bf16, Config { each: 8, threads: 256, vectors: 1, cluster: 1, blocks: 6 }),
-            short_8 = (f16, Config { each: 8, threads: 256, vectors: 1, cluster: 1, blocks: 6 }),
+            short_8 = ([bf16, f16], Config { each: 8, threads: 256, vectors: 1, cluster: 1, blocks: 6 }),
             medium_4 = (f32, Config { each: 4, threads: 512, vectors: 4, cluster: 1, blocks: 2 }),
-            medium_8 = (bf16, Config { each: 8, threads: 512, vectors: 2, cluster: 1, blocks: 3 }),
-            medium_8 = (f16, Config { each: 8, threads: 512, vectors: 2, cluster: 1, blocks: 3 }),
+            medium_8 = ([bf16, f16], Config { each: 8, threads: 512, vectors: 2, cluster: 1, blocks: 3 }),
             long_4 = (f32, Config { each: 4, threads: 1024, vectors: 4, cluster: 1, blocks: 1 }),
-            long_8 = (bf16, Config { each: 8, threads: 1024, vectors: 4, cluster: 1, blocks: 1 }),
-            long_8 = (f16, Config { each: 8, threads: 1024, vectors: 4, cluster: 1, blocks: 1 })
+            long_8 = ([bf16, f16], Config { each: 8, threads: 1024, vectors: 4, cluster: 1, blocks: 1 })
         ],
         unsafe(requires(
             rows >= 1,

@@ -24,7 +24,7 @@ pub(super) mod kernels {
         block = THREADS,
         grid = rows,
         pdl,
-        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        instances = [by_4 = (f32, 4), by_8 = ([bf16, f16], 8), by_1 = ([f32, bf16, f16], 1)],
         unsafe(requires(
             rows >= 1,
             columns % EACH == 0,
@@ -101,7 +101,7 @@ pub(super) mod kernels {
         block = THREADS,
         grid = rows,
         pdl,
-        instances = [by_4 = (f32, 4), by_8 = (bf16, 8), by_8 = (f16, 8), by_1 = (f32, 1), by_1 = (bf16, 1), by_1 = (f16, 1)],
+        instances = [by_4 = (f32, 4), by_8 = ([bf16, f16], 8), by_1 = ([f32, bf16, f16], 1)],
         unsafe(requires(
             rows >= 1,
             columns % EACH == 0,

@@ -135,16 +135,11 @@ pub(crate) mod kernels {
         grid = p.grid(C.owned()),
         shared = C.shared(),
         instances = [
-            d64 = (bf16, Config { head: 64, head_v: 64, warps: 4, block: 64, stages: 2 }),
-            d64 = (f16, Config { head: 64, head_v: 64, warps: 4, block: 64, stages: 2 }),
-            d96 = (bf16, Config { head: 96, head_v: 96, warps: 4, block: 64, stages: 2 }),
-            d96 = (f16, Config { head: 96, head_v: 96, warps: 4, block: 64, stages: 2 }),
-            d128 = (bf16, Config { head: 128, head_v: 128, warps: 4, block: 32, stages: 2 }),
-            d128 = (f16, Config { head: 128, head_v: 128, warps: 4, block: 32, stages: 2 }),
-            d192 = (bf16, Config { head: 192, head_v: 128, warps: 4, block: 32, stages: 2 }),
-            d192 = (f16, Config { head: 192, head_v: 128, warps: 4, block: 32, stages: 2 }),
-            d256 = (bf16, Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1 }),
-            d256 = (f16, Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1 }),
+            d64 = ([bf16, f16], Config { head: 64, head_v: 64, warps: 4, block: 64, stages: 2 }),
+            d96 = ([bf16, f16], Config { head: 96, head_v: 96, warps: 4, block: 64, stages: 2 }),
+            d128 = ([bf16, f16], Config { head: 128, head_v: 128, warps: 4, block: 32, stages: 2 }),
+            d192 = ([bf16, f16], Config { head: 192, head_v: 128, warps: 4, block: 32, stages: 2 }),
+            d256 = ([bf16, f16], Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1 })
         ],
         unsafe(requires(
             p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len(), tensors.bias.len()]),

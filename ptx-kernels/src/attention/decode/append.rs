@@ -121,10 +121,8 @@ pub(crate) mod kernels {
         grid = p.grid(),
         pdl,
         instances = [
-            same = (bf16, bf16, Config { size: 2 }),
-            same = (f16, f16, Config { size: 2 }),
-            bytes = (bf16, u8, Config { size: 1 }),
-            bytes = (f16, u8, Config { size: 1 }),
+            same = ([bf16, f16], [bf16, f16], Config { size: 2 }),
+            bytes = ([bf16, f16], u8, Config { size: 1 })
         ],
         unsafe(requires(
             p.covers([tensors.k.len(), tensors.v.len(), tensors.k_cache.len(), tensors.v_cache.len()]),

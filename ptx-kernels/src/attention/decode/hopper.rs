@@ -151,8 +151,7 @@ pub(crate) mod kernels {
         shared = C.shared(),
         max_regs = 168,
         instances = [
-            d576 = (bf16, Config { head: 576, head_v: 512 }),
-            d576 = (f16, Config { head: 576, head_v: 512 }),
+            d576 = ([bf16, f16], Config { head: 576, head_v: 512 })
         ],
         unsafe(requires(
             p.covers([tensors.q.len(), tensors.cache.len(), tensors.cache.len(), tensors.out.len(), tensors.lse.len()]),

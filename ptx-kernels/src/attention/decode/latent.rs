@@ -257,8 +257,7 @@ pub(crate) mod kernels {
         pdl,
         shared = C.shared(),
         instances = [
-            d576 = (bf16, Config { head: 576, head_v: 512, rows: 64, keys: 32, stages: 2 }),
-            d576 = (f16, Config { head: 576, head_v: 512, rows: 64, keys: 32, stages: 2 }),
+            d576 = ([bf16, f16], Config { head: 576, head_v: 512, rows: 64, keys: 32, stages: 2 })
         ],
         unsafe(requires(
             p.covers([tensors.q.len(), tensors.cache.len(), tensors.cache.len(), tensors.out.len(), tensors.lse.len()]),

@@ -122,16 +122,11 @@ pub(crate) mod kernels {
         shared = C.shared(),
         max_regs = C.registers(),
         instances = [
-            d64 = (bf16, bf16, Config { head: 64, size: 2, warps: 6, keys: 32, stages: 2 }),
-            d64 = (f16, f16, Config { head: 64, size: 2, warps: 6, keys: 32, stages: 2 }),
-            d128 = (bf16, bf16, Config { head: 128, size: 2, warps: 4, keys: 16, stages: 3 }),
-            d128 = (f16, f16, Config { head: 128, size: 2, warps: 4, keys: 16, stages: 3 }),
-            d256 = (bf16, bf16, Config { head: 256, size: 2, warps: 3, keys: 16, stages: 2 }),
-            d256 = (f16, f16, Config { head: 256, size: 2, warps: 3, keys: 16, stages: 2 }),
-            d128_bytes = (bf16, u8, Config { head: 128, size: 1, warps: 4, keys: 32, stages: 3 }),
-            d128_bytes = (f16, u8, Config { head: 128, size: 1, warps: 4, keys: 32, stages: 3 }),
-            d256_bytes = (bf16, u8, Config { head: 256, size: 1, warps: 3, keys: 32, stages: 2 }),
-            d256_bytes = (f16, u8, Config { head: 256, size: 1, warps: 3, keys: 32, stages: 2 }),
+            d64 = ([bf16, f16], [bf16, f16], Config { head: 64, size: 2, warps: 6, keys: 32, stages: 2 }),
+            d128 = ([bf16, f16], [bf16, f16], Config { head: 128, size: 2, warps: 4, keys: 16, stages: 3 }),
+            d256 = ([bf16, f16], [bf16, f16], Config { head: 256, size: 2, warps: 3, keys: 16, stages: 2 }),
+            d128_bytes = ([bf16, f16], u8, Config { head: 128, size: 1, warps: 4, keys: 32, stages: 3 }),
+            d256_bytes = ([bf16, f16], u8, Config { head: 256, size: 1, warps: 3, keys: 32, stages: 2 })
         ],
         requires(
             p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len()]),

@@ -285,7 +285,7 @@ pub(super) mod kernels {
     #[ptx_kernel(
         block = THREADS,
         grid = c.blocks,
-        instances = [by_8 = (bf16, 8), by_8 = (f16, 8), by_4 = (f32, 4)],
+        instances = [by_8 = ([bf16, f16], 8), by_4 = (f32, 4)],
         unsafe(requires(
             c.blocks >= 1,
             c.blocks <= BLOCKS,
@@ -399,7 +399,7 @@ pub(super) mod kernels {
     #[ptx_kernel(
         block = THREADS,
         grid = c.blocks,
-        instances = [by_8 = (bf16, 8), by_8 = (f16, 8), by_4 = (f32, 4)],
+        instances = [by_8 = ([bf16, f16], 8), by_4 = (f32, 4)],
         unsafe(requires(
             c.blocks >= 1,
             c.blocks <= BLOCKS,

@@ -10,8 +10,8 @@ pub(crate) mod gathered {
 
     /// The shared memory of a block.
     struct GatheredMemory<const C: Config> {
-        stages: [mainloop::Stage<{ policy(C) }>; C.stages],
-        stores: [[epilogue::Subtile; C.block_n / 64]; 2],
+        stages: [mainloop::Stage<{ policy(C, 2) }>; C.stages],
+        stores: [[epilogue::Subtile; C.block_n() / 64]; 2],
         parcels: [Parcel; 2],
         barriers: pipeline::Barriers<{ C.stages }>,
         arrived: [mbarrier::Barrier; 2],
@@ -36,7 +36,7 @@ pub(crate) mod gathered {
         signals: &node::Symmetric,
         shape: &Shape,
     ) {
-        let mut producer = mainloop::Producer::<{ policy(C) }>::new(a, b, smem.stages, smem.barriers, work.block, 0);
+        let mut producer = mainloop::Producer::<{ policy(C, 2) }>::new(a, b, smem.stages, smem.barriers, work.block, 0);
         let mut range = mainloop::KRange { begin: 0, end: shape.k, backward: 0 };
         let mut tile: u32 = smem.cluster_id.wait();
         // The rows of tiles that are known to be there, of the part `known_part`.
@@ -53,7 +53,7 @@ pub(crate) mod gathered {
                 }
             }
             producer.a.group = at.part;
-            producer.load_tile::<T>(at.row, at.column + work.block * (C.block_n / 2), &range);
+            producer.load_tile::<T>(at.row, at.column + work.block * (C.block_n() / 2), &range);
             tile += work.num_clusters;
             range.backward = 1 - range.backward;
         }
@@ -88,8 +88,8 @@ pub(crate) mod gathered {
 
     /// A warp group of consumers.
     fn multiply_gathered<T, const C: Config>(c: TensorMap, smem: Shared<GatheredMemory<C>>, work: &Work, k: u32) {
-        const P: mainloop::Policy = policy(C);
-        const SUBTILES: u32 = C.block_n / 64;
+        const P: mainloop::Policy = policy(C, 2);
+        const SUBTILES: u32 = C.block_n() / 64;
         let group: u32 = work.warp_group - 1;
         let mut consumer = mainloop::Consumer::<P>::new(smem.stages, smem.barriers, work.warp_group);
         let store = epilogue::TileStore::new(smem.stores.at(group), consumer.thread, work.warp_group);

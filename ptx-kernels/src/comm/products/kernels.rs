@@ -8,17 +8,14 @@ use super::reduced;
 use ptx_launch::prelude::*;
 
 /// The kernels.
-#[ptx_module(arch = "sm_90a", params(Shape), parts(reduced::reduced, gathered::gathered))]
-#[allow(unreachable_pub, reason = "the module is not public")]
+#[ptx_module(
+    arch = "sm_90a",
+    params(Shape),
+    parts(crate::gemm::sm90::config::config, reduced::reduced, gathered::gathered)
+)]
+#[allow(dead_code, unreachable_pub, reason = "the module is not public; modules share one set of axes")]
 pub(crate) mod kernels {
     use super::Shape;
-
-    /// Columns of a block's tile, and the stages of the ring.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Config {
-        pub block_n: u32,
-        pub stages: u32,
-    }
 
     /// Rows of the tile of a block, and of its cluster of two.
     pub const BLOCK_M: u32 = 128;
@@ -75,27 +72,15 @@ pub(crate) mod kernels {
         fn place<const C: Config>(&self, tile: u32) -> Place {
             let (part, index): (u32, u32) = self.part_of(tile);
             let (row, column): (u32, u32) = self.tiles.tile(index);
-            Place { part, index, row: row * CLUSTER_M + self.block * BLOCK_M, column: column * C.block_n }
-        }
-    }
-
-    /// The main loop: A and B have a dimension of matrices, which for A are the parts.
-    fn policy(c: Config) -> mainloop::Policy {
-        mainloop::Policy {
-            block_m: BLOCK_M,
-            block_n: c.block_n,
-            stages: c.stages,
-            cluster_m: 2,
-            cluster_n: 1,
-            major_a: 0,
-            major_b: 0,
-            groups: 2,
+            Place { part, index, row: row * CLUSTER_M + self.block * BLOCK_M, column: column * C.block_n() }
         }
     }
 
     fn work_of<const C: Config>(shape: &Shape, first: u32) -> Work {
         Work {
-            tiles: scheduler::Raster::covering::<CLUSTER_M, { C.block_n }>(shape.rows, shape.n, shape.band, shape.run),
+            tiles: scheduler::Raster::covering::<CLUSTER_M, { C.block_n() }>(
+                shape.rows, shape.n, shape.band, shape.run,
+            ),
             num_clusters: nctaid.x / 2,
             block: cluster::rank(),
             warp_group: cluster::warp_group(),
@@ -113,8 +98,7 @@ pub(crate) mod kernels {
         max_regs = 168,
         pdl,
         instances = [
-            m128n256 = (bf16, Config { block_n: 256, stages: 3 }),
-            m128n256 = (f16, Config { block_n: 256, stages: 3 })
+            m128n256 = ([bf16, f16], Config::tma([BLOCK_M, 256], [2, 1], KK, 3, 4))
         ]
     )]
     pub fn product_reduced<T, const C: Config>(
@@ -172,8 +156,7 @@ pub(crate) mod kernels {
         max_regs = 168,
         pdl,
         instances = [
-            m128n256 = (bf16, Config { block_n: 256, stages: 3 }),
-            m128n256 = (f16, Config { block_n: 256, stages: 3 })
+            m128n256 = ([bf16, f16], Config::tma([BLOCK_M, 256], [2, 1], KK, 3, 4))
         ]
     )]
     pub fn product_gathered<T, const C: Config>(

@@ -16,8 +16,8 @@ pub(crate) mod reduced {
 
     /// The shared memory of a block.
     struct ReducedMemory<const C: Config> {
-        stages: [mainloop::Stage<{ policy(C) }>; C.stages],
-        sums: [[epilogue::Subtile; C.block_n / 64]; 2],
+        stages: [mainloop::Stage<{ policy(C, 2) }>; C.stages],
+        sums: [[epilogue::Subtile; C.block_n() / 64]; 2],
         barriers: pipeline::Barriers<{ C.stages }>,
         turns: [Turns; 2],
         cluster_id: scheduler::ClusterId,
@@ -26,7 +26,7 @@ pub(crate) mod reduced {
     impl Config {
         /// Bytes of a warp group's sums.
         pub const fn bytes(&self) -> u32 {
-            self.block_n * 128
+            self.block_n() * 128
         }
     }
 
@@ -39,14 +39,14 @@ pub(crate) mod reduced {
 
     /// The producer warp. Every other tile goes backward along K, as in `gemm::sm90::claimed`.
     fn load_parts<T, const C: Config>(a: TensorMap, b: TensorMap, smem: Shared<ReducedMemory<C>>, work: &Work, k: u32) {
-        let mut producer = mainloop::Producer::<{ policy(C) }>::new(a, b, smem.stages, smem.barriers, work.block, 0);
+        let mut producer = mainloop::Producer::<{ policy(C, 2) }>::new(a, b, smem.stages, smem.barriers, work.block, 0);
         let mut range = mainloop::KRange { begin: 0, end: k, backward: 0 };
         let mut tile: u32 = smem.cluster_id.wait();
         grid::wait();
         while tile < work.count() {
             let at: Place = work.place::<C>(tile);
             producer.a.group = at.part;
-            producer.load_tile::<T>(at.row, at.column + work.block * (C.block_n / 2), &range);
+            producer.load_tile::<T>(at.row, at.column + work.block * (C.block_n() / 2), &range);
             tile += work.num_clusters;
             range.backward = 1 - range.backward;
         }
@@ -55,7 +55,7 @@ pub(crate) mod reduced {
 
     /// A warp group of consumers.
     fn multiply_reduced<T, const C: Config>(smem: Shared<ReducedMemory<C>>, work: &Work, k: u32) {
-        const P: mainloop::Policy = policy(C);
+        const P: mainloop::Policy = policy(C, 2);
         let mut consumer = mainloop::Consumer::<P>::new(smem.stages, smem.barriers, work.warp_group);
         let (sums, turns) = (smem.sums.at(work.warp_group - 1), smem.turns.at(work.warp_group - 1));
         let row: u32 = epilogue::row_address(sums, consumer.thread);
@@ -152,7 +152,7 @@ pub(crate) mod reduced {
 
     /// The slots of one part's tiles, for each warp group of both blocks.
     fn slots<const C: Config>(shape: &Shape) -> u32 {
-        (shape.rows + (CLUSTER_M - 1)) / CLUSTER_M * ((shape.n + (C.block_n - 1)) / C.block_n) * 4
+        (shape.rows + (CLUSTER_M - 1)) / CLUSTER_M * ((shape.n + (C.block_n() - 1)) / C.block_n()) * 4
     }
 
     /// The slot of this warp group's sums of tile `index` of a part.

@@ -143,14 +143,10 @@ pub(crate) mod kernels {
         max_regs = 168,
         pdl,
         instances = [
-            d64 = (bf16, Config { head: 64, queries: 128, masked: 0 }),
-            d64 = (f16, Config { head: 64, queries: 128, masked: 0 }),
-            d128 = (bf16, Config { head: 128, queries: 64, masked: 0 }),
-            d128 = (f16, Config { head: 128, queries: 64, masked: 0 }),
-            d64_masked = (bf16, Config { head: 64, queries: 128, masked: 1 }),
-            d64_masked = (f16, Config { head: 64, queries: 128, masked: 1 }),
-            d128_masked = (bf16, Config { head: 128, queries: 64, masked: 1 }),
-            d128_masked = (f16, Config { head: 128, queries: 64, masked: 1 }),
+            d64 = ([bf16, f16], Config { head: 64, queries: 128, masked: 0 }),
+            d128 = ([bf16, f16], Config { head: 128, queries: 64, masked: 0 }),
+            d64_masked = ([bf16, f16], Config { head: 64, queries: 128, masked: 1 }),
+            d128_masked = ([bf16, f16], Config { head: 128, queries: 64, masked: 1 })
         ],
         requires(
             p.covers_inputs([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.bias.len()]),

@@ -61,12 +61,9 @@ pub(crate) mod kernels {
         grid = p.grid(C.queries),
         pdl,
         instances = [
-            d64 = (bf16, Config { head: 64, queries: 128 }),
-            d64 = (f16, Config { head: 64, queries: 128 }),
-            d128 = (bf16, Config { head: 128, queries: 64 }),
-            d128 = (f16, Config { head: 128, queries: 64 }),
-            d256 = (bf16, Config { head: 256, queries: 64 }),
-            d256 = (f16, Config { head: 256, queries: 64 }),
+            d64 = ([bf16, f16], Config { head: 64, queries: 128 }),
+            d128 = ([bf16, f16], Config { head: 128, queries: 64 }),
+            d256 = ([bf16, f16], Config { head: 256, queries: 64 })
         ],
         requires(
             p.covers_results(tensors.out.len(), tensors.lse.len()),
@@ -148,12 +145,9 @@ pub(crate) mod kernels {
         grid = p.queries.div_ceil(64) * (C.head / 64) * (p.heads * p.batch - rounded),
         pdl,
         instances = [
-            d64 = (bf16, Config { head: 64, queries: 128 }),
-            d64 = (f16, Config { head: 64, queries: 128 }),
-            d128 = (bf16, Config { head: 128, queries: 64 }),
-            d128 = (f16, Config { head: 128, queries: 64 }),
-            d256 = (bf16, Config { head: 256, queries: 64 }),
-            d256 = (f16, Config { head: 256, queries: 64 }),
+            d64 = ([bf16, f16], Config { head: 64, queries: 128 }),
+            d128 = ([bf16, f16], Config { head: 128, queries: 64 }),
+            d256 = ([bf16, f16], Config { head: 256, queries: 64 })
         ],
         requires(
             g.covers_q(q_grad.len(), scratch.len()),

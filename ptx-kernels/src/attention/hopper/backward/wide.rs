@@ -88,10 +88,8 @@ pub(crate) mod kernels {
         grid = schedule.blocks,
         max_regs = 128,
         instances = [
-            d192 = (bf16, Config { head: 192, head_v: 128 }),
-            d192 = (f16, Config { head: 192, head_v: 128 }),
-            d256 = (bf16, Config { head: 256, head_v: 256 }),
-            d256 = (f16, Config { head: 256, head_v: 256 }),
+            d192 = ([bf16, f16], Config { head: 192, head_v: 128 }),
+            d256 = ([bf16, f16], Config { head: 256, head_v: 256 })
         ],
         requires(
             p.covers_inputs([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.bias.len()]),
