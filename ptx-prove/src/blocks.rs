@@ -4,6 +4,7 @@ use crate::flow::End;
 use crate::form::Cond;
 use crate::machine::{Machine, State, Value};
 use crate::path;
+use crate::tensor;
 use crate::world::Scope;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -50,7 +51,7 @@ impl Machine<'_> {
     /// Executes a block; the states that leave it.
     fn block(&mut self, block: usize, mut state: State) -> Vec<(usize, State)> {
         let range = self.flow.graph.range(block);
-        let node = self.trace.node(&state.from, &self.open);
+        let node = self.trace.node(&state.from, &self.open, &state.path);
         state.from = vec![node];
         let end = self.flow.ends[block];
         let last = range.end - 1;
@@ -94,12 +95,17 @@ impl Machine<'_> {
         let reaches =
             |block: Option<usize>| block.is_some_and(|block| flow.reaches_barrier[block] || flow.passes_by[block]);
         let sides = [(taken, guard.clone(), falls), (falls, guard.negate(), taken)];
+        let is_walked = tensor::is_used(self.function);
         let mut next = Vec::new();
         for (to, cond, other) in sides {
             if let Some(to) = to.filter(|_| cond != Cond::Const(false)) {
                 let excused = !reaches(other);
-                let path = state.path.branch(cond, branch, excused);
-                next.push((to, State { path, ..state.clone() }));
+                let mut side = State { path: state.path.branch(cond, branch, excused), ..state.clone() };
+                // The walk of a warp takes the sides that numbers leave open.
+                if is_walked {
+                    side.from = vec![self.trace.node(&side.from, &self.open, &side.path)];
+                }
+                next.push((to, side));
             }
         }
         next

@@ -5,6 +5,7 @@ use crate::machine::{Machine, State, Value};
 use crate::memory;
 use crate::path::Path;
 use crate::site::Site;
+use crate::tensor;
 use crate::trace::{Barrier, Collective, Group, Lanes, Source, Span};
 use crate::world::Scope;
 use ptx_core::ir::{Operand, RegId};
@@ -20,7 +21,7 @@ const ACTIONS: &[(&str, Action)] = &[
     ("bar", barrier), ("barrier", barrier), ("trap", leave), ("fence", fence), ("membar", fence),
     ("prefetch", nothing), ("prefetchu", nothing), ("nanosleep", nothing), ("pmevent", nothing), ("createpolicy", nothing),
     ("setmaxnreg", nothing), ("brkpt", nothing), ("applypriority", nothing), ("griddepcontrol", dependency),
-    ("tcgen05", memory::signal), ("mbarrier", memory::signal),
+    ("tcgen05", tensor::execute), ("mbarrier", memory::signal),
 ];
 
 /// Instructions that only compute registers.
@@ -36,10 +37,12 @@ const COMPUTES: &[&str] = &[
 
 /// Instructions that lanes of a warp execute together; those with a mask name the lanes in their last operand.
 #[rustfmt::skip]
-const COLLECTIVES: [(&str, bool); 10] = [
+const COLLECTIVES: [(&str, bool); 11] = [
     ("shfl", true), ("vote", true), ("match", true), ("redux", true), ("elect", true), ("mma", false), ("movmatrix", false),
-    ("ldmatrix", false), ("stmatrix", false), ("wmma", false),
+    ("ldmatrix", false), ("stmatrix", false), ("wmma", false), ("tcgen05", false),
 ];
+/// Of these opcodes only the instructions with `.sync`.
+const SYNC_ONLY: [&str; 1] = ["tcgen05"];
 
 /// Opcodes that end threads anywhere in a block.
 const ENDS: [&str; 3] = ["trap", "exit", "ret"];
@@ -93,7 +96,7 @@ impl Event {
     /// Records an instruction that lanes execute together.
     pub(crate) fn meet(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, state: &State, guard: &Cond) {
         let Some((_, has_mask)) = COLLECTIVES.iter().find(|(opcode, _)| *opcode == site.row.opcode()) else { return };
-        if *has_mask && !site.is("sync") {
+        if (*has_mask || SYNC_ONLY.contains(&site.row.opcode())) && !site.is("sync") {
             return;
         }
         let mask = site.inst.operands.iter().rev().find(|operand| **operand != Operand::Absent);

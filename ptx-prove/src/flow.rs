@@ -58,6 +58,14 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
+    /// The instructions behind one, in its basic block.
+    pub(crate) fn rest_of_block(&self, from: usize) -> std::ops::Range<usize> {
+        let mut ends = (0..self.ends.len()).map(|block| self.graph.range(block)).filter(|range| range.contains(&from));
+        ends.next().map_or(from..from, |range| from..range.end)
+    }
+}
+
+impl Flow {
     pub(crate) fn new(function: &Function, is_barrier: &dyn Fn(&Inst) -> bool) -> Flow {
         let graph = Graph::new(function);
         let count = graph.next.len();

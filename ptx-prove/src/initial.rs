@@ -10,7 +10,7 @@ use crate::form::{Coef, Cond, Form, Sym};
 use crate::machine::Machine;
 use crate::query::{BUDGET, Decision, View, Views};
 use crate::report::{Finding, Property, Verdict};
-use crate::trace::{Access, Kind, Mark, Trace};
+use crate::trace::{Access, Kind, Mark, Trace, What};
 use crate::world::Scope;
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::Space;
@@ -97,7 +97,10 @@ struct Shared<'m> {
 
 pub(crate) fn check(machine: &Machine<'_>, contract: &Contract) -> Vec<Finding> {
     let trace = &machine.trace;
-    let is_shared = |access: &Access| machine.bases[access.base].space == Space::Shared;
+    let is_shared = |access: &Access| {
+        let base = &machine.bases[access.base];
+        base.space == Space::Shared && base.what != What::Tensor
+    };
     let mut found: BTreeMap<usize, Finding> = BTreeMap::new();
     let reads: Vec<usize> = (0..trace.accesses.len())
         .filter(|at| is_shared(&trace.accesses[*at]) && matches!(trace.accesses[*at].kind, Kind::Read | Kind::Atomic))

@@ -63,7 +63,7 @@ impl Machine<'_> {
         Some(self.add_base(base, if variable.space == Space::Global { 1 << 47 } else { 1 << 24 }))
     }
 
-    fn add_base(&mut self, base: Base, most: i128) -> Form {
+    pub(crate) fn add_base(&mut self, base: Base, most: i128) -> Form {
         let (scope, origin, meaning) = (Scope::Grid, Origin::Loose, Meaning::Base);
         let symbol = self.world.add(Symbol { least: 0, most, scope, origin, meaning, facts: Vec::new() });
         self.register(base, symbol)
@@ -122,7 +122,7 @@ impl Machine<'_> {
     }
 
     /// An address and its bits.
-    fn address(&mut self, at: usize, site: &Site<'_>, operand: &Operand) -> Option<(Form, u32)> {
+    pub(crate) fn address(&mut self, at: usize, site: &Site<'_>, operand: &Operand) -> Option<(Form, u32)> {
         let Operand::Memory { base, offset, .. } = operand else { return None };
         let (address, bits) = match base {
             Start::Reg(register) => match self.current.get(register.index()) {
@@ -174,6 +174,34 @@ impl Machine<'_> {
         Some(Place { base, offset, plain })
     }
 
+    /// Records that a warp as one uses lanes of tensor memory: base and first lane, number and kind.
+    pub(crate) fn use_of_warp(
+        &mut self,
+        (inst, state): (usize, &State),
+        (base, lane): (usize, Form),
+        (size, kind): (u64, Kind),
+    ) {
+        let access = Access {
+            inst,
+            kind,
+            base,
+            plain: lane.clone(),
+            offset: lane,
+            size,
+            align: 1,
+            path: state.path.clone(),
+            guard: Cond::Const(true),
+            value: None,
+            strong: false,
+            narrow: false,
+            of_warp: true,
+            is_copy: false,
+            turns: self.open.as_slice().into(),
+        };
+        let node = state.from.first().copied().unwrap_or(usize::MAX);
+        self.trace.access(node, access);
+    }
+
     /// Records an access, if its space is that of the buffer.
     fn record(&mut self, site: &Site<'_>, state: &State, place: &Place, access: Access) -> bool {
         let space = self.bases[place.base].space;
@@ -211,7 +239,7 @@ fn elements(operand: &Operand) -> &[Operand] {
 }
 
 /// Number of values that an operand is.
-fn count(site: &Site<'_>, operand: &Operand) -> u64 {
+pub(crate) fn count(site: &Site<'_>, operand: &Operand) -> u64 {
     match operand {
         Operand::Vector(elements) => elements.len() as u64,
         Operand::Reg(register) => {
@@ -239,10 +267,11 @@ pub(crate) fn load(
     }
     let places = machine.places(at, site, memory);
     let size = ty.bytes() * count(site, site.operand(0));
+    let mut is_recorded = false;
     for (place, cond) in &places {
         let guard = Cond::all([guard.clone(), cond.clone()]);
         let access = accessed(machine, state, &guard, site, place, (at, size, Kind::Read));
-        machine.record(site, state, place, access);
+        is_recorded = machine.record(site, state, place, access);
     }
     let mut found = Vec::new();
     let [(place, _)] = places.as_slice() else { return found };
@@ -250,10 +279,36 @@ pub(crate) fn load(
         if let Operand::Reg(register) = operand
             && let Some(value) = machine.loaded(site, place, element, ty, operand)
         {
+            if let Value::Bits(form) = &value
+                && let [(mono, Coef::One(1))] = form.terms.as_slice()
+                && let ([symbol], true) = (mono.as_slice(), is_recorded && size == 4 && is_word(machine, place))
+            {
+                machine.trace.slot_loads.insert(machine.trace.accesses.len() - 1, *symbol);
+            }
             found.push((*register, value));
         }
     }
     found
+}
+
+/// Returns true for a known place in shared memory.
+fn is_word(machine: &Machine<'_>, place: &Place) -> bool {
+    machine.bases[place.base].space == Space::Shared && place.offset.known().is_some()
+}
+
+/// The access of a warp as one that writes a word to a known place in shared memory: variable and offset.
+pub(crate) fn access_of_warp(
+    machine: &mut Machine<'_>,
+    at: usize,
+    site: &Site<'_>,
+    state: &State,
+    operand: &Operand,
+) -> Option<(usize, i128)> {
+    let places = machine.places(at, site, operand);
+    let [(place, Cond::Const(true))] = places.as_slice() else { return None };
+    let slot = (place.base, place.offset.known().filter(|_| is_word(machine, place))?);
+    let access = accessed(machine, state, &Cond::Const(true), site, place, (at, 4, Kind::Write));
+    machine.record(site, state, place, Access { of_warp: true, ..access }).then_some(slot)
 }
 
 /// The access of an instruction.
@@ -283,6 +338,7 @@ fn accessed(
         value: None,
         strong,
         narrow,
+        of_warp: false,
         is_copy: false,
         turns,
     }

@@ -10,7 +10,7 @@ use crate::report::{Finding, Property, Report, Verdict};
 use crate::samples::samples;
 use crate::trace::What;
 use crate::world::World;
-use crate::{barriers, bounds, initial, query, races};
+use crate::{barriers, bounds, initial, query, races, tensor};
 use ptx_core::check::Checked;
 use ptx_core::hash::Set;
 use ptx_core::ir::{Function, Module, Param, Variable};
@@ -144,6 +144,9 @@ impl<'m> Input<'m> {
 
 /// All findings, in the order of the text.
 fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
+    if let Some((inst, missing)) = tensor::disorder(&machine) {
+        machine.gap_of_order(inst, missing);
+    }
     let mut found = bounds::check(&mut machine, contract);
     found.extend(barriers::check(&machine));
     let are_together = found.iter().all(|finding| {

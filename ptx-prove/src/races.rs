@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::overlap;
 use crate::query::{Atom, BUDGET, Decision, View, Views};
 use crate::report::{Finding, Property, Verdict};
-use crate::trace::{Access, Kind, Mark, Node, Span};
+use crate::trace::{Access, Kind, Mark, Node, Span, What};
 use crate::world::{Meaning, Scope, Symbol};
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::Space;
@@ -134,7 +134,10 @@ fn pairs(machine: &Machine<'_>) -> (Vec<Pair>, bool) {
                             .collect();
                         // Two lanes that store the same together do not race.
                         let is_store = first == second && trace.accesses[*first].kind == Kind::Write;
+                        let is_of_warp = [first, second].iter().any(|at| trace.accesses[**at].of_warp);
                         let parts: &[Which] = match which {
+                            Which::Block if is_of_warp => &[Which::Warps],
+                            Which::Warp if is_of_warp => &[],
                             Which::Block if is_store => &[Which::Warps, Which::Warp],
                             which => std::slice::from_ref(which),
                         };
@@ -191,10 +194,11 @@ fn ended(machine: &Machine<'_>) -> Vec<Pair> {
                     for first in last.iter().copied().filter(|first| conflict(machine, *first, second, false)) {
                         let turns = (0..trace.loops.len()).map(|own| (own, None)).collect();
                         let ended = Some(cond.negate());
+                        let is_of_warp = [first, second].iter().any(|at| trace.accesses[*at].of_warp);
                         found.push(Pair {
                             first,
                             second,
-                            which: Which::Block,
+                            which: if is_of_warp { Which::Warps } else { Which::Block },
                             group: None,
                             turns,
                             entered: Vec::new(),
@@ -235,7 +239,7 @@ fn last_ones(machine: &Machine<'_>) -> Vec<usize> {
                 Mark::Access(access) if can => found.push(*access),
                 Mark::Access(_) => {}
                 Mark::Barrier(at) => can &= trace.barriers[*at].span != Span::Block,
-                Mark::Copy(_) | Mark::Waits => {}
+                Mark::Copy(_) | Mark::Waits | Mark::Tensor(_) => {}
             }
         }
     }
@@ -316,7 +320,7 @@ fn follow(machine: &Machine<'_>, start: (usize, usize), stops: &dyn Fn(usize) ->
         for mark in trace.nodes[node].marks.iter().skip(from) {
             match mark {
                 Mark::Barrier(barrier) if stops(*barrier) => continue 'next,
-                Mark::Barrier(_) | Mark::Copy(_) | Mark::Waits => {}
+                Mark::Barrier(_) | Mark::Copy(_) | Mark::Waits | Mark::Tensor(_) => {}
                 Mark::Access(access) => {
                     if found.insert((*access, crossed.clone())) {
                         order.push((*access, crossed.clone()));
@@ -628,21 +632,20 @@ fn ask(machine: &Machine<'_>, pair: &Pair, threads: Option<(usize, usize)>) -> V
             Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned())
         }
         Decision::Possible(model) => {
-            if model.is_loose {
-                let missing =
-                    "the places or conditions depend on values that are not described, such as those from memory";
-                return Verdict::Unknown(missing.to_owned());
-            }
-            if a.strong && b.strong {
-                let missing = "volatile and relaxed accesses may communicate, which is not described";
-                return Verdict::Unknown(missing.to_owned());
-            }
-            if may_be_same {
-                let missing = "lanes of a warp store to one place, and may store the same value";
-                return Verdict::Unknown(missing.to_owned());
-            }
-            if communicates(machine) {
-                let missing = "threads may be ordered by atomics and fences, which are not described";
+            let reasons = [
+                (
+                    model.is_loose,
+                    "the places or conditions depend on values that are not described, such as those from memory",
+                ),
+                (
+                    machine.bases[a.base].what == What::Tensor,
+                    "warps may use the same lanes of tensor memory, whose columns are not described",
+                ),
+                (a.strong && b.strong, "volatile and relaxed accesses may communicate, which is not described"),
+                (may_be_same, "lanes of a warp store to one place, and may store the same value"),
+                (communicates(machine), "threads may be ordered by atomics and fences, which are not described"),
+            ];
+            if let Some((_, missing)) = reasons.into_iter().find(|(is_open, _)| *is_open) {
                 return Verdict::Unknown(missing.to_owned());
             }
             match model.form(world, &a.offset, 0) {

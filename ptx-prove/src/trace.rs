@@ -2,6 +2,7 @@
 
 use crate::form::{Cond, Form, Sym};
 use crate::path::Path;
+use ptx_core::hash::Map;
 use ptx_core::ir::{Space, VarId};
 use std::rc::Rc;
 
@@ -12,6 +13,8 @@ pub(crate) enum What {
     Param(usize),
     /// A variable.
     Var(VarId),
+    /// Tensor memory of the block: its bytes stand for lanes.
+    Tensor,
 }
 
 /// Memory with a start and a length.
@@ -57,6 +60,8 @@ pub(crate) struct Access {
     pub(crate) value: Option<Form>,
     /// True for volatile, relaxed, acquire and release accesses.
     pub(crate) strong: bool,
+    /// True if a warp makes it as one, together: its lanes have come to it, and go on when it is done.
+    pub(crate) of_warp: bool,
     /// True for a part of an asynchronous copy.
     pub(crate) is_copy: bool,
     /// True if its scope is the block or the cluster: to other blocks it is a plain access.
@@ -123,6 +128,33 @@ pub(crate) enum Source {
     Unknown,
 }
 
+/// A place in shared memory to which an address is written: variable and offset.
+pub(crate) type Slot = (usize, i128);
+
+/// The effect of an instruction on tensor memory.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    Allocate(Slot, i128),
+    Free(i128),
+    /// No more is allocated.
+    Relinquish,
+    /// Lanes and columns.
+    Load([i128; 2]),
+    Store([i128; 2]),
+    WaitLoad,
+    WaitStore,
+}
+
+/// An event of tensor memory, with the way to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Use {
+    pub(crate) inst: usize,
+    pub(crate) act: Act,
+    /// The address in tensor memory.
+    pub(crate) address: Option<Form>,
+    pub(crate) path: Path,
+}
+
 /// One event of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mark {
@@ -131,6 +163,8 @@ pub(crate) enum Mark {
     Copy(Step),
     /// The thread waits for the launch before.
     Waits,
+    /// An event of tensor memory.
+    Tensor(usize),
 }
 
 /// An instruction about groups of asynchronous copies.
@@ -154,6 +188,8 @@ pub(crate) struct Node {
     pub(crate) may_end: bool,
     /// The loops around it that are executed once for all turns.
     pub(crate) turns: Rc<[usize]>,
+    /// The way to it.
+    pub(crate) path: Path,
 }
 
 /// A loop that is executed once for all turns.
@@ -188,13 +224,17 @@ pub(crate) struct Trace {
     pub(crate) has_other_order: bool,
     /// Instructions that lanes of a warp execute together.
     pub(crate) collectives: Vec<Collective>,
+    /// Events of tensor memory.
+    pub(crate) tensor: Vec<Use>,
+    /// Loads of one word of shared memory at a known place: the symbol of the value, by access.
+    pub(crate) slot_loads: Map<usize, Sym>,
 }
 
 impl Trace {
     /// A new node behind others.
-    pub(crate) fn node(&mut self, from: &[usize], turns: &[usize]) -> usize {
+    pub(crate) fn node(&mut self, from: &[usize], turns: &[usize], path: &Path) -> usize {
         let new = self.nodes.len();
-        self.nodes.push(Node { turns: turns.into(), ..Node::default() });
+        self.nodes.push(Node { turns: turns.into(), path: path.clone(), ..Node::default() });
         from.iter().for_each(|from| self.nodes[*from].next.push((new, None)));
         new
     }
@@ -204,6 +244,11 @@ impl Trace {
         if let Some(node) = self.nodes.get_mut(node) {
             node.may_end = true;
         }
+    }
+
+    pub(crate) fn tensor(&mut self, node: usize, one: Use) {
+        self.mark(node, Mark::Tensor(self.tensor.len()));
+        self.tensor.push(one);
     }
 
     pub(crate) fn copy(&mut self, node: usize, step: Step) {

@@ -254,7 +254,7 @@ impl Machine<'_> {
         start.path = start.path.fact(Cond::all(facts));
         let own = self.trace.loops.len();
         self.trace.loops.push(Turns { turn, first, together: scope == Scope::Block, warps, enters });
-        let node = self.trace.node(&start.from, &self.open);
+        let node = self.trace.node(&start.from, &self.open, &start.path);
         start.from = vec![node];
         let entered = start.path.clone();
         self.open.push(own);

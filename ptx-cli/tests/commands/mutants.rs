@@ -9,7 +9,7 @@ use ptx_interp::{FaultKind, Launch, Machine, Options, Program};
 use ptx_prove::{Contract, Passed, Report, prove, signed_params};
 use std::time::{Duration, Instant};
 
-const KERNELS: [(&str, &str); 9] = [
+const KERNELS: [(&str, &str); 10] = [
     ("saxpy", include_str!("proved/saxpy.ptx")),
     ("tree", include_str!("proved/tree.ptx")),
     ("tile", include_str!("proved/tile.ptx")),
@@ -19,6 +19,7 @@ const KERNELS: [(&str, &str); 9] = [
     ("histogram", include_str!("proved/histogram.ptx")),
     ("stride", include_str!("proved/stride.ptx")),
     ("scan", include_str!("proved/scan.ptx")),
+    ("tensor", include_str!("proved/tensor.ptx")),
 ];
 
 /// The findings of the watcher that the prover's properties are about.
@@ -172,6 +173,9 @@ fn changes(line: &str) -> Vec<String> {
     }
     if statement.starts_with("bar.sync") {
         found.extend([String::new(), format!("@%p1 {statement}"), "bar.warp.sync 0xffffffff;".to_owned()]);
+    }
+    if ["tcgen05.wait", "tcgen05.dealloc"].iter().any(|name| statement.starts_with(name)) {
+        found.push(String::new());
     }
     let with = |new: String| match guard {
         Some(guard) => format!("{guard} {new}"),
