@@ -24,12 +24,8 @@ const LOW: u32 = 16;
 /// The most rows of C for the kernels that load operands without tiles.
 const FEW_ROWS: u32 = 8;
 
-/// Instances that are tried with K in parts: those with the least estimates for that.
+/// Instances that are tried with K in parts: those with the least estimates for that, if these are below the least time known.
 const DIVIDED: usize = 2;
-
-/// An instance is tried with K in parts if the estimate for that, times this, is below the least time known: most divisions take more than
-/// their estimate, because parts and rounds are whole numbers.
-const ROUNDED: f32 = 1.15;
 
 /// The circumstances of a choice.
 #[derive(Clone, Copy, Debug)]
@@ -209,7 +205,7 @@ fn search(product: &Product, setting: &Setting, with_scratch: bool) -> Result<Pl
         }
     }
     for Candidate { instance, time: estimate, .. } in divided.into_iter().flatten() {
-        if estimate * ROUNDED >= best.map_or(f32::INFINITY, |best| best.time) {
+        if estimate >= best.map_or(f32::INFINITY, |best| best.time) {
             break;
         }
         let (splits, time) = Work::new(instance, &straight, costs).fastest_division();

@@ -43,7 +43,7 @@ fn of_large_products() {
         1024 1024 4096 k: m64n128k64_1x2_kk_claimed/1
         1024 1024 4096 n: m64n128k64_1x1_kn_static/1
         1024 1024 8192 k: m64n128k64_1x2_kk_claimed/1
-        1024 1024 8192 n: m64n128k64_1x1_kn_static/1
+        1024 1024 8192 n: m128n128k64_2x1_kn_generic/2
         1024 8192 8192 k: m128n256k64_2x1_kk_claimed/1
         1024 8192 8192 n: m128n256k64_2x1_kn_claimed/1
         1024 28672 8192 k: m256n192k64_1x2_kk_streamk/1
@@ -122,14 +122,14 @@ fn of_other_types() {
         1024 1024 1024 n: m64n128k32_1x1_kk_generic/1
         4096 4096 4096 k: m128n256k32_2x1_kk_generic/1
         4096 4096 4096 n: m128n256k32_2x1_kk_generic/1
-        16 4096 4096 k: m16n128k128_1x1_kk_generic/1
-        16 4096 4096 n: m16n128k128_1x1_kk_generic/1
+        16 4096 4096 k: m16n128k128_1x1_kk_generic/4
+        16 4096 4096 n: m16n128k128_1x1_kk_generic/4
         1024 1024 1024 k: m64n128k128_1x1_kk_generic/1
         1024 1024 1024 n: m64n128k128_1x1_kk_generic/1
         4096 4096 4096 k: m128n256k128_2x1_kk_claimed/1
         4096 4096 4096 n: m128n256k128_2x1_kk_generic/1
-        16 4096 4096 k: m16n128k128_1x1_kk_generic/1
-        16 4096 4096 n: m16n128k128_1x1_kk_generic/1
+        16 4096 4096 k: m16n128k128_1x1_kk_generic/4
+        16 4096 4096 n: m16n128k128_1x1_kk_generic/4
         1024 1024 1024 k: m64n128k128_1x1_kk_generic/1
         1024 1024 1024 n: m64n128k128_1x1_kk_generic/1
         4096 4096 4096 k: m128n256k128_2x1_kk_generic/1
