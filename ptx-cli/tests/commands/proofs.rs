@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// The operations of the library.
 const LIBRARY: [&str; 7] = ["activation", "attention", "comm", "cross_entropy", "norm", "rotary", "softmax"];
 
+/// Parts of other operations that an operation names.
+const PARTS: [(&str, &str); 1] = [("comm", "gemm/sm90/config")];
+
 /// Operations whose kernels are not tried, and the reason.
 const NOT_TRIED: [(&str, &str); 2] = [
     ("gemm", "not tried: its pipeline of `mbarrier`s is not described, and the search for the rest takes minutes"),
@@ -185,7 +188,9 @@ fn kernels_from_text_are_proved_or_refused() {
 fn proofs_are_up_to_date() {
     let mut texts: Vec<(String, String)> = examples().into_iter().map(|path| (name(&path), read(&path))).collect();
     texts.extend(
-        LIBRARY.iter().map(|name| (format!("ptx-kernels/src/{name}"), library(&root().join("ptx-kernels/src"), name))),
+        LIBRARY
+            .iter()
+            .map(|name| (format!("ptx-kernels/src/{name}"), operation(&root().join("ptx-kernels/src"), name))),
     );
     let mut rows = Vec::new();
     for (file, text) in texts {
@@ -346,6 +351,18 @@ fn examples() -> Vec<PathBuf> {
     files.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
     files.sort();
     files
+}
+
+/// An operation, with the parts of others that it names.
+fn operation(folder: &Path, name: &str) -> String {
+    let mut out = library(folder, name);
+    for (_, path) in PARTS.iter().filter(|(own, _)| *own == name) {
+        let mut parts: Vec<&str> = path.split('/').collect();
+        let last = parts.pop().unwrap();
+        let text = library(&parts.iter().fold(folder.to_owned(), |folder, part| folder.join(part)), last);
+        out += &parts.iter().rev().fold(text, |text, part| format!("mod {part} {{\n{text}}}\n"));
+    }
+    out
 }
 
 /// A module of a crate, with the files of its inner modules in place of their declarations.
