@@ -17,7 +17,9 @@ pub(crate) mod config {
         pub majors: [u32; 2],
         /// 1 if the kernel multiplies Bᵀ by Aᵀ.
         pub swap_ab: u32,
+        /// `STATIC`, `CLAIMED`, `STREAM_K` or `SPLIT_K`.
         pub scheduler: u32,
+        /// `TMA` or `GENERIC`.
         pub epilogue: u32,
         /// Subtiles of C in flight, for each warp group. For the TMA epilogue.
         pub buffers: u32,
@@ -27,18 +29,25 @@ pub(crate) mod config {
 
     /// Values of [`Config::scheduler`].
     pub const STATIC: u32 = 0;
+    /// Tiles by the number of the cluster in its GPC.
     pub const CLAIMED: u32 = 1;
+    /// The same, with shared tiles in the last round.
     pub const STREAM_K: u32 = 2;
+    /// Parts of K of tiles.
     pub const SPLIT_K: u32 = 3;
 
     /// Values of [`Config::epilogue`].
     pub const TMA: u32 = 0;
+    /// Every option.
     pub const GENERIC: u32 = 1;
 
     /// Layouts of A and B.
     pub const KK: [u32; 2] = [0, 0];
+    /// A along K, B along N.
     pub const KN: [u32; 2] = [0, 1];
+    /// A along M, B along K.
     pub const MK: [u32; 2] = [1, 0];
+    /// A along M, B along N.
     pub const MN: [u32; 2] = [1, 1];
 
     impl Config {
@@ -96,6 +105,7 @@ pub(crate) mod config {
             if self.swap_ab == 1 { pair[1] } else { pair[0] }
         }
 
+        /// What belongs to the columns.
         pub const fn second(&self, pair: [u32; 2]) -> u32 {
             if self.swap_ab == 1 { pair[0] } else { pair[1] }
         }
@@ -105,6 +115,7 @@ pub(crate) mod config {
             self.first(self.tile)
         }
 
+        /// Columns of the tile.
         pub const fn block_n(&self) -> u32 {
             self.second(self.tile)
         }
@@ -114,6 +125,7 @@ pub(crate) mod config {
             self.first(self.cluster)
         }
 
+        /// Blocks of a cluster along the columns.
         pub const fn cluster_n(&self) -> u32 {
             self.second(self.cluster)
         }
@@ -123,6 +135,7 @@ pub(crate) mod config {
             self.first(self.majors)
         }
 
+        /// The layout of the second operand.
         pub const fn major_b(&self) -> u32 {
             self.second(self.majors)
         }
