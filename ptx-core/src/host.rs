@@ -22,7 +22,9 @@ pub enum Expr {
     Unary(Operator, Box<Expr>),
     /// `a op b` or `a.op(b)`, and its text: an error of the launch shows it where there is no result.
     Binary(Operator, Box<[Expr; 2]>, String),
-    /// Extents: `(a, b)`, `[a, b]`.
+    /// `if a { b } else { c }`: the other branch needs no value.
+    If(Box<[Expr; 3]>),
+    /// Extents and arrays: `(a, b)`, `[a, b]`.
     List(Vec<Expr>),
 }
 
@@ -105,4 +107,6 @@ pub enum Operator {
     NextMultipleOf,
     Pow,
     IsMultipleOf,
+    /// The same integer without its type, so that arithmetic on it does not overflow.
+    Exact,
 }

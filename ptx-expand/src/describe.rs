@@ -2,10 +2,12 @@
 //! (`program`) and proofs (`proof`) read it.
 
 mod expr;
+mod function;
 mod kernel;
 mod value;
 
 pub use expr::{Expr, Field, Named, Names, Operator, Plain};
+pub use function::Contracted;
 pub use kernel::describe;
 #[cfg(feature = "proved")]
 pub use kernel::{Evaluated, describe_strictly};
@@ -156,7 +158,18 @@ pub struct Condition {
     /// Its text.
     pub text: String,
     /// The values that an error shows, with their names.
-    pub shown: Vec<(String, Expr)>,
+    pub shown: Vec<(String, Shown)>,
+}
+
+/// A value that an error shows.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    /// A number or an array.
+    Value(Expr),
+    /// Some fields of a struct of this name.
+    Struct(String, Vec<(String, Expr)>),
+    /// All of them.
+    Whole(String, Vec<(String, Expr)>),
 }
 
 /// Something wrong in a text, and its place. Lines and columns count from 1; a place without a line is unknown.

@@ -28,6 +28,7 @@
 mod argument;
 mod attribute;
 mod compile;
+mod contract;
 mod describe;
 mod embed;
 mod fields;
@@ -53,6 +54,7 @@ mod text_module;
 mod tokens;
 pub mod tool;
 
+pub use contract::expand as contract;
 pub use module::expand as module;
 pub use param::expand as param;
 pub use part::expand as part;

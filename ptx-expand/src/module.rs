@@ -2,6 +2,7 @@
 
 use crate::attribute::Attribute;
 use crate::compile::{self, Compiled};
+use crate::contract::{self, contract_of, expand_in};
 use crate::describe::Scope;
 use crate::kernel::{Reader, Structs, is_for_the_host, marks_kernel};
 use crate::launchable::Launchable;
@@ -69,6 +70,8 @@ pub struct Items {
     kept: Vec<syn::Item>,
     /// Constants and `const fn`s of structs: Rust's too, where the struct is.
     impls: Vec<syn::ItemImpl>,
+    /// Condition functions: the host's alone.
+    contracts: Vec<syn::ItemImpl>,
 }
 
 impl Items {
@@ -88,6 +91,11 @@ impl Items {
     }
 
     fn item(&mut self, item: &syn::Item) {
+        if let Some(contract) = contract_of(item) {
+            // For its mistakes, which a text has too.
+            drop(contract::read(&mut self.reader, &contract));
+            return self.contracts.push(contract);
+        }
         match item {
             syn::Item::Const(constant) => {
                 self.module.consts.push(self.reader.constant(constant));
@@ -204,7 +212,12 @@ impl Items {
     }
 
     /// `root` is seen from the module.
-    fn expand(self, item: &syn::ItemMod, compiled: &Compiled, root: Option<&Root>) -> TokenStream {
+    fn expand(mut self, item: &syn::ItemMod, compiled: &Compiled, root: Option<&Root>) -> TokenStream {
+        let contracts = std::mem::take(&mut self.contracts);
+        let contracts = joined(contracts.iter().map(|contract| {
+            let view = expand_in(&mut Reader::default(), contract, root);
+            quote!(#[allow(dead_code)] #contract #view)
+        }));
         let launches = match root {
             Some(root) => {
                 let taken: Vec<_> = self.launchables.iter().flat_map(|kernel| &kernel.structs).collect();
@@ -228,6 +241,7 @@ impl Items {
             #visibility mod #name {
                 #(#[allow(dead_code)] #kept)*
                 #(#[allow(dead_code)] #impls)*
+                #contracts
                 #launches
                 #diagnostics
                 #unused

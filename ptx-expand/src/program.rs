@@ -8,7 +8,7 @@ mod outline;
 mod text;
 
 pub use crate::describe::{
-    Condition, Dim, Expr, Field, From, Kernel, Kind, Launch, Operator, Param, Plain, Problem, Taken, TensorMap,
+    Condition, Dim, Expr, Field, From, Kernel, Kind, Launch, Operator, Param, Plain, Problem, Shown, Taken, TensorMap,
 };
 pub use outline::{Generic, Outline, OutlineParam, outline};
 pub use ptx_language::{MemoryLayout, MemoryPlace};
@@ -16,7 +16,8 @@ pub use ptx_target::Contract;
 pub use text::{Refused, compile_ptx};
 
 use crate::compile::Compiled;
-use crate::describe::{Scope, describe, problem, syntax};
+use crate::contract::read as read_contract;
+use crate::describe::{Contracted, Scope, describe, problem, syntax};
 use crate::kernel::Reader;
 use crate::launchable::Launchable;
 use crate::single::Single;
@@ -115,6 +116,11 @@ fn refused(error: syn::Error) -> Problems {
 pub(crate) fn of_file(mut file: syn::File, options: &Options, own_library: bool) -> Result<Program, Problems> {
     let index = names::Index::take(&mut file.items);
     let (mut program, mut wrong) = (Program::default(), Vec::new());
+    for contract in index.contracts() {
+        let mut reader = Reader::default();
+        drop(read_contract(&mut reader, contract));
+        wrong.extend(problems(&reader));
+    }
     let chosen = items::kernels(&file.items).into_iter().filter(|item| items::is_chosen(item, options));
     for item in chosen {
         let reader = Reader { own_library, leaves_proofs_out: options.without_proofs, ..Reader::default() };
@@ -139,7 +145,16 @@ fn one(
     options: &Options,
 ) -> Result<Compilation, Problem> {
     let place = (index, item.place.as_slice());
-    let around = || Scope::at(items, &item.place);
+    let around = || {
+        let mut scope = Scope::at(items, &item.place);
+        for (module, contract) in index.contracts_at(&item.place) {
+            // Its mistakes are reported once for the text.
+            if let Some(contract) = read_contract(&mut Reader::default(), contract) {
+                scope.add_contract(Contracted { contract, scope: Some(Scope::at(items, module)) });
+            }
+        }
+        scope
+    };
     Ok(match item.kind {
         items::ItemKind::Kernel(attribute, function) => {
             let attribute = items::chosen(attribute, &function.sig.generics, place, options)?;

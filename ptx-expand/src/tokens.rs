@@ -3,6 +3,7 @@
 //! Nothing here depends on the kernel language; nothing outside turns a span back into Rust tokens.
 
 pub mod leaves;
+pub mod places;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -148,11 +149,25 @@ pub fn source_text(syntax: &impl ToTokens) -> String {
 /// Tokens with blanks around operators only.
 pub fn spaced(tokens: TokenStream) -> String {
     let text = tokens.to_string();
-    ["(", ")", ".", ",", "::"].iter().fold(text, |text, mark| match *mark {
+    ["(", ")", ".", ",", "::", "[", "&"].iter().fold(text, |text, mark| match *mark {
         "(" => text.replace(" (", "(").replace("( ", "("),
         ")" => text.replace(" )", ")"),
         "." => text.replace(" . ", "."),
         "," => text.replace(" ,", ","),
+        "[" => without_blank_before_index(&text),
+        "&" => text.replace("(& ", "(&").replace(", & ", ", &"),
         _ => text.replace(" :: ", "::"),
     })
+}
+
+/// `x [0]` as `x[0]`; an array begins behind something else than a value.
+fn without_blank_before_index(text: &str) -> String {
+    let mut parts = text.split(" [");
+    let mut joined = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_value = joined.ends_with(|last: char| last.is_alphanumeric() || "_)]".contains(last));
+        joined += if is_value { "[" } else { " [" };
+        joined += part;
+    }
+    joined
 }

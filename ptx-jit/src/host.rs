@@ -1,9 +1,10 @@
 //! Host expressions of a launch: the values of `grid`, `block` and the conditions, with the arithmetic of the macros.
 
 use crate::scalar::Number;
-use ptx_expand::program::{Condition, Expr, Field, Launch, Operator, Plain};
-use ptx_runtime::expansion::{Arithmetic, Int, IntegerArithmetic, defined, int, unmet};
+use ptx_expand::program::{Condition, Expr, Field, Launch, Operator, Plain, Shown};
+use ptx_runtime::expansion::{Arithmetic, Int, IntegerArithmetic, Text, defined, int, shown_fields, unmet};
 use ptx_runtime::{Config, Dim, Error, ErrorKind, IntoDim, Kernel, Result};
+use std::fmt::Debug;
 
 /// The arguments of a launch, as host expressions see them.
 pub(crate) struct Arguments<'a> {
@@ -69,14 +70,43 @@ impl Arguments<'_> {
         if self.value(&condition.holds)? == Value::Bool(true) {
             return Ok(());
         }
-        let shown = condition.shown.iter().filter_map(|(name, value)| match self.value(value) {
-            Ok(Value::Float(value)) => Some((name.as_str(), value.to_string())),
-            Ok(value) => value.integer().map(|value| (name.as_str(), value.to_string())),
-            Err(_) => None,
-        });
+        let shown = condition.shown.iter().filter_map(|(name, value)| Some((name.as_str(), self.shown(value)?)));
         let shown: Vec<_> = shown.collect();
         let shown: Vec<_> = shown.iter().map(|(name, value)| (*name, value as &dyn std::fmt::Display)).collect();
         Err(unmet(self.kernel, &condition.text, &shown))
+    }
+
+    /// A value as text, as the macros' launches show it.
+    fn shown(&self, shown: &Shown) -> Option<Text> {
+        match shown {
+            Shown::Value(value) => self.text(value),
+            Shown::Struct(name, fields) => {
+                let fields = self.texts(fields)?;
+                let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value as &dyn Debug)).collect();
+                Some(shown_fields(name, &fields))
+            }
+            Shown::Whole(name, fields) => {
+                let fields = self.texts(fields)?.into_iter().map(|(name, value)| format!("{name}: {value}"));
+                Some(Text(format!("{name} {{ {} }}", fields.collect::<Vec<_>>().join(", "))))
+            }
+        }
+    }
+
+    fn texts<'f>(&self, fields: &'f [(String, Expr)]) -> Option<Vec<(&'f str, Text)>> {
+        fields.iter().map(|(name, value)| Some((name.as_str(), self.text(value)?))).collect()
+    }
+
+    fn text(&self, value: &Expr) -> Option<Text> {
+        let is_narrow = matches!(value, Expr::Field(_, Field { ty: Plain::Float(4), .. }));
+        Some(Text(match self.value(value).ok()? {
+            Value::Float(value) if is_narrow => format!("{:?}", value as f32),
+            Value::Float(value) => format!("{value:?}"),
+            Value::List(values) => {
+                let values: Vec<_> = values.iter().map(ToString::to_string).collect();
+                format!("[{}]", values.join(", "))
+            }
+            value => value.integer()?.to_string(),
+        }))
     }
 
     fn extents(&self, expr: &Expr) -> Result<Dim> {
@@ -109,6 +139,11 @@ impl Arguments<'_> {
             Expr::Dim(at) => Value::Int(int(self.dims.get(*at).copied().unwrap_or(0))),
             Expr::Unary(operator, of) => self.unary(*operator, self.value(of)?)?,
             Expr::Binary(operator, both, text) => self.binary(*operator, both, text)?,
+            Expr::If(parts) => match self.value(&parts[0])? {
+                Value::Bool(true) => self.value(&parts[1])?,
+                Value::Bool(false) => self.value(&parts[2])?,
+                _ => return Err(self.no_number()),
+            },
             Expr::List(parts) => Value::List(parts.iter().map(|part| self.integer(part)).collect::<Result<_>>()?),
         })
     }
@@ -132,6 +167,7 @@ impl Arguments<'_> {
             (Operator::IsPowerOfTwo, Value::Plain(number, Plain::Unsigned(_))) => {
                 Ok(Value::Bool(number.is_power_of_two()))
             }
+            (Operator::Exact, Value::Int(number) | Value::Plain(number, _)) => Ok(Value::Int(number)),
             (Operator::Neg, Value::Float(number)) => Ok(Value::Float(-number)),
             (Operator::Not, Value::Bool(truth)) => Ok(Value::Bool(!truth)),
             (Operator::IsPowerOfTwo, Value::Int(number)) => Ok(Value::Bool(number.is_power_of_two())),

@@ -39,7 +39,7 @@
 //! `block`, `grid`, `cluster`, `shared` and `requires` have the grammar and the meaning that they have in a macro: integers have no type, and a result that
 //! overflows or divides by zero is an error of the launch. A `const fn` of the text may be called: with constants, or, where its body is `let`s and an
 //! expression without branches, with arguments of the launch. Other functions of Rust have no compiler here: such a kernel compiles, and its launch is
-//! an error that names the expression.
+//! an error that names the expression. The functions of a `#[ptx_contract] impl` of the text are evaluated, and so may be called with any arguments.
 //!
 //! # Cache
 //!

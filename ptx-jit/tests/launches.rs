@@ -1,6 +1,9 @@
 //! Launches of kernels from text: instances, conditions, wrong arguments, and what is wrong with a text.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "launches/conditions.rs"]
+mod conditions;
+
 use ptx_expand::temp_dir::TempDir;
 use ptx_jit::{JitModule, Live, Source};
 use ptx_runtime::{Buffer, Config, Device, ErrorKind, Result};
@@ -321,4 +324,66 @@ fn a_tensor_map_that_cannot_be_made_names_its_parameter() {
     let launch = module.kernel("k").unwrap().launch().read_tile(x.tile([4, 3]).unwrap()).unwrap();
     let error = launch.run(&device).unwrap_err().to_string();
     assert!(error.contains("`k` is launched with `a` as "), "{error}");
+}
+
+/// A condition function, the text of the mistake, the message, and the help.
+const REFUSED: [(&str, &str, &str, &str); 14] = [
+    ("fn f(&self, x: &[u64]) -> bool { true }", "&[u64]", "a slice has no fixed length", "`[u64; 3]`"),
+    ("fn f(&self, x: f32) -> bool { true }", "f32", "a condition has no `f32`", "write an integer"),
+    ("fn f(&mut self) -> bool { true }", "&mut self", "a condition changes nothing", "write `&self`"),
+    ("fn f(&self) { }", "fn f(&self)", "a condition function without a result", "write `-> bool`"),
+    ("fn f(&self) -> bool { self.n as u8 > 1 }", "self.n as u8", "a condition has no cast: `as u8`", "`u64::from(x)`"),
+    ("fn f(&self) -> bool { let mut n = 1; n > 0 }", "mut n", "a condition has no such pattern", "write a name"),
+    (
+        "fn f(&self) -> bool { while self.n > 1 {} true }",
+        "while self.n > 1 {}",
+        "cannot be evaluated by a launch",
+        "`all` and `any`",
+    ),
+    (
+        "fn f(&self) -> bool { self.n.dif_ceil(4) > 1 }",
+        "dif_ceil",
+        "a condition has no method `dif_ceil`",
+        "did you mean `div_ceil`?",
+    ),
+    (
+        "fn f(&self) -> bool { self.cover() }\n fn covers(&self) -> bool { true }",
+        "cover",
+        "`cover` is no condition function of `P`",
+        "did you mean `covers`?",
+    ),
+    ("fn f(&self) -> bool { g(self.n) }", "g", "`g` is no condition function", "`self.name(…)`"),
+    (
+        "fn f(&self) -> bool { !self.g() }\n fn g(&self) -> bool { self.f() }",
+        "f",
+        "`f` calls itself",
+        "over an array or a range",
+    ),
+    (
+        "fn f(&self, x: [u32; 2]) -> bool { x[self.n] > 0 }",
+        "self.n",
+        "the index `self.n` is no constant",
+        "the variable of a range",
+    ),
+    (
+        "fn f(&self) -> bool { (0..self.n).all(|at| at > 1) }",
+        "0..self.n",
+        "the ends of a range are constants",
+        "(0..3)",
+    ),
+    ("fn f(&self) -> bool { return self.n > 1; }", "return self.n > 1;", "a condition has no such statement", "`let`s"),
+];
+
+#[test]
+fn condition_functions_that_no_launch_evaluates_are_refused() {
+    for (function, guilty, message, help) in REFUSED {
+        let text = format!(
+            "#[derive(KernelParam)] #[repr(C)] struct P {{ n: u32 }}\n#[ptx_contract]\nimpl P {{ {function} }}\n"
+        );
+        let error = Source::text("k.rs", text).compile().unwrap_err().to_string();
+        let marks = "^".repeat(guilty.chars().count());
+        for part in ["error: [P0919]", message, help, "k.rs:", &marks] {
+            assert!(error.contains(part), "{part} is missing in\n{error}");
+        }
+    }
 }

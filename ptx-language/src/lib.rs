@@ -112,7 +112,7 @@ pub struct StructLayout {
     pub align: u64,
     /// `offset_of!` for each field.
     pub offsets: Vec<(String, u64)>,
-    /// The numbers in it: the names of the fields that lead there (`tile.rows`), the offset, the type.
+    /// The numbers in it: the names of the fields that lead there (`tile.rows`, `strides[2]`), the offset, the type.
     pub numbers: Vec<(String, u64, Type)>,
 }
 

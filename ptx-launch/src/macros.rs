@@ -1,6 +1,6 @@
 //! The macros, with examples that need this crate.
 
-pub use ptx_macros::{ptx_file, ptx_kernel, ptx_module, ptx_part};
+pub use ptx_macros::{ptx_contract, ptx_file, ptx_kernel, ptx_module, ptx_part};
 
 /// The instructions of a kernel, or a whole module of PTX.
 ///

@@ -83,6 +83,30 @@ pub fn ptx_part(options: TokenStream, item: TokenStream) -> TokenStream {
     ptx_expand::part(options.into(), item.into()).into()
 }
 
+/// Condition functions of a struct of parameters, which the attributes of kernels call: `requires(p.covers([x.len(), y.len()]))`, `grid = p.grid(64)`.
+///
+/// The functions stay ordinary methods of the struct. A launch calls a second form of them, over integers without a type: nothing wraps, and a result that
+/// overflows or divides by zero is an error. `ptx-jit` and proofs evaluate the same functions, so their bodies have the grammar of `requires`:
+/// fields, constants, operators, methods such as `min` and `div_ceil`, and also `let`, `if` with `else`, fixed arrays with constant indexes, `all` and `any`
+/// over arrays and ranges, and calls of each other. Everything else is an error here.
+///
+/// ```ignore
+/// #[derive(Clone, Copy, KernelParam)]
+/// #[repr(C)]
+/// pub struct Problem { strides: [u64; 2], extents: [u32; 2] }
+///
+/// #[ptx_contract]
+/// impl Problem {
+///     fn covers(&self, lens: [u64; 2]) -> bool {
+///         lens.iter().zip(self.strides).all(|(len, stride)| *len >= stride * u64::from(self.extents[0]))
+///     }
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn ptx_contract(options: TokenStream, item: TokenStream) -> TokenStream {
+    ptx_expand::contract(options.into(), item.into()).into()
+}
+
 /// Goes on with an attribute of kernels whose `params(Name)`, `parts(name)` or `modules(name)` is now known. Not for people: the macros of `KernelParam` and `ptx_part` call it.
 #[doc(hidden)]
 #[proc_macro]

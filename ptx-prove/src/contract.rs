@@ -96,6 +96,7 @@ fn names_len(expr: &Expr, argument: usize) -> bool {
         Expr::List(parts) => parts.iter().any(|part| names_len(part, argument)),
         Expr::Unary(_, of) => names_len(of, argument),
         Expr::Binary(_, both, _) => both.iter().any(|part| names_len(part, argument)),
+        Expr::If(parts) => parts.iter().any(|part| names_len(part, argument)),
         _ => false,
     }
 }
@@ -389,7 +390,8 @@ impl Symbols {
                 Value::Truth(cond) => Ok(Value::Truth(cond.negate())),
                 _ => Err(Refused),
             },
-            Expr::Unary(..) => Err(Refused),
+            Expr::Unary(Operator::Exact, of) => self.value(world, contract, of),
+            Expr::Unary(..) | Expr::If(_) => Err(Refused),
             Expr::Binary(operator, both, _) => {
                 let (left, right) = (self.value(world, contract, &both[0])?, self.value(world, contract, &both[1])?);
                 match (left, right) {

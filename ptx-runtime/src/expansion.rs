@@ -2,6 +2,10 @@
 
 pub use crate::buffer::{Bound, ReadSlice, WriteSlice};
 pub use crate::config::{Config, IntoDim};
+pub use crate::contracted::{
+    Checked, Contracted, Receiver, Text, ToHost, Undefined, Unviewed, Viewed, Whole, checked, every, host,
+    shown_fields, some,
+};
 pub use crate::error::Result;
 pub use crate::int::{Arithmetic, Int, IntegerArithmetic, ToInt, int};
 pub use crate::kernel::{Cubin, Kernel, LineMap, Module, Variant};
@@ -59,6 +63,40 @@ fn undefined(kernel: &Kernel, expression: &str) -> Error {
     let asked =
         format!("`{}` is launched with values for which `{expression}` divides by zero or overflows", kernel.entry);
     Error::new(ErrorKind::Condition, asked).help("check the arguments of the launch")
+}
+
+/// The result of a method of a struct of parameters: that of a condition function may not exist.
+#[derive(Clone, Copy, Debug)]
+pub struct Returned<T>(pub T);
+
+impl<T> Returned<Checked<T>> {
+    /// The value.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] where it has none.
+    #[inline]
+    pub fn value(self, kernel: &Kernel) -> Result<T> {
+        match self.0 {
+            Ok(value) => Ok(value),
+            Err(Undefined(text)) => defined(None, kernel, text),
+        }
+    }
+}
+
+/// The result of any other method.
+pub trait Plain<T> {
+    /// The value.
+    ///
+    /// # Errors
+    /// None.
+    fn value(self, kernel: &Kernel) -> Result<T>;
+}
+
+impl<T> Plain<T> for Returned<T> {
+    #[inline]
+    fn value(self, _: &Kernel) -> Result<T> {
+        Ok(self.0)
+    }
 }
 
 /// The kernel of the instance that is picked at run time.

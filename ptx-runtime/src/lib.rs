@@ -9,6 +9,7 @@ mod buffer;
 mod cache;
 mod config;
 mod context;
+mod contracted;
 mod copy;
 mod device;
 mod devices;

@@ -73,12 +73,40 @@ impl Attribute<'_> {
             Expr::Dim(at) => self.number(From::Dim(*at))?,
             Expr::Len(at) => self.len(*at)?,
             Expr::Unary(Operator::Neg, operand) => self.value(operand)?.checked_neg()?,
+            Expr::Unary(Operator::Exact, operand) => self.value(operand)?,
+            Expr::If(parts) => match self.truth(&parts[0])? {
+                true => self.value(&parts[1])?,
+                false => self.value(&parts[2])?,
+            },
             Expr::Binary(operator, operands, _) => {
                 let [a, b] = [self.value(&operands[0])?, self.value(&operands[1])?];
                 binary(*operator, a, b)?
             }
             _ => return None,
         })
+    }
+
+    /// The value of a condition, if it has one.
+    fn truth(&self, expr: &Expr) -> Option<bool> {
+        match expr {
+            Expr::Bool(truth) => Some(*truth),
+            Expr::Unary(Operator::Not, of) => self.truth(of).map(|truth| !truth),
+            Expr::Binary(Operator::And, both, _) => Some(self.truth(&both[0])? && self.truth(&both[1])?),
+            Expr::Binary(Operator::Or, both, _) => Some(self.truth(&both[0])? || self.truth(&both[1])?),
+            Expr::Binary(operator, both, _) => {
+                let (a, b) = (self.value(&both[0])?, self.value(&both[1])?);
+                Some(match operator {
+                    Operator::Eq => a == b,
+                    Operator::Ne => a != b,
+                    Operator::Lt => a < b,
+                    Operator::Le => a <= b,
+                    Operator::Gt => a > b,
+                    Operator::Ge => a >= b,
+                    _ => return None,
+                })
+            }
+            _ => None,
+        }
     }
 
     fn argument(&self, from: From) -> Option<&Argument> {

@@ -135,6 +135,7 @@ codes! {
     P0916 "a kernel that breaks what it says is proved"
     P0917 "a kernel whose proof lacks a fact"
     P0918 "`proved` in a build without the prover"
+    P0919 "a condition function that a launch cannot evaluate"
     P0990 "an instruction that the CPU device cannot run"
     W0101 "an out-of-bounds access"
     W0102 "a misaligned address"

@@ -1,7 +1,9 @@
 //! Host expressions of an attribute as small trees: over integers without bounds, lengths, and constants that are computed already.
 
+use super::function::{self, Application, Bound};
 use super::value::{Scope, Value};
 use super::{Problem, problem};
+use crate::tokens::places::field_path;
 use crate::tokens::{ends, names, source_text};
 use ptx_core::hash::Set;
 pub use ptx_core::host::{Expr, Field, Operator, Plain};
@@ -27,6 +29,8 @@ pub struct Names<'a> {
     pub generics: Vec<(String, Value)>,
     /// The numbers in structs, with the names that lead there from a parameter.
     pub fields: Vec<(String, Expr)>,
+    /// The parameters that are structs, with the names of their types.
+    pub structs: Vec<(String, String)>,
     /// Slices and scalars, by their numbers.
     pub params: Vec<(String, Named)>,
     /// Dimensions.
@@ -43,8 +47,8 @@ pub struct Names<'a> {
 }
 
 /// The most calls inside of each other, and the most parts of an expression that has them.
-const DEPTH: usize = 64;
-const PARTS: usize = 4096;
+pub(super) const DEPTH: usize = 64;
+pub(super) const PARTS: usize = 4096;
 
 /// A parameter in a host expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +83,9 @@ impl Names<'_> {
             syn::Expr::Path(path) => {
                 path.path.get_ident().and_then(|name| self.named(&name.to_string())).ok_or_else(|| refused(expr))
             }
-            syn::Expr::Field(_) => field(expr).and_then(|name| self.number(&name)).ok_or_else(|| refused(expr)),
+            syn::Expr::Field(_) | syn::Expr::Index(_) => {
+                field_path(expr).and_then(|name| self.number(&name)).ok_or_else(|| refused(expr))
+            }
             syn::Expr::Unary(unary) => {
                 let operator = match unary.op {
                     UnOp::Neg(_) => Operator::Neg,
@@ -144,6 +150,7 @@ impl Names<'_> {
             scope: self.scope,
             generics: Vec::new(),
             fields: Vec::new(),
+            structs: Vec::new(),
             params: Vec::new(),
             dims: &[],
             free: None,
@@ -169,6 +176,9 @@ impl Names<'_> {
     }
 
     fn method(&self, call: &syn::ExprMethodCall, whole: &syn::Expr) -> Result<Expr, Problem> {
+        if let Some((path, ty)) = self.struct_(&call.receiver) {
+            return self.contract_call(call, (path, ty), whole);
+        }
         let name = call.method.to_string();
         if let (Some(Named::Slice(at)), true) = (self.param(&call.receiver), call.args.is_empty()) {
             let len = Expr::Len(at);
@@ -190,9 +200,42 @@ impl Names<'_> {
         }
     }
 
+    /// The parameter that is a struct, and the name of its type.
+    fn struct_(&self, expr: &syn::Expr) -> Option<(&str, &str)> {
+        let name = match expr {
+            syn::Expr::Reference(inner) => field_path(&inner.expr)?,
+            _ => field_path(expr)?,
+        };
+        self.structs.iter().find(|(param, _)| *param == name).map(|(name, ty)| (name.as_str(), ty.as_str()))
+    }
+
+    /// The call of a condition function.
+    fn contract_call(
+        &self,
+        call: &syn::ExprMethodCall,
+        (path, ty): (&str, &str),
+        whole: &syn::Expr,
+    ) -> Result<Expr, Problem> {
+        let name = call.method.to_string();
+        let known = self.scope.contract(ty).filter(|contracted| contracted.contract.function(&name).is_some());
+        let Some(contracted) = known else {
+            let help = format!("put `{name}` into a `#[ptx_contract] impl {ty}`, which a launch evaluates");
+            return Err(Problem { help: vec![help], ..refused(whole) });
+        };
+        let arguments = call.args.iter().map(|argument| match self.struct_(argument) {
+            Some((path, ty)) => Ok(Bound::Struct(path.to_owned(), ty.to_owned())),
+            None => self.compile(argument).map(Bound::Value),
+        });
+        let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
+        let this = Bound::Struct(path.to_owned(), ty.to_owned());
+        let applied = Application { scope: self.scope, fields: &self.fields, depth: 0 };
+        let result = applied.call(contracted, &name, Some(this), arguments);
+        result.map_err(|why| Problem { message: format!("{}: {why}", refused(whole).message), ..refused(whole) })
+    }
+
     /// The parameter that an expression is.
     fn param(&self, expr: &syn::Expr) -> Option<Named> {
-        let name = field(expr)?;
+        let name = field_path(expr)?;
         self.params.iter().find(|(param, _)| *param == name).map(|(_, named)| *named)
     }
 
@@ -205,7 +248,7 @@ impl Names<'_> {
 
     /// The number that a path of fields leads to: a parameter of a struct of arguments, or a field of a struct that is one parameter.
     fn number(&self, path: &str) -> Option<Expr> {
-        let field = || self.fields.iter().find(|(field, _)| field == path).map(|(_, field)| field.clone());
+        let field = || function::stored(&self.fields, path);
         self.named_param(path).or_else(field)
     }
 
@@ -256,29 +299,18 @@ impl Names<'_> {
     }
 }
 
-/// `x`, or `inputs.x`.
-fn field(expr: &syn::Expr) -> Option<String> {
-    match expr {
-        syn::Expr::Path(path) => path.path.get_ident().map(ToString::to_string),
-        syn::Expr::Field(of) => match &of.member {
-            syn::Member::Named(name) => Some(format!("{}.{name}", field(&of.base)?)),
-            syn::Member::Unnamed(_) => None,
-        },
-        _ => None,
-    }
-}
-
 /// The number of operators and operands of an expression.
-fn parts(expr: &Expr) -> usize {
+pub(super) fn parts(expr: &Expr) -> usize {
     1 + match expr {
         Expr::Unary(_, operand) => parts(operand),
         Expr::Binary(_, operands, _) => operands.iter().map(parts).sum(),
+        Expr::If(of) => of.iter().map(parts).sum(),
         Expr::List(items) => items.iter().map(parts).sum(),
         _ => 0,
     }
 }
 
-fn literal(value: Value) -> Option<Expr> {
+pub(super) fn literal(value: Value) -> Option<Expr> {
     match value {
         Value::Int(number) => Some(Expr::Int(number)),
         Value::Bool(truth) => Some(Expr::Bool(truth)),

@@ -2,14 +2,14 @@
 
 use super::expr::{Expr, Field, Named, Names, Plain};
 use super::value::{self, Scope, Value};
-use super::{Condition, Dim, From, Kernel, Kind, Launch, Param, Problem, Taken, TensorMap, problem};
+use super::{Condition, Dim, From, Kernel, Kind, Launch, Param, Problem, Shown, Taken, TensorMap, function, problem};
 use crate::argument::{self, Argument, MapOption, Passing, Tile};
 use crate::compile::Compiled;
 use crate::launchable::Launchable;
+use crate::tokens::places::{Place, find_places};
 use crate::tokens::{self, ends, source_text};
-use ptx_core::hash::Set;
 use ptx_core::isa::{Class, Type};
-use ptx_language::{Entry, EntryParam};
+use ptx_language::{Entry, EntryParam, StructLayout};
 use ptx_target::Contract;
 use quote::ToTokens;
 use std::cell::RefCell;
@@ -281,6 +281,7 @@ impl<'a> Instance<'a> {
             scope: self.scope,
             generics: self.constants.clone(),
             fields: self.fields(compiled),
+            structs: self.structs(compiled),
             params: params.collect(),
             dims: &self.dims,
             free: None,
@@ -290,15 +291,24 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// The numbers in the structs of the signature.
-    fn fields(&self, compiled: &Compiled) -> Vec<(String, Expr)> {
-        let structs = self.kernel.params.iter().enumerate().filter_map(|(at, argument)| {
+    /// The parameters that are structs.
+    fn taken_structs<'c>(&self, compiled: &'c Compiled) -> impl Iterator<Item = (usize, &Argument, &'c StructLayout)> {
+        self.kernel.params.iter().enumerate().filter_map(move |(at, argument)| {
             let Passing::Value(ty) = argument.passing() else { return None };
             let name = self.type_name(&ty);
             let name = name.rsplit("::").next()?.trim();
             let layout = compiled.structs.iter().find(|layout| layout.name == name)?;
-            Some((at, argument.text.clone(), layout))
-        });
+            Some((at, argument, layout))
+        })
+    }
+
+    fn structs(&self, compiled: &Compiled) -> Vec<(String, String)> {
+        self.taken_structs(compiled).map(|(_, argument, layout)| (argument.text.clone(), layout.name.clone())).collect()
+    }
+
+    /// The numbers in the structs of the signature.
+    fn fields(&self, compiled: &Compiled) -> Vec<(String, Expr)> {
+        let structs = self.taken_structs(compiled).map(|(at, argument, layout)| (at, argument.text.clone(), layout));
         let numbers = structs.flat_map(|(at, name, layout)| {
             let number = move |(path, offset, ty): &(String, u64, Type)| {
                 Some((format!("{name}.{path}"), Expr::Field(at, Field { offset: *offset, ty: plain(*ty)? })))
@@ -309,21 +319,53 @@ impl<'a> Instance<'a> {
     }
 
     fn condition(&self, names: &Names<'_>, condition: &syn::Expr) -> Result<Condition, Problem> {
-        let mut named = Set::default();
-        tokens::names(condition.to_token_stream(), &mut named);
-        let is_named = |name: &str| name.split('.').all(|part| named.contains(part));
-        let params = names.params.iter().filter(|(name, _)| is_named(name)).filter_map(|(name, named)| match named {
-            Named::Slice(at) => Some((format!("{name}.len()"), Expr::Len(*at))),
-            Named::Scalar(at) => Some((name.clone(), Expr::Argument(*at))),
-            Named::Other => None,
-        });
-        let dims = self.dims.iter().enumerate().filter(|(_, name)| named.contains(*name));
-        let dims = dims.map(|(at, name)| (name.clone(), Expr::Dim(at)));
-        let text = condition.to_token_stream().to_string().replace(' ', "");
-        let fields = names.fields.iter().filter(|(path, _)| has_path(&text, path)).cloned();
-        let shown = params.chain(dims).chain(fields).collect();
+        let params = names.params.iter().map(|(name, _)| name.split('.').next().unwrap_or(name));
+        let known: Vec<&str> = params.chain(self.dims.iter().map(String::as_str)).collect();
+        let mut places = Vec::new();
+        find_places(condition.to_token_stream(), &|name| known.iter().any(|known| name == known), &mut places);
+        let shown = places.iter().filter_map(|place| self.shown(names, place)).collect();
         Ok(Condition { holds: names.compile(condition)?, text: source_text(condition), shown })
     }
+
+    /// The text of a place, and its value: of memory the number of elements, of a struct the fields that its function reads.
+    fn shown(&self, names: &Names<'_>, place: &Place) -> Option<(String, Shown)> {
+        let name = place.name();
+        if let Some((_, ty)) = names.structs.iter().find(|(param, _)| *param == name) {
+            let Some(method) = &place.method else {
+                return Some((name.clone(), Shown::Whole(ty.clone(), whole(&names.fields, &name)?)));
+            };
+            let fields = self.scope.contract(ty)?.contract.fields_read(&method.to_string());
+            let stored = fields.into_iter().map(|field| {
+                let value = function::stored(&names.fields, &format!("{name}.{field}"))?;
+                Some((field, value))
+            });
+            let stored = stored.collect::<Option<_>>()?;
+            return Some((name, Shown::Struct(ty.clone(), stored)));
+        }
+        let number = |expr| Some((name.clone(), Shown::Value(expr)));
+        match names.params.iter().find(|(param, _)| *param == name) {
+            Some((_, Named::Slice(at))) => Some((format!("{name}.len()"), Shown::Value(Expr::Len(*at)))),
+            Some((_, Named::Scalar(at))) => number(Expr::Argument(*at)),
+            Some((_, Named::Other)) => None,
+            None => match self.dims.iter().position(|dim| *dim == name) {
+                Some(at) => number(Expr::Dim(at)),
+                None => number(function::stored(&names.fields, &name)?),
+            },
+        }
+    }
+}
+
+/// All fields of a struct; nothing if one is a struct itself.
+fn whole(fields: &[(String, Expr)], path: &str) -> Option<Vec<(String, Expr)>> {
+    let mut found: Vec<(String, Expr)> = Vec::new();
+    for (field, _) in fields {
+        let Some(rest) = field.strip_prefix(path).and_then(|rest| rest.strip_prefix('.')) else { continue };
+        let name = rest.split('[').next().unwrap_or(rest);
+        if found.iter().all(|(known, _)| known != name) {
+            found.push((name.to_owned(), function::stored(fields, &format!("{path}.{name}"))?));
+        }
+    }
+    found.iter().all(|(name, _)| !name.contains('.')).then_some(found)
 }
 
 /// The type of a number of Rust. Those of half precision have no arithmetic in host expressions.
@@ -335,14 +377,6 @@ fn plain(ty: Type) -> Option<Plain> {
         Class::Float if bytes >= 4 => Some(Plain::Float(bytes)),
         _ => None,
     }
-}
-
-/// Returns true if a text without blanks names the path.
-fn has_path(text: &str, path: &str) -> bool {
-    let is_part =
-        |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_' || letter == '.');
-    text.match_indices(path)
-        .any(|(at, _)| !is_part(text[..at].chars().next_back()) && !is_part(text[at + path.len()..].chars().next()))
 }
 
 /// The error of a constant that only a compiler of Rust can evaluate.

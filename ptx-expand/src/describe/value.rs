@@ -1,9 +1,13 @@
 //! Constant expressions of the host: constants, structs of constants, and calls of `const fn`s, as rustc would evaluate them. What is not understood
 //! here has no value.
 
+use super::function::Contracted;
+use crate::contract::{self, contract_of};
+use crate::kernel::Reader;
 use crate::{argument, tokens};
 use quote::ToTokens;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use syn::{BinOp, Expr, Lit, Pat, Stmt, UnOp};
 
 /// The most steps of one expression, and calls inside of each other.
@@ -30,6 +34,8 @@ pub struct Scope {
     functions: BTreeMap<String, Function>,
     /// `Config::new`, by type and name.
     methods: BTreeMap<(String, String), Function>,
+    /// Condition functions, by the name of the struct.
+    contracts: BTreeMap<String, Rc<Contracted>>,
 }
 
 #[derive(Clone)]
@@ -69,7 +75,14 @@ impl Scope {
                 syn::Item::Fn(item) if item.sig.constness.is_some() => {
                     self.functions.insert(item.sig.ident.to_string(), function(&item.sig, &item.block));
                 }
-                syn::Item::Impl(of) => self.add_impl(of),
+                syn::Item::Impl(of) => {
+                    // Mistakes in it are reported where it is expanded.
+                    let own = contract_of(item).and_then(|of| contract::read(&mut Reader::default(), &of));
+                    if let Some(contract) = own {
+                        self.add_contract(Contracted { contract, scope: None });
+                    }
+                    self.add_impl(of);
+                }
                 _ => {}
             }
         }
@@ -79,11 +92,22 @@ impl Scope {
         self.consts.extend(inner.consts);
         self.functions.extend(inner.functions);
         self.methods.extend(inner.methods);
+        self.contracts.extend(inner.contracts);
     }
 
     /// The names of the parameters of a `const fn` and its body.
     pub fn function(&self, name: &str) -> Option<(&[String], &syn::Block)> {
         self.functions.get(name).map(|function| (function.params.as_slice(), &function.body))
+    }
+
+    /// Adds the condition functions of a struct, unless it has some.
+    pub fn add_contract(&mut self, contracted: Contracted) {
+        self.contracts.entry(contracted.contract.name()).or_insert_with(|| Rc::new(contracted));
+    }
+
+    /// The condition functions of the struct of this name.
+    pub fn contract(&self, ty: &str) -> Option<&Contracted> {
+        self.contracts.get(ty).map(Rc::as_ref)
     }
 
     fn add_impl(&mut self, of: &syn::ItemImpl) {

@@ -8,9 +8,10 @@ use super::Launch;
 use super::argument::absolute;
 use super::function::written;
 use super::tile::dim;
-use crate::argument::{Argument, Passing};
+use crate::argument::{Argument, Passing, is_builtin_name};
+use crate::tokens::places::{Place, field_path, find_places};
 use crate::tokens::{contains_ident, joined, source_text};
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{BinOp, Expr};
 
@@ -149,9 +150,9 @@ impl Launch<'_> {
     }
 
     /// The text of a place, and its value as text: of memory the number of elements.
-    fn shown(&self, place: &[TokenTree]) -> TokenStream {
-        let (rt, place) = (self.rt(), place.iter().cloned().collect::<TokenStream>());
-        let name = place.to_string().replace(' ', "");
+    fn shown(&self, place: &Place) -> TokenStream {
+        let (rt, name, method) = (self.rt(), place.name(), &place.method);
+        let place = place.tokens.iter().cloned().collect::<TokenStream>();
         let argument = self.kernel.params.iter().find(|p| p.text == name);
         let is_integer = argument.map_or_else(|| self.is_dim(&name), Argument::is_integer);
         match argument.map(Argument::passing) {
@@ -160,11 +161,25 @@ impl Launch<'_> {
                 quote!((#text, &#place.len()))
             }
             _ if is_integer => quote!((#name, &#place)),
-            _ => quote!((#name, &{
-                #[allow(unused_imports)]
-                use #rt::Opaque as _;
-                #rt::Shown(&#place).shown()
-            })),
+            _ => {
+                let shown = quote!({
+                    #[allow(unused_imports)]
+                    use #rt::Opaque as _;
+                    #rt::Shown(&#place).shown()
+                });
+                let shown = match method.as_ref().filter(|_| self.is_struct(&name)) {
+                    Some(method) => {
+                        let method = method.to_string();
+                        quote!({
+                            #[allow(unused_imports)]
+                            use #rt::Whole as _;
+                            #rt::Receiver { of: &#place, function: #method, whole: || #shown }.shown()
+                        })
+                    }
+                    None => shown,
+                };
+                quote!((#name, &#shown))
+            }
         }
     }
 
@@ -237,6 +252,9 @@ impl Launch<'_> {
                 let args: Vec<_> = call.args.iter().map(inner).collect();
                 match (PARTIAL.iter().find(|name| call.method == name), args.as_slice()) {
                     (Some(method), [arg]) => self.defined(expr, "IntegerArithmetic", method, &receiver, arg),
+                    _ if field_path(&call.receiver).is_some_and(|name| self.is_struct(&name)) => {
+                        self.struct_call(call, &receiver, &args)
+                    }
                     _ => {
                         let (method, turbofish) = (&call.method, &call.turbofish);
                         quote!(#receiver.#method #turbofish(#(#args),*))
@@ -254,6 +272,32 @@ impl Launch<'_> {
             }
             other => other.to_token_stream(),
         }
+    }
+
+    /// The call of a method of a struct of parameters. That of a condition function is an error of the launch where it has no result.
+    fn struct_call(&self, call: &syn::ExprMethodCall, receiver: &TokenStream, args: &[TokenStream]) -> TokenStream {
+        let (rt, kernel, method, turbofish) = (self.rt(), self.reference(), &call.method, &call.turbofish);
+        quote!({
+            #[allow(unused_imports)]
+            use #rt::{Plain as _, Unviewed as _};
+            #rt::Returned(#rt::Viewed(&#receiver).viewed().#method #turbofish(#(#args),*)).value(#kernel)?
+        })
+    }
+
+    /// Returns true for a parameter, or the field of one, that is a struct by value.
+    fn is_struct(&self, name: &str) -> bool {
+        let types: Vec<_> = self.types().collect();
+        let is_generic = |ty: &syn::Type| matches!(ty, syn::Type::Path(path) if types.iter().any(|known| path.path.is_ident(*known)));
+        self.kernel.params.iter().filter(|param| param.text == name).any(|param| match param.passing() {
+            Passing::Value(syn::Type::Path(ty)) => {
+                let last = ty.path.segments.last().map(|last| &last.ident);
+                !is_generic(&syn::Type::Path(ty.clone()))
+                    && last.is_some_and(|name| {
+                        !is_builtin_name(name) && name != "usize" && name != "isize" && name != "bool"
+                    })
+            }
+            _ => false,
+        })
     }
 
     /// `left op right`, or an error.
@@ -304,43 +348,3 @@ fn operator(op: &BinOp) -> Option<(&'static str, &'static str)> {
 
 /// The methods of integers that may have no result.
 const PARTIAL: [&str; 3] = ["div_ceil", "next_multiple_of", "pow"];
-
-/// The places that tokens read: a name for which `is_value` is true, with the fields behind it. Each once, in order.
-fn find_places(tokens: TokenStream, is_value: &dyn Fn(&Ident) -> bool, places: &mut Vec<Vec<TokenTree>>) {
-    let trees: Vec<TokenTree> = tokens.into_iter().collect();
-    let is_dot = |at: usize| matches!(trees.get(at), Some(TokenTree::Punct(dot)) if dot.as_char() == '.');
-    let mut at = 0;
-    while let Some(tree) = trees.get(at) {
-        let mut end = at + 1;
-        match tree {
-            TokenTree::Group(group) => find_places(group.stream(), is_value, places),
-            TokenTree::Ident(name) if is_value(name) && (at == 0 || !is_dot(at - 1)) => {
-                end = place_end(&trees, at);
-                let place = &trees[at..end];
-                let same = |known: &Vec<TokenTree>| {
-                    known.iter().map(ToString::to_string).eq(place.iter().map(ToString::to_string))
-                };
-                if !places.iter().any(same) {
-                    places.push(place.to_vec());
-                }
-            }
-            _ => {}
-        }
-        at = end;
-    }
-}
-
-/// The end of a place: behind its last field. A method is no part of it.
-fn place_end(trees: &[TokenTree], start: usize) -> usize {
-    let mut end = start + 1;
-    while let [TokenTree::Punct(dot), field @ (TokenTree::Ident(_) | TokenTree::Literal(_)), rest @ ..] = &trees[end..]
-    {
-        let is_call = matches!(rest, [TokenTree::Group(_), ..])
-            || matches!(rest, [TokenTree::Punct(colon), ..] if colon.as_char() == ':');
-        if dot.as_char() != '.' || is_call && matches!(field, TokenTree::Ident(_)) {
-            break;
-        }
-        end += 2;
-    }
-    end
-}

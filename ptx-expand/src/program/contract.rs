@@ -28,6 +28,7 @@ impl Reader {
             scope: &self.scope,
             generics: Vec::new(),
             fields: Vec::new(),
+            structs: Vec::new(),
             params: self.params.clone(),
             dims: &self.numbers,
             free: Some(RefCell::default()),

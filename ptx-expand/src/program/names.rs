@@ -2,9 +2,10 @@
 //! the compiler finds by its path; here the paths are followed.
 
 use super::items::is_named;
+use crate::contract::contract_of;
 use crate::fields;
 use proc_macro2::TokenStream;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use syn::UseTree;
 
 /// The path of a module from the root of the text.
@@ -15,6 +16,8 @@ pub type Place = Vec<String>;
 pub struct Index {
     parts: BTreeMap<Place, Vec<syn::Item>>,
     structs: BTreeMap<Place, TokenStream>,
+    /// Condition functions, by their structs, with the module that has them.
+    contracts: BTreeMap<Place, (Place, syn::ItemImpl)>,
     /// Other names of items: those of `use`.
     uses: BTreeMap<Place, Place>,
 }
@@ -31,6 +34,14 @@ impl Index {
     }
 
     fn take_from(&mut self, place: &[String], items: &mut Vec<syn::Item>) {
+        for contract in items.iter().filter_map(contract_of) {
+            if let syn::Type::Path(ty) = &*contract.self_ty
+                && let Some(last) = ty.path.segments.last()
+            {
+                let (module, own) = (place.to_vec(), inside(place, &last.ident));
+                self.contracts.insert(own, (module, contract));
+            }
+        }
         items.retain_mut(|item| match item {
             syn::Item::Mod(module) => {
                 let (own, content) = (inside(place, &module.ident), &mut module.content);
@@ -81,6 +92,18 @@ impl Index {
     /// The fields of the struct that a path in the module at `place` names.
     pub fn fields(&self, place: &[String], path: &syn::Path) -> Option<&TokenStream> {
         self.find(&self.structs, place, path)
+    }
+
+    /// The condition functions of the text.
+    pub fn contracts(&self) -> impl Iterator<Item = &syn::ItemImpl> {
+        self.contracts.values().map(|(_, contract)| contract)
+    }
+
+    /// Those of the structs that the names in the module at `place` mean, each with the module that has them.
+    pub fn contracts_at(&self, place: &[String]) -> Vec<&(Place, syn::ItemImpl)> {
+        let names: BTreeSet<&String> = self.contracts.keys().filter_map(|at| at.last()).collect();
+        let path = |name: &String| syn::parse_str::<syn::Path>(name).ok();
+        names.into_iter().filter_map(|name| self.find(&self.contracts, place, &path(name)?)).collect()
     }
 
     /// The item at the end of a path. A text may be a piece of a crate, with paths that begin elsewhere: then the last name decides, if it is the only

@@ -5,7 +5,7 @@ use super::items::{self, Item, ItemKind};
 use super::names::Index;
 use super::{Options, Problems};
 use crate::argument::{Argument, Passing, Tile};
-use crate::kernel::Reader;
+use crate::kernel::{Reader, Structs};
 use crate::tokens::source_text;
 use proc_macro2::TokenStream;
 use syn::ext::IdentExt;
@@ -17,7 +17,7 @@ pub struct Outline {
     pub name: String,
     /// Its generic parameters.
     pub generics: Vec<Generic>,
-    /// The parameters of its signature.
+    /// The parameters of its signature, with the fields of structs of arguments in place of the structs.
     pub params: Vec<OutlineParam>,
     /// The generic arguments of the instances in its attribute, as they are written.
     pub instances: Vec<Vec<String>>,
@@ -55,30 +55,30 @@ pub fn outline(source: &str) -> Result<Vec<Outline>, Problems> {
 
 fn of_item(item: Item<'_>, index: &Index) -> Vec<Outline> {
     match item.kind {
-        ItemKind::Kernel(attribute, function) => vec![of_kernel(attribute, &function)],
+        ItemKind::Kernel(attribute, function) => vec![of_kernel(attribute, &function, Structs::default())],
         ItemKind::Module(attribute, module) => {
             // A part that is not there is an error of the compilation.
             let Ok((_, module)) = items::chosen_module(attribute, module, (index, &item.place), &Options::default())
             else {
                 return Vec::new();
             };
-            let items = module.content.iter().flat_map(|(_, items)| items);
-            items.filter_map(items::kernel_of).map(|(attribute, function)| of_kernel(attribute, function)).collect()
+            let items = || module.content.iter().flat_map(|(_, items)| items);
+            let outline = |(attribute, function): (_, &_)| of_kernel(attribute, function, Structs::of_items(items()));
+            items().filter_map(items::kernel_of).map(outline).collect()
         }
         ItemKind::Text(_) => Vec::new(),
     }
 }
 
-fn of_kernel(attribute: TokenStream, function: &syn::ItemFn) -> Outline {
+fn of_kernel(attribute: TokenStream, function: &syn::ItemFn, structs: Structs) -> Outline {
     let generics = function.sig.generics.params.iter().filter_map(|generic| match generic {
         syn::GenericParam::Type(generic) => Some(Generic { name: generic.ident.to_string(), is_type: true }),
         syn::GenericParam::Const(generic) => Some(Generic { name: generic.ident.to_string(), is_type: false }),
         syn::GenericParam::Lifetime(_) => None,
     });
-    let params = function.sig.inputs.iter().filter_map(|input| match input {
-        syn::FnArg::Typed(input) => Some(of_param(input)),
-        syn::FnArg::Receiver(_) => None,
-    });
+    // Mistakes are errors of the compilation.
+    let signature = Reader { structs, ..Reader::default() }.signature(&function.sig.inputs);
+    let params = signature.arguments.iter().map(of_argument);
     let instances = Reader::default().attribute(attribute).instances;
     Outline {
         name: function.sig.ident.unraw().to_string(),
@@ -88,19 +88,13 @@ fn of_kernel(attribute: TokenStream, function: &syn::ItemFn) -> Outline {
     }
 }
 
-fn of_param(input: &syn::PatType) -> OutlineParam {
-    let name = match &*input.pat {
-        syn::Pat::Ident(name) => name.ident.clone(),
-        other => return OutlineParam { name: source_text(other), element: None, is_output: false },
-    };
-    let text = name.unraw().to_string();
-    let argument = Argument { name, text, ty: (*input.ty).clone(), layout: None, align: None };
+fn of_argument(argument: &Argument) -> OutlineParam {
     let element = match argument.passing() {
         Passing::Read(ty) | Passing::Write(ty) | Passing::Value(ty) => Some(source_text(&ty)),
         Passing::Map | Passing::Texture | Passing::Surface => None,
     };
     let is_output = Tile::from_type(&argument.ty).is_some_and(|tile| tile.mutable);
-    OutlineParam { name: argument.text, element, is_output }
+    OutlineParam { name: argument.text.clone(), element, is_output }
 }
 
 #[cfg(test)]
@@ -114,13 +108,16 @@ mod tests {
             #[ptx_part] mod shared { const ONE: u32 = 1; }
             #[ptx_module(arch = \"sm_80\", parts(shared))] mod m {
                 fn helper(x: u32) -> u32 { x }
+                struct Inputs<I, T> { q: &[I], bias: TileMut<T, (N,)> }
+                #[ptx_kernel(instances = [f32], block = 1)]
+                fn taken<A>(n: u32, inputs: Inputs<u8, A>) {}
                 #[ptx_kernel(instances = [([f32, f16], 64), (bf16, 128)], block = B)]
                 fn k<T, const B: u32>(x: Tile<T, (N,)>, out: &mut [f32], map: TensorMap, to: TileMut<T, (N,)>) {}
             }
             #[ptx_kernel(arch = \"sm_80\")] fn plain(n: u32) {}
         ";
         let found = outline(text).unwrap();
-        let [k, plain] = &found[..] else { unreachable!("{found:?}") };
+        let [taken, k, plain] = &found[..] else { unreachable!("{found:?}") };
         let generics: Vec<_> = k.generics.iter().map(|generic| (generic.name.as_str(), generic.is_type)).collect();
         assert_eq!(generics, [("T", true), ("B", false)]);
         assert_eq!(k.instances, [["f32", "64"], ["f16", "64"], ["bf16", "128"]]);
@@ -130,6 +127,12 @@ mod tests {
             [("x", Some("T"), false), ("out", Some("f32"), false), ("map", None, false), ("to", Some("T"), true)];
         assert_eq!(types, expected);
         assert_eq!((plain.name.as_str(), plain.generics.len(), plain.instances.len()), ("plain", 0, 0));
+        let taken: Vec<_> =
+            taken.params.iter().map(|param| (&param.name[..], param.element.as_deref(), param.is_output)).collect();
+        assert_eq!(
+            taken,
+            [("n", Some("u32"), false), ("inputs.q", Some("u8"), false), ("inputs.bias", Some("A"), true)]
+        );
         assert_eq!(outline("fn k(").unwrap_err().0[0].start.0, 1);
     }
 }

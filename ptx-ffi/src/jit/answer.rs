@@ -85,7 +85,8 @@ pub(super) fn outline(kernels: &[Outline]) -> String {
         let generics = kernel.generics.iter().map(|generic| format!("[{},{}]", quote(&generic.name), generic.is_type));
         let params = kernel.params.iter().map(|param| {
             let element = param.element.as_deref().map_or("null".to_owned(), quote);
-            format!("[{},{element},{}]", quote(&param.name), param.is_output)
+            // As the function names the field of a struct.
+            format!("[{},{element},{}]", quote(&param.name.replace('.', "_")), param.is_output)
         });
         let instances = kernel.instances.iter().map(|row| list(row.iter().map(|argument| quote(argument)).collect()));
         format!(

@@ -3,7 +3,7 @@
 use ptx_core::host::{Expr, Field, Operator, Plain};
 use ptx_expand::program::{
     Condition, Contract, Dim, From, Kernel, Kind, Launch, MemoryLayout, MemoryPlace, Module, Param, Problem, Program,
-    Taken, TensorMap, Text,
+    Shown, Taken, TensorMap, Text,
 };
 
 /// A value as bytes.
@@ -273,7 +273,7 @@ impl Code for Problem {
     }
 }
 
-const OPERATORS: [Operator; 24] = [
+const OPERATORS: [Operator; 25] = [
     Operator::Neg,
     Operator::Not,
     Operator::IsPowerOfTwo,
@@ -298,6 +298,7 @@ const OPERATORS: [Operator; 24] = [
     Operator::NextMultipleOf,
     Operator::Pow,
     Operator::IsMultipleOf,
+    Operator::Exact,
 ];
 
 impl Code for Operator {
@@ -313,8 +314,9 @@ impl Code for Operator {
 choices! {
     Expr {
         0: Int(number); 1: Bool(truth); 2: Float(number); 3: Argument(at); 4: Len(at); 5: Dim(at);
-        6: Unary(operator operand); 7: Binary(operator operands text); 8: List(items); 9: Field(at field);
+        6: Unary(operator operand); 7: Binary(operator operands text); 8: List(items); 9: Field(at field); 10: If(parts);
     }
+    Shown { 0: Value(value); 1: Struct(name fields); 2: Whole(name fields); }
     Plain { 0: Unsigned(bytes); 1: Signed(bytes); 2: Float(bytes); }
 }
 

@@ -2,8 +2,7 @@
 
 use super::options::Descale;
 use super::problem::{Problem, reach, refuse};
-use ptx_launch::expansion::Int;
-use ptx_launch::{KernelParam, Result};
+use ptx_launch::{KernelParam, Result, ptx_contract};
 
 /// Strides of the factors: a parameter of the kernels, by value. Its constructor is the only one, so that every offset that a kernel
 /// computes from it lies inside the `reach` of its tensor.
@@ -39,9 +38,12 @@ impl Factors {
         }
         Ok(factors)
     }
+}
 
+#[ptx_contract]
+impl Factors {
     /// Returns true if there are so many factors of Q, K and V that they hold all offsets.
-    pub(super) fn covers(&self, lengths: [Int; 3]) -> bool {
+    pub(super) fn covers(&self, lengths: [u64; 3]) -> bool {
         lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
     }
 }

@@ -1,8 +1,7 @@
 //! Shapes and options of a call, checked, in the form that the kernels take.
 
 use super::options::{Attention, Layout};
-use ptx_launch::expansion::Int;
-use ptx_launch::{Error, ErrorKind, KernelParam, Result, TensorMut, TensorRef};
+use ptx_launch::{Error, ErrorKind, KernelParam, Result, TensorMut, TensorRef, ptx_contract};
 
 /// Strides, extents and options: a parameter of the kernels, by value. Strides count bytes. Its constructor is the only one,
 /// so that every offset that a kernel computes from it lies inside the `reach` of its tensor.
@@ -253,11 +252,6 @@ impl Problem {
         (self.dim, self.dim_v)
     }
 
-    /// Extents of the grid: blocks of `block_m` queries, heads, sequences.
-    pub(super) fn grid(&self, block_m: u32) -> (u32, u32, u32) {
-        (self.queries.div_ceil(block_m), self.heads, self.batch)
-    }
-
     /// Tiles of `block_m` queries of all heads and sequences, or more; of packed sequences not more than they can have. None without queries.
     pub(super) fn tiles(&self, block_m: u32) -> u64 {
         let (queries, heads, batch) = self.grid(block_m);
@@ -265,27 +259,35 @@ impl Problem {
         let packed = u64::from(self.tokens_q / block_m) + u64::from(batch);
         u64::from(heads) * if self.variable == 1 { all.min(packed) } else { all }
     }
+}
+
+#[ptx_contract]
+impl Problem {
+    /// Extents of the grid: blocks of `block_m` queries, heads, sequences.
+    pub(super) fn grid(&self, block_m: u32) -> (u32, u32, u32) {
+        (self.queries.div_ceil(block_m), self.heads, self.batch)
+    }
 
     /// Returns true if Q, K, V, the output, the logarithms and the bias have so many elements that they hold all offsets.
-    pub(super) fn covers(&self, lengths: [Int; 6]) -> bool {
+    pub(super) fn covers(&self, lengths: [u64; 6]) -> bool {
         lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
     }
 
     /// Returns true if Q, K, V and the bias have so many elements that they hold all offsets.
-    pub(super) fn covers_inputs(&self, [q, k, v, bias]: [Int; 4]) -> bool {
+    pub(super) fn covers_inputs(&self, [q, k, v, bias]: [u64; 4]) -> bool {
         let [q_reach, k_reach, v_reach, _, _, bias_reach] = self.reach;
         q >= q_reach && k >= k_reach && v >= v_reach && bias >= bias_reach
     }
 
     /// Returns true if the output and the logarithms have so many elements that they hold all offsets.
-    pub(super) fn covers_results(&self, out: Int, lse: Int) -> bool {
+    pub(super) fn covers_results(&self, out: u64, lse: u64) -> bool {
         let [.., out_reach, lse_reach, _] = self.reach;
         out >= out_reach && lse >= lse_reach
     }
 
     /// Returns true if so many cumulative lengths separate all sequences.
-    pub(super) fn separates(&self, starts_q: Int, starts_k: Int) -> bool {
-        self.variable == 0 || (starts_q > self.batch && starts_k > self.batch)
+    pub(super) fn separates(&self, starts_q: u64, starts_k: u64) -> bool {
+        self.variable == 0 || (starts_q > u64::from(self.batch) && starts_k > u64::from(self.batch))
     }
 }
 
@@ -304,10 +306,11 @@ pub struct Paging {
     pub(super) table: u32,
 }
 
+#[ptx_contract]
 impl Paging {
     /// Returns true if there are so many lengths and entries of the table.
-    pub(super) fn covers(&self, lengths: Int, table: Int) -> bool {
-        lengths >= self.lengths && table >= self.table
+    pub(super) fn covers(&self, lengths: u64, table: u64) -> bool {
+        lengths >= u64::from(self.lengths) && table >= u64::from(self.table)
     }
 }
 
@@ -346,7 +349,10 @@ impl Gradients {
         let scratch = 8 * (batch * tokens * heads) as u64;
         Ok(Gradients { out, q, k, v, reach, slope: scale, heads_k: heads_k as u32, scratch })
     }
+}
 
+#[ptx_contract]
+impl Gradients {
     /// Extents of the grid of the kernel that owns keys.
     pub(super) fn grid(&self, problem: Problem, owned: u32) -> (u32, u32, u32) {
         (problem.keys.div_ceil(owned), self.heads_k, problem.batch)
@@ -354,26 +360,26 @@ impl Gradients {
 
     /// Returns true if the gradients of the output and of Q, and the scratch memory have so many elements that they hold all
     /// offsets.
-    pub(super) fn covers_queries(&self, lengths: [Int; 3]) -> bool {
+    pub(super) fn covers_queries(&self, lengths: [u64; 3]) -> bool {
         let [out, q, ..] = self.reach;
         lengths.iter().zip([out, q, self.scratch]).all(|(len, reach)| *len >= reach)
     }
 
     /// Returns true if the gradient of the output and the scratch memory have so many elements that they hold all offsets.
-    pub(super) fn covers_out(&self, out: Int, scratch: Int) -> bool {
+    pub(super) fn covers_out(&self, out: u64, scratch: u64) -> bool {
         let [out_reach, ..] = self.reach;
         out >= out_reach && scratch >= self.scratch
     }
 
     /// Returns true if the gradient of Q and the scratch memory have so many elements that they hold all offsets.
-    pub(super) fn covers_q(&self, q: Int, scratch: Int) -> bool {
+    pub(super) fn covers_q(&self, q: u64, scratch: u64) -> bool {
         let [_, q_reach, ..] = self.reach;
         q >= q_reach && scratch >= self.scratch
     }
 
     /// Returns true if the gradients of the output, of K and of V, and the scratch memory have so many elements that they hold
     /// all offsets.
-    pub(super) fn covers_keys(&self, lengths: [Int; 4]) -> bool {
+    pub(super) fn covers_keys(&self, lengths: [u64; 4]) -> bool {
         let [out, _, k, v] = self.reach;
         lengths.iter().zip([out, k, v, self.scratch]).all(|(len, reach)| *len >= reach)
     }

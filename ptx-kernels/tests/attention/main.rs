@@ -17,6 +17,7 @@ mod counting;
 mod decode;
 mod e4m3;
 mod edges;
+mod from_host;
 #[path = "../from_text/mod.rs"]
 mod from_text;
 mod random;

@@ -8,8 +8,7 @@ use std::path::Path;
 /// Compiles the sources of some operations while the test runs, and compares. Without `PTX_THOROUGH`, only the kernels `quick` are compiled, each alone
 /// in its module.
 pub(crate) fn compare(operations: &[&str], quick: &[&str], macros: &[(String, &'static str)]) {
-    let text = operations.iter().map(|name| module(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), name));
-    let source = Source::text("the library", text.collect::<String>());
+    let source = Source::text("the library", library(operations));
     let is_thorough = crate::thorough::is_thorough();
     let sources = match is_thorough {
         true => vec![source],
@@ -32,6 +31,11 @@ pub(crate) fn compare(operations: &[&str], quick: &[&str], macros: &[(String, &'
     let missing: Vec<_> = macros.iter().filter(|_| is_thorough).filter(missing).map(|(name, _)| name).collect();
     assert!(missing.is_empty() && compiled.len() >= quick.len(), "missing at run time: {missing:?}");
     println!("{} texts are the same; {} launches need a compiler of Rust: {open:#?}", compiled.len(), open.len());
+}
+
+/// The sources of some operations.
+pub(crate) fn library(operations: &[&str]) -> String {
+    operations.iter().map(|name| module(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), name)).collect()
 }
 
 /// A module of a crate, with the files of its inner modules in place of their declarations.

@@ -3,7 +3,7 @@
 use super::{Lowerer, Pieces};
 use crate::scope::Binding;
 use crate::tree::{Module, Ptx, Struct};
-use crate::types::Ty;
+use crate::types::layout::numbers;
 use crate::{Lowered, StructLayout, Uses};
 use ptx_core::diag::Diagnostic;
 use ptx_core::parse::parse;
@@ -96,13 +96,12 @@ impl<'a> Lowerer<'a> {
 
     fn struct_layout(&mut self, item: &'a Struct) -> StructLayout {
         let layout = self.layout(item).unwrap_or_default();
-        let number = |(path, offset, ty): (String, u64, Ty)| Some((path, offset, ty.scalar()?));
         StructLayout {
             name: item.name.name.clone(),
             size: layout.size,
             align: layout.align,
             offsets: layout.own,
-            numbers: layout.fields.into_iter().filter_map(number).collect(),
+            numbers: numbers(layout.fields),
         }
     }
 

@@ -74,6 +74,26 @@ pub(crate) fn places(ty: &Ty) -> Vec<MemoryPlace> {
     found
 }
 
+/// The numbers in the fields of a struct, those of arrays one by one.
+pub(crate) fn numbers(fields: Vec<(String, u64, Ty)>) -> Vec<(String, u64, Type)> {
+    let mut found = Vec::new();
+    fields.into_iter().for_each(|(path, offset, ty)| add_numbers(&ty, path, offset, &mut found));
+    found
+}
+
+fn add_numbers(ty: &Ty, path: String, offset: u64, found: &mut Vec<(String, u64, Type)>) {
+    match ty {
+        _ if found.len() >= MOST_PLACES => {}
+        Ty::Array(element, len) => {
+            let size = size_of(element).unwrap_or(0);
+            for at in (0..*len).take(MOST_PLACES) {
+                add_numbers(element, format!("{path}[{at}]"), offset.saturating_add(at.saturating_mul(size)), found);
+            }
+        }
+        _ => found.extend(ty.scalar().map(|ty| (path, offset, ty))),
+    }
+}
+
 fn place(ty: &Ty, path: String, offset: u64, found: &mut Vec<MemoryPlace>) {
     match ty {
         _ if found.len() >= MOST_PLACES => {}

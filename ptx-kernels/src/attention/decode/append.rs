@@ -3,9 +3,8 @@
 
 use crate::attention::places::Places;
 use crate::attention::problem::{MOST_ELEMENTS, Rows, refuse};
-use ptx_launch::expansion::Int;
 use ptx_launch::prelude::*;
-use ptx_launch::{KernelParam, Result};
+use ptx_launch::{KernelParam, Result, ptx_contract};
 
 /// Strides and extents: a parameter of the kernel, by value. Strides count bytes.
 #[derive(Clone, Copy, Debug, Default, KernelParam)]
@@ -65,7 +64,10 @@ impl AppendProblem {
             scaled: u32::from(places.scales.is_some()),
         })
     }
+}
 
+#[ptx_contract]
+impl AppendProblem {
     /// Extents of the grid: blocks of 128 threads, one for each 8 elements of K, and of V.
     fn grid(&self) -> (u32, u32) {
         let [dim, dim_v] = self.dims;
@@ -73,15 +75,15 @@ impl AppendProblem {
     }
 
     /// Returns true if the new rows and the caches hold all offsets.
-    fn covers(&self, lengths: [Int; 4]) -> bool {
+    fn covers(&self, lengths: [u64; 4]) -> bool {
         lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
     }
 
     /// The same for the lengths, the table and the factors.
-    fn covers_tables(&self, [lengths, table, k_scales, v_scales]: [Int; 4]) -> bool {
-        let factors = if self.scaled == 1 { self.heads } else { 0 };
+    fn covers_tables(&self, [lengths, table, k_scales, v_scales]: [u64; 4]) -> bool {
+        let factors = if self.scaled == 1 { u64::from(self.heads) } else { 0 };
         let entries = u64::from(self.batch) * u64::from(self.table_pages);
-        lengths >= self.batch && table >= entries && k_scales >= factors && v_scales >= factors
+        lengths >= u64::from(self.batch) && table >= entries && k_scales >= factors && v_scales >= factors
     }
 }
 

@@ -261,7 +261,7 @@ pub(crate) mod kernels {
         ],
         unsafe(requires(
             p.covers([tensors.q.len(), tensors.cache.len(), tensors.cache.len(), tensors.out.len(), tensors.lse.len()]),
-            p.covers_tables([tensors.lengths.len(), tensors.table.len(), 0.into(), 0.into(), tensors.scratch.len(), tensors.flags.len()])
+            p.covers_tables([tensors.lengths.len(), tensors.table.len(), 0, 0, tensors.scratch.len(), tensors.flags.len()])
         ))
     )]
     pub fn latent<T, const C: Config>(tensors: Tensors<T>, p: DecodeProblem) {

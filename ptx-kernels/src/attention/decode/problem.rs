@@ -3,8 +3,7 @@
 use crate::attention::Attention;
 use crate::attention::places::Places;
 use crate::attention::problem::{MOST_HEADS, Rows, kv_group, reach, refuse};
-use ptx_launch::expansion::Int;
-use ptx_launch::{KernelParam, Result};
+use ptx_launch::{KernelParam, Result, ptx_contract};
 
 /// Strides, extents and options: a parameter of the kernel, by value. Strides count bytes.
 #[derive(Clone, Copy, Debug, Default, KernelParam)]
@@ -186,22 +185,26 @@ impl DecodeProblem {
     pub(super) fn widest(&self) -> u32 {
         self.dim.max(self.dim_v)
     }
+}
 
+#[ptx_contract]
+impl DecodeProblem {
     /// Number of blocks.
     pub(super) fn blocks(&self) -> u32 {
         self.blocks
     }
 
     /// Returns true if Q, K, V, the output and the logarithms have so many elements that they hold all offsets.
-    pub(super) fn covers(&self, lengths: [Int; 5]) -> bool {
+    pub(super) fn covers(&self, lengths: [u64; 5]) -> bool {
         lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
     }
 
     /// The same for the lengths, the table, the factors, the scratch memory and the flags.
-    pub(super) fn covers_tables(&self, [lengths, table, k_scales, v_scales, scratch, flags]: [Int; 6]) -> bool {
+    pub(super) fn covers_tables(&self, [lengths, table, k_scales, v_scales, scratch, flags]: [u64; 6]) -> bool {
         let entries = u64::from(self.batch) * u64::from(self.table_pages);
-        let factors = if self.scaled == 1 { self.heads_k } else { 0 };
+        let factors = if self.scaled == 1 { u64::from(self.heads_k) } else { 0 };
         let scaled = k_scales >= factors && v_scales >= factors;
-        scaled && lengths >= self.batch && table >= entries && scratch >= self.scratch && flags >= self.blocks
+        let held = lengths >= u64::from(self.batch) && table >= entries;
+        scaled && held && scratch >= self.scratch && flags >= u64::from(self.blocks)
     }
 }
