@@ -294,6 +294,30 @@ def test_inputs_of_any_layout(lib: Any) -> None:
     assert lib.add_one(x[0, ::-1]).tolist() == (x[0, ::-1] + 1).tolist()
 
 
+def _places(x: Any) -> list[Any]:
+    """The same elements, apart, backwards, in other orders, and from an odd address on."""
+    apart = np.zeros([2 * size for size in x.shape], x.dtype)[tuple(slice(None, None, 2) for _ in x.shape)]
+    inside = np.zeros([*x.shape[:-1], x.shape[-1] + 3], x.dtype)[..., 2:-1]
+    unaligned = np.ndarray(x.shape, x.dtype, bytearray(1 + x.nbytes), 1)
+    shifted = np.zeros(x.size + 1, x.dtype)[1:].reshape(x.shape)
+    for place in (apart, inside, unaligned, shifted):
+        place[...] = x
+    return [apart, inside, unaligned, shifted, np.flip(np.flip(x).copy()), np.asfortranarray(x)]
+
+
+@pytest.mark.parametrize("layout", ["bshd", "bhsd"])
+def test_attention_of_any_layout(layout: str) -> None:
+    tensors = [_random(1, 4, 2, 16, seed=seed).astype(np.float16) for seed in range(3)]
+    expected = ptx_kernels.attention(*tensors, layout=layout)
+    packed = ptx_kernels.attention_varlen(*(t[0] for t in tensors), np.array([0, 1, 4], np.int32), np.array([0, 2, 4], np.int32), 3, 2)
+    for at in range(3):
+        for place in _places(tensors[at]):
+            given = [*tensors[:at], place, *tensors[at + 1 :]]
+            np.testing.assert_array_equal(ptx_kernels.attention(*given, layout=layout), expected)
+            lengths = _places(np.array([0, 1, 4], np.int32))[0], _places(np.array([0, 2, 4], np.int32))[0]
+            np.testing.assert_array_equal(ptx_kernels.attention_varlen(*(t[0] for t in given), *lengths, 3, 2), packed)
+
+
 @pytest.mark.parametrize(
     "offsets, message",
     [

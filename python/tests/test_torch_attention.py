@@ -61,6 +61,28 @@ def test_window_and_bias(device: str, window: Any, biased: bool) -> None:
 
 
 @each_device
+def test_any_layout(device: str) -> None:
+    """As PyTorch's own attention takes them: rows that lie apart, or that begin between multiples of 16 bytes, are copied."""
+    q, k, v, weight = make([(2, 6, 2, 16)] * 4, device, torch.bfloat16, grad=True)
+    expected = ptx_kernels.attention(q, k, v)
+    gradients = torch.autograd.grad(expected, (q, k, v), weight)
+    places = [
+        lambda t: t.transpose(1, 3).contiguous().transpose(1, 3),
+        lambda t: torch.cat([t, t, t[..., :3]], -1)[..., 16:32],
+        lambda t: torch.zeros(t.numel() + 1, device=device, dtype=t.dtype)[1:].view(t.shape).copy_(t),
+    ]
+    for place in places:
+        moved = [place(t.detach()).requires_grad_() for t in (q, k, v)]
+        for at in range(3):
+            given = [moved[at] if at == other else t for other, t in enumerate((q, k, v))]
+            found = ptx_kernels.attention(*given)
+            assert torch.equal(found, expected)
+            for one, other in zip(torch.autograd.grad(found, given, place(weight.detach()), retain_graph=True), gradients):
+                assert torch.equal(one, other)
+        assert torch.equal(compiled(device, ptx_kernels.attention)(moved[0], k, v), expected)
+
+
+@each_device
 def test_packed_sequences(device: str) -> None:
     q, k, v = make([(48, 4, 64), (48, 2, 64), (48, 2, 64)], device, torch.bfloat16, grad=True)
     bounds = [0, 7, 7, 48]

@@ -66,8 +66,9 @@ impl Arguments {
             return Err(Other::Elsewhere);
         }
         let tensor = torch.describe(value, &mut self.tensors[at]).ok_or(Other::Elsewhere)?;
-        // Of the host or of CUDA, pinned or managed.
-        if !matches!(tensor.device_type, 1 | 2 | 3 | 13) || !is_contiguous(tensor) {
+        // Of the host or of CUDA, pinned or managed, and no part of a tensor that some functions have to copy.
+        let is_aligned = tensor.data.addr() % 16 == 0;
+        if !matches!(tensor.device_type, 1 | 2 | 3 | 13) || !is_aligned || !is_contiguous(tensor) {
             return Err(Other::Elsewhere);
         }
         // Wrappers of transforms have none.

@@ -7,7 +7,7 @@ import importlib
 import sys
 from typing import Any
 
-from ._formulas import ROWS
+from ._formulas import row_alignment
 from ._function import Function, needs_copy, results
 from ._native_library import tvm_ffi
 
@@ -68,8 +68,14 @@ def _needs_copy(function: Function, at: int, array: Any) -> bool:
         return bool(array.size > 0)
     if not getattr(array.flags, "aligned", True):
         return True
-    rows = function.library.is_own and function.name in ROWS
-    return bool(array.size > 0) and needs_copy(function.params[at], array.shape, [step // bytes_each for step in array.strides], rows)
+    param = function.params[at]
+    strides = [step // bytes_each for step in array.strides]
+    return bool(array.size > 0) and needs_copy(param, array.shape, strides, _address(array) // bytes_each, row_alignment(function, param, bytes_each))
+
+
+def _address(array: Any) -> int:
+    interface = getattr(array, "__array_interface__", None) or array.__cuda_array_interface__
+    return int(interface["data"][0])
 
 
 def _unexported(function: Function, values: list[Any], error: BufferError) -> Exception:

@@ -112,6 +112,19 @@ ELEMENTWISE = frozenset([*_ACTIVATIONS, *(f"{name}_backward" for name in _ACTIVA
 # Functions of rows whose elements lie side by side: other tensors are copied.
 _ROWS = ("rms_norm", "layer_norm", "softmax", "cross_entropy", "rotary")
 ROWS = ELEMENTWISE | frozenset([*_ROWS, *(f"{name}_backward" for name in _ROWS)])
+# Functions whose rows are copied 16 bytes at a time, and their inputs of rows.
+_ATTENTION = ("attention", "attention_bhsd", "attention_varlen")
+_ALIGNED = frozenset([*_ATTENTION, *(f"{name}_e4m3" for name in _ATTENTION), *(f"{name}_backward" for name in _ATTENTION)])
+_ALIGNED_INPUTS = frozenset(["q", "k", "v", "grad_out"])
+
+
+def row_alignment(function: Any, param: Any, itemsize: int) -> int:
+    """The elements at whose multiples the rows of an input begin, side by side in each; 0 where any strides will do."""
+    if not function.library.is_own:
+        return 0
+    if function.name in _ALIGNED:
+        return 16 // itemsize if param.name in _ALIGNED_INPUTS else int(param.rank == 1)
+    return int(function.name in ROWS)
 
 
 def formula_of(function: Any) -> Formula | None:

@@ -290,15 +290,19 @@ def product(extents: Sequence[Any]) -> Any:
     return elements
 
 
-def needs_copy(param: Param, shape: Sequence[int], strides: Sequence[int], rows: bool) -> bool:
-    """True for a tensor that no kernel takes: the elements of its rows lie apart, or its first dimensions, which become one, are not evenly spaced.
+def needs_copy(param: Param, shape: Sequence[int], strides: Sequence[int], address: int, alignment: int) -> bool:
+    """True for a tensor that no kernel takes: the elements of its rows lie apart, its rows begin elsewhere than at multiples of ``alignment``, or its
+    first dimensions, which become one, are not evenly spaced.
 
     Args:
-        strides: in elements.
-        rows: the function takes whole rows.
+        strides: in elements, as ``address`` and ``alignment``.
+        alignment: 0 where rows may have any strides.
     """
-    if rows and len(shape) > 0 and shape[-1] > 1 and strides[-1] != 1:
-        return True
+    if alignment and len(shape) > 0:
+        if shape[-1] > 1 and strides[-1] != 1:
+            return True
+        if any(step % alignment for size, step in zip(shape[:-1], strides) if size > 1) or address % alignment:
+            return True
     if not param.has_leading:
         return False
     leading = list(zip(shape, strides))[: len(shape) - param.rank + 1]

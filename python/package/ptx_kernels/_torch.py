@@ -13,7 +13,7 @@ import torch
 from torch.autograd import forward_ad, profiler
 
 from . import _function, _native, _native_library
-from ._formulas import ELEMENTWISE, ROWS
+from ._formulas import ELEMENTWISE, ROWS, row_alignment
 from ._function import Function, Param, needs_copy, results
 from ._torch_derivatives import by_formula, differentiate, is_transformed
 
@@ -420,7 +420,7 @@ def run_directly(function: Function, values: list[Any]) -> None:
     passed = values
     for at in (*function.tensors, *function.outputs):
         value = values[at]
-        if value is not None and (not value.is_contiguous() or value.is_neg()):
+        if value is not None and (not value.is_contiguous() or value.is_neg() or value.data_ptr() % 16):
             passed = _laid_out(function, values)
             break
     first = passed[function.tensors[0]]
@@ -456,9 +456,12 @@ def _laid_out(function: Function, values: list[Any]) -> list[Any]:
     if order is not None and all(value.permute(order).is_contiguous() for value in written):
         passed = [value.permute(order) if param.is_tensor and value is not None else value for param, value in zip(function.params, passed)]
     for at in function.tensors:
-        tensor = passed[at]
-        if tensor is not None and needs_copy(function.params[at], tensor.shape, tensor.stride(), own and function.name in ROWS):
-            passed[at] = tensor.contiguous()
+        tensor, param = passed[at], function.params[at]
+        if tensor is None:
+            continue
+        size = tensor.element_size()
+        if needs_copy(param, tensor.shape, tensor.stride(), tensor.data_ptr() // size, row_alignment(function, param, size)):
+            passed[at] = tensor.clone(memory_format=torch.contiguous_format)
     return passed
 
 
