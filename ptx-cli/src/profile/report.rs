@@ -138,7 +138,7 @@ impl<'a> Report<'a> {
         self.blocks() as f64 / (self.occupancy.blocks * self.chip.multiprocessors).max(1) as f64
     }
 
-    /// The blocks of a multiprocessor that each resource alone allows, the smallest number first. Registers that nobody knows limit nothing.
+    /// The limit of each resource on the blocks of a multiprocessor, the smallest first. Unknown registers are no limit.
     pub(super) fn limits(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let is_known = self.resources.is_ok();
         self.occupancy.limits.into_iter().filter(move |(name, _)| is_known || *name != "registers")
