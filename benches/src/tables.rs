@@ -71,6 +71,7 @@ const TABLES: &[(&str, Origin)] = &[
         ),
     ),
     ("commands", Command("cargo examples, cargo test --workspace", "an empty `target` folder, and no GPU")),
+    ("sizes", Command(".ci/sizes", "release builds, of crates outside of the workspace, too")),
     ("summary", Nothing("it names cells of other files")),
 ];
 

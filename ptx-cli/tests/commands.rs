@@ -9,6 +9,8 @@ mod lsp;
 mod mutants;
 #[path = "commands/new.rs"]
 mod new;
+#[path = "commands/pipeline.rs"]
+mod pipeline;
 #[path = "commands/proofs.rs"]
 mod proofs;
 #[path = "commands/prove.rs"]

@@ -7,7 +7,7 @@
 mod contract;
 mod words;
 
-pub use contract::contract;
+pub use contract::{boxes, contract};
 
 use crate::attribute::Wanted;
 use crate::compile::Compiled;

@@ -32,6 +32,7 @@ mod memory;
 mod ops;
 mod overlap;
 mod path;
+pub mod pipeline;
 mod prove;
 mod query;
 mod races;

@@ -4,7 +4,7 @@ use super::{Arguments, Proof, checked, decide, params, verdict};
 use crate::kernels;
 use crate::output::{Failure, Outcome};
 use crate::source::Source;
-use ptx_expand::proof::contract;
+use ptx_expand::proof::{boxes, contract};
 use ptx_jit::describe::Kernel;
 use ptx_prove::{Contract, Report};
 use std::io::Write;
@@ -21,28 +21,36 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let wanted =
         |kernel: &Kernel| arguments.entry.as_ref().is_none_or(|name| *name == kernel.name || *name == kernel.entry);
     let mut all = Report::default();
-    let mut count = 0;
+    let (mut count, mut are_whole) = (0, true);
     for module in program.modules() {
         let Some(text) = module.texts.first() else { continue };
         for kernel in module.kernels.iter().filter(|kernel| wanted(kernel)) {
             count += 1;
             writeln!(out, "{}", kernel.entry)?;
             let source = Source::new(format!("{} (PTX)", arguments.file.display()), text.ptx.as_bytes().to_vec());
-            all.findings.extend(one(arguments, &source, kernel, out)?.findings);
+            let (report, is_whole) = one(arguments, &source, kernel, out)?;
+            all.findings.extend(report.findings);
+            are_whole &= is_whole;
         }
     }
     match count {
         0 => Err(Failure::usage("there is no such `#[ptx_kernel]` in this file")),
-        _ => verdict(&all),
+        _ => verdict(&all, are_whole),
     }
 }
 
-fn one(arguments: &Arguments, source: &Source, kernel: &Kernel, out: &mut dyn Write) -> Result<Report, Failure> {
-    let Some(checked) = checked(source, out)? else { return Ok(Report::default()) };
+fn one(
+    arguments: &Arguments,
+    source: &Source,
+    kernel: &Kernel,
+    out: &mut dyn Write,
+) -> Result<(Report, bool), Failure> {
+    let Some(checked) = checked(source, out)? else { return Ok((Report::default(), true)) };
     let entry = checked.module().functions.iter().find(|f| f.entry && f.defined && f.name == kernel.entry);
     let entry = entry.ok_or_else(|| Failure::usage("there is no such entry"))?;
     let params = params(&checked, entry);
     let contract = contract(kernel).map_err(|(message, help)| Failure::usage(format!("{message}; help: {help}")))?;
     let contract = Contract { samples: true, ..contract };
-    decide(&Proof { source, checked: &checked, entry, contract, params }, arguments.format, out)
+    let boxes = [boxes(kernel), arguments.boxes.clone()].concat();
+    decide(&Proof { source, checked: &checked, entry, contract, boxes, params }, arguments, out)
 }

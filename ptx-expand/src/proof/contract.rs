@@ -1,6 +1,6 @@
 //! The launches of a kernel's attribute, as the prover reads them.
 
-use crate::describe::{Dim, Expr, From, Kernel, Kind, Operator};
+use crate::describe::{Dim, Expr, From, Kernel, Kind, Operator, TensorMap};
 use ptx_prove::{Contract, Passed};
 
 /// The names of the extents that a launch chooses.
@@ -95,6 +95,17 @@ fn first_field(expr: &Expr) -> Option<usize> {
         Expr::List(parts) => parts.iter().find_map(first_field),
         _ => None,
     }
+}
+
+/// Bytes of the boxes of the tensor maps that a launch makes, by the names of the maps.
+#[must_use]
+pub fn boxes(kernel: &Kernel) -> Vec<(String, u64)> {
+    let bytes = |map: &TensorMap| {
+        let elements = map.tile.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent as u64))?;
+        let each = kernel.params.get(map.of).map(|param| element(&param.kind)).filter(|bytes| *bytes > 0)?;
+        Some((map.name.clone(), elements.checked_mul(each)?))
+    };
+    kernel.maps.iter().filter_map(bytes).collect()
 }
 
 /// A tile has at least as many elements as its extents say.

@@ -1,0 +1,266 @@
+//! Pipelines of `mbarrier`s: the warps of a cluster as automata over phases, arrivals and bytes, explored for every launch of a contract.
+//!
+//! A warp is executed by its instructions. Addresses, counts, parities and the numbers of threads are numbers; what depends on arguments is a term
+//! that is equal in all warps that compute it in the same way. A condition on terms is decided once for all of them, and both ways are explored. So
+//! the trip counts of a producer and of its consumers agree where their terms do, and stay open.
+//!
+//! - `code` has the slice of an entry that decides what happens at barriers, `walk` executes it, with the operations of `value` on the numbers and
+//!   terms of `term`.
+//! - `effect` has the barriers, with the checks by which one order of the events stands for every order. `state` has what they change.
+//! - `cover` joins turns of loops, so that the exploration ends. Its budget is a number of states and of instructions; beyond it the pipeline is
+//!   unknown, and never proved.
+//!
+//! Decided: nobody waits forever; every wait sees the phase that it means; the bytes that a phase expects arrive, and no others; a stage is written
+//! only behind all reads of it, and read only behind its copy; and a block ends only when no other block signals its barriers and no copy to it is
+//! under way.
+//!
+//! Assumed, and not decided here: lanes of a warp that branch alike stay together; `setmaxnreg` gets its registers; loops that wait for memory end;
+//! sums and products of sizes fit their registers; boxes of tensor maps have the bytes of the contract; what is read by other means than
+//! barriers, such as `ld.global.nc`, does not change; sums and products of values from memory fit, too. Fences between proxies are the watcher's.
+
+mod code;
+mod cover;
+mod effect;
+mod state;
+mod term;
+mod value;
+mod walk;
+
+use crate::contract::Contract;
+use code::Code;
+use cover::Seen;
+use ptx_core::check::Checked;
+use ptx_core::hash::{Map, Set};
+use ptx_core::span::Span;
+use state::{Clock, Stage, State, Stop, Warp};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use term::{Atoms, Poly};
+use value::Value;
+use walk::{Halt, Walk, wrong};
+
+/// The result of an exploration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// The verdict.
+    pub outcome: Outcome,
+    /// The states that were explored.
+    pub states: usize,
+    /// The barriers of the cluster.
+    pub barriers: usize,
+    /// Its warps.
+    pub warps: usize,
+}
+
+/// The verdict on a pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// In every launch and every order.
+    Proved,
+    /// An order of the events goes wrong: the instruction and the order in words. Sizes may exclude it, so a run has to confirm it.
+    Violated(Span, String),
+    /// The instruction and the fact that is missing.
+    Unknown(Span, String),
+}
+
+/// The most states, and the most instructions of all warps.
+const STATES: usize = 20_000;
+const STEPS: u64 = 60_000_000;
+/// The most explorations of an entry.
+const ROUNDS: usize = 3;
+/// States of one key that are explored before two of them are joined.
+const EARLY: usize = 2;
+
+/// Explores the pipeline of an entry; nothing if it has no `mbarrier`. `boxes` has the bytes of a box for each tensor map, by the name of its parameter.
+#[must_use]
+pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(String, u64)]) -> Option<Pipeline> {
+    let module = checked.module();
+    let function = module.functions.iter().find(|f| f.entry && f.defined && f.name == entry)?;
+    let code = Code::new(module, function);
+    if !code.has_barriers() {
+        return None;
+    }
+    let mut walk = Walk {
+        code: &code,
+        atoms: Atoms::default(),
+        block: contract.block,
+        cluster: contract.cluster,
+        boxes: boxes.iter().cloned().collect(),
+        ranges: Set::default(),
+        steps: STEPS,
+    };
+    let (mut states, mut barriers, mut warps) = (0, 0, 0);
+    let mut result = Ok(());
+    // Once to find the bytes that copies write, so that accesses before the first copy are compared with it, too.
+    for _ in 0..ROUNDS {
+        let mut state = start(&code, contract);
+        warps = state.warps.len();
+        let mut ranges: Vec<_> = walk.ranges.iter().copied().collect();
+        ranges.sort_unstable();
+        let stage = |(block, from, to)| Stage { block, from, to, full: (0, 0), reads: BTreeMap::new() };
+        state.stages = ranges.iter().copied().map(stage).collect();
+        let mut search = Search { walk: &mut walk, seen: Map::default(), states: 0, barriers: 0 };
+        result = search.run(state);
+        (states, barriers) = (search.states, search.barriers);
+        if result.is_err() || walk.ranges.len() == ranges.len() {
+            break;
+        }
+        result = walk::gap(0, "the bytes that copies write are not found");
+    }
+    let span = |inst: usize| function.insts.get(inst).map_or(function.span, |inst| inst.span);
+    let outcome = match result {
+        Ok(()) => Outcome::Proved,
+        Err(Halt { inst, text, is_violation: true }) => Outcome::Violated(span(inst), text),
+        Err(Halt { inst, text, .. }) => Outcome::Unknown(span(inst), text),
+    };
+    Some(Pipeline { outcome, states, barriers, warps })
+}
+
+/// The cluster before its first instruction.
+fn start(code: &Code<'_>, contract: &Contract) -> State {
+    let blocks: usize = contract.cluster.iter().map(|extent| *extent as usize).product();
+    let threads: usize = contract.block.iter().map(|extent| *extent as usize).product();
+    let registers = Rc::new(vec![Value::Unknown; code.function.registers.len()]);
+    let mut state = State::default();
+    for block in 0..blocks {
+        for index in 0..threads.div_ceil(32) {
+            let lanes = (threads - index * 32).min(32);
+            let live = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
+            let registers = registers.clone();
+            state.warps.push(Warp {
+                block,
+                index,
+                at: 0,
+                mask: live,
+                live,
+                splits: Vec::new(),
+                registers,
+                clock: Clock::default(),
+                stop: Stop::None,
+                groups: 0,
+                bulk: 0,
+                arrived: false,
+                cluster: 0,
+            });
+        }
+    }
+    state.events = vec![0; effect::components(state.warps.len(), blocks)];
+    state.ended = vec![Clock::default(); blocks];
+    state
+}
+
+struct Search<'w, 'c, 'm> {
+    walk: &'w mut Walk<'c, 'm>,
+    seen: Map<Vec<u32>, Vec<Seen>>,
+    states: usize,
+    barriers: usize,
+}
+
+impl Search<'_, '_, '_> {
+    fn run(&mut self, first: State) -> Result<(), Halt> {
+        let mut pending = vec![first];
+        while let Some(mut state) = pending.pop() {
+            self.walk.run(&mut state)?;
+            self.barriers = self.barriers.max(state.barriers.len());
+            let open = state.warps.iter().find_map(|warp| match &warp.stop {
+                Stop::Open(of) => Some((warp.at, of.clone())),
+                _ => None,
+            });
+            let Some((at, _)) = open else {
+                self.end(&state)?;
+                continue;
+            };
+            self.states += 1;
+            if self.states > STATES {
+                return walk::gap(at, "the pipeline has too many states for the budget of a proof");
+            }
+            if self.is_new(&mut state) {
+                // The join may have decided more, or less.
+                let Some(of) = self.open(&state) else {
+                    pending.push(state);
+                    continue;
+                };
+                for of in [of.clone(), of.scale(-1).map_or_else(|| of.clone(), |minus| minus.add(-1))] {
+                    let mut next = state.clone();
+                    next.facts.assume(&self.walk.atoms, &of);
+                    pending.push(next);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The first open condition.
+    fn open(&mut self, state: &State) -> Option<Poly> {
+        (0..state.warps.len()).filter(|w| matches!(state.warps[*w].stop, Stop::Open(_))).find_map(|w| {
+            let inst = self.walk.code.function.insts.get(state.warps[w].at)?;
+            match self.walk.who(state, w, inst) {
+                walk::Who::Open(of) => Some(of),
+                _ => match &state.warps[w].stop {
+                    Stop::Open(of) if state.facts.decide(&self.walk.atoms, of).is_none() => Some(of.clone()),
+                    _ => None,
+                },
+            }
+        })
+    }
+
+    /// Returns false if an earlier state covers this one; else remembers it, joined with an earlier one if there are several.
+    fn is_new(&mut self, state: &mut State) -> bool {
+        state.forget_old();
+        let (key, places) = state.key(self.walk.code);
+        let mut own = Seen { terms: cover::terms(state, &places), facts: state.facts.clone() };
+        cover::forget(&self.walk.atoms, &mut own);
+        state.facts = own.facts.clone();
+        let all = self.seen.entry(key).or_default();
+        if all.iter().any(|seen| cover::covers(&mut self.walk.atoms, seen, &own)) {
+            return false;
+        }
+        if all.len() >= EARLY
+            && let Some(last) = all.last()
+            && !cover::covers(&mut self.walk.atoms, &own, last)
+            && let Some(joined) = cover::join(&mut self.walk.atoms, last, &own)
+            && cover::replace(state, &places, joined.terms.clone()).is_some()
+        {
+            state.facts = joined.facts.clone();
+            own = joined;
+        }
+        all.push(own);
+        true
+    }
+
+    /// Everything has stopped: all have ended, and as they should.
+    fn end(&mut self, state: &State) -> Result<(), Halt> {
+        let waiting: Vec<usize> = (0..state.warps.len()).filter(|w| state.warps[*w].stop == Stop::Waits).collect();
+        if let Some(first) = waiting.first() {
+            let all: Vec<String> =
+                waiting.iter().take(6).map(|w| effect::describe_wait(self.walk, state, *w)).collect();
+            let facts: Vec<String> = state.facts.0.iter().map(|fact| self.walk.show(fact)).collect();
+            let when = if facts.is_empty() { String::new() } else { format!(" (where {})", facts.join(" and ")) };
+            return wrong(state.warps[*first].at, format!("nobody goes on{when}: {}", all.join("; ")));
+        }
+        let last = self.walk.code.function.insts.len().saturating_sub(1);
+        for ((block, warp), event) in &state.remote {
+            if state.ended[*block].at(*warp) < *event {
+                return wrong(
+                    last,
+                    format!(
+                        "block {block} of the cluster may end before {} signals its barrier",
+                        effect::who(state, *warp)
+                    ),
+                );
+            }
+        }
+        for ((block, address), barrier) in &state.barriers {
+            let address = address - self.walk.code.first();
+            if barrier.copied.is_some_and(|phase| state.ended[*block].at(barrier.component) <= phase) {
+                return wrong(
+                    last,
+                    format!(
+                        "block {block} of the cluster may end while a copy to it is under way (the barrier at byte {address} of shared memory)"
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+}

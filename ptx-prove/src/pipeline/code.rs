@@ -1,0 +1,381 @@
+//! The code of an entry as an exploration reads it: the role of each instruction, the slice that decides what happens at barriers, and the flow.
+
+use crate::flow::{End, Flow};
+use crate::site::Site;
+use ptx_core::check::access;
+use ptx_core::ir::{Function, Module, Operand, RegId, Space, VarId};
+use ptx_core::isa::{Access, Class};
+
+/// The role of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Computes registers, or does nothing that concerns a pipeline.
+    Compute,
+    LoadParam,
+    /// Compares two values, and chooses one of two.
+    Compare,
+    Select,
+    /// Reads memory of another space: a value that is not described.
+    Load,
+    ReadShared,
+    WriteShared,
+    Init,
+    Arrive,
+    ArriveExpect,
+    Expect,
+    Wait,
+    CopyTensor,
+    Copy,
+    SendAsync,
+    StoreTensor,
+    CommitBulk,
+    WaitBulk,
+    Multiply,
+    CommitGroup,
+    WaitGroup,
+    Sync,
+    SyncArrive,
+    ClusterArrive,
+    ClusterWait,
+    MapShared,
+    Elect,
+    Shuffle,
+    /// Not described: a pipeline with it is unknown.
+    Other,
+}
+
+impl Role {
+    /// Returns true if an instruction of this role gives registers values, and does nothing else.
+    pub(crate) fn only_computes(self) -> bool {
+        use Role::{Compare, Compute, Elect, Load, LoadParam, MapShared, Select, Shuffle};
+        matches!(self, Compute | Compare | Select | LoadParam | Load | MapShared | Elect | Shuffle)
+    }
+}
+
+/// Instructions by name, with the modifiers that they must have.
+#[rustfmt::skip]
+const ROLES: &[(&str, &[&str], Role)] = &[
+    ("ld", &["param"], Role::LoadParam), ("ld", &["shared"], Role::ReadShared), ("ld", &["shared::cta"], Role::ReadShared), ("ld", &["shared::cluster"], Role::Other),
+    ("ld", &[], Role::Load), ("ldmatrix", &[], Role::ReadShared), ("stmatrix", &[], Role::WriteShared),
+    ("st", &["shared"], Role::WriteShared), ("st", &["shared::cta"], Role::WriteShared), ("st", &["shared::cluster"], Role::Other), ("st", &["global"], Role::Compute),
+    ("st", &["local"], Role::Compute), ("st", &["param"], Role::Other), ("st", &[], Role::Other), ("atom", &["global"], Role::Load), ("red", &["global"], Role::Compute),
+    ("atom", &[], Role::Other), ("red", &[], Role::Other),
+    ("mbarrier.init", &[], Role::Init), ("mbarrier.arrive", &["noComplete"], Role::Other), ("mbarrier.arrive", &["multicast"], Role::Other), ("mbarrier.arrive", &[], Role::Arrive),
+    ("mbarrier.arrive.expect_tx", &[], Role::ArriveExpect), ("mbarrier.expect_tx", &[], Role::Expect),
+    ("mbarrier.try_wait.parity", &[], Role::Wait), ("mbarrier.test_wait.parity", &[], Role::Wait), ("mbarrier", &[], Role::Other),
+    ("cp.async.bulk.tensor", &["tile::gather4"], Role::Other), ("cp.async.bulk.tensor", &["im2col"], Role::Other), ("cp.async.bulk.tensor", &["bulk_group"], Role::StoreTensor),
+    ("cp.async.bulk.tensor", &[], Role::CopyTensor), ("cp.async.bulk", &["bulk_group"], Role::StoreTensor), ("cp.async.bulk", &["ignore_oob"], Role::Other),
+    ("cp.async.bulk", &["global"], Role::Copy), ("cp.async.bulk.commit_group", &[], Role::CommitBulk), ("cp.async.bulk.wait_group", &[], Role::WaitBulk),
+    ("cp.async.bulk.prefetch", &[], Role::Compute), ("cp.async.bulk.prefetch.tensor", &[], Role::Compute), ("cp.reduce.async.bulk.tensor", &[], Role::StoreTensor),
+    ("cp.reduce.async.bulk", &["bulk_group"], Role::StoreTensor), ("cp", &[], Role::Other),
+    ("st.async", &["mbarrier::complete_tx::bytes"], Role::SendAsync), ("st.async", &[], Role::Other), ("red.async", &[], Role::Other),
+    ("wgmma.mma_async", &[], Role::Multiply), ("wgmma.commit_group", &[], Role::CommitGroup), ("wgmma.wait_group", &[], Role::WaitGroup), ("wgmma.fence", &[], Role::Compute),
+    ("bar.sync", &[], Role::Sync), ("bar.cta.sync", &[], Role::Sync), ("barrier", &[], Role::Sync), ("barrier.cta", &[], Role::Sync),
+    ("bar.arrive", &[], Role::SyncArrive), ("bar.cta.arrive", &[], Role::SyncArrive), ("barrier.arrive", &[], Role::SyncArrive), ("barrier.cta.arrive", &[], Role::SyncArrive),
+    ("bar.warp.sync", &[], Role::Compute), ("bar", &[], Role::Other), ("barrier.red", &[], Role::Other), ("barrier.cta.red", &[], Role::Other),
+    ("barrier.cluster.arrive", &[], Role::ClusterArrive), ("barrier.cluster.wait", &[], Role::ClusterWait),
+    ("setp", &[], Role::Compare), ("selp", &[], Role::Select), ("mapa", &[], Role::MapShared), ("elect", &[], Role::Elect), ("shfl", &["idx"], Role::Shuffle),
+    ("tcgen05", &[], Role::Other), ("clusterlaunchcontrol", &[], Role::Other), ("call", &[], Role::Other), ("multimem", &[], Role::Other), ("trap", &[], Role::Other),
+];
+
+/// The operands of a role whose values decide what happens at barriers, and in the memory of stages: those of rigid registers.
+#[rustfmt::skip]
+const READS: &[(Role, &[&str])] = &[
+    (Role::Init, &["addr", "count"]), (Role::Arrive, &["addr", "count"]), (Role::ArriveExpect, &["addr", "tx_count"]), (Role::Expect, &["addr", "tx_count"]),
+    (Role::Wait, &["addr", "phase_parity"]), (Role::CopyTensor, &["dst", "map", "mbar", "mask"]), (Role::Copy, &["dst", "size", "mbar", "mask"]),
+    (Role::SendAsync, &["a", "b", "mbar"]), (Role::StoreTensor, &["src", "map", "size"]), (Role::Multiply, &["a_desc", "b_desc"]), (Role::Sync, &["a", "b"]),
+    (Role::SyncArrive, &["a", "b"]), (Role::ReadShared, &["a", "p"]), (Role::WriteShared, &["a", "p", "b"]),
+];
+
+/// An entry.
+pub(crate) struct Code<'m> {
+    pub(crate) module: &'m Module,
+    pub(crate) function: &'m Function,
+    pub(crate) flow: Flow,
+    pub(crate) roles: Vec<Role>,
+    /// By instruction: true if it has to be executed.
+    pub(crate) counts: Vec<bool>,
+    /// By register: true if its numbers must be equal in equal states.
+    pub(crate) rigid: Vec<bool>,
+    /// By instruction: the registers that are read from here on.
+    pub(crate) live: Vec<Vec<u32>>,
+    /// By block: the block where all ways behind it meet again; one past the last at the end.
+    pub(crate) meet: Vec<usize>,
+    /// The first address behind the shared variables, and the address of each.
+    pub(crate) shared: Vec<(VarId, u32)>,
+}
+
+/// Shared memory starts here.
+const BASE: u32 = 1024;
+
+pub(crate) fn role(site: &Site<'_>) -> Role {
+    let fits = |name: &str| {
+        let rest = site.row.name.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let has = |wanted: &&str| site.modifiers().any(|own| own == *wanted || own.trim_start_matches('.') == *wanted);
+    // The longest name that fits, and of those the first with all modifiers.
+    let mut found: Option<(usize, Role)> = None;
+    for (name, modifiers, role) in ROLES {
+        if fits(name) && modifiers.iter().all(&has) && found.is_none_or(|(length, _)| name.len() > length) {
+            found = Some((name.len(), *role));
+        }
+    }
+    found.map_or(Role::Compute, |(_, role)| role)
+}
+
+impl<'m> Code<'m> {
+    pub(crate) fn new(module: &'m Module, function: &'m Function) -> Code<'m> {
+        let flow = Flow::new(function, &|_| false);
+        let site = |at: usize| {
+            let inst = &function.insts[at];
+            Some(Site { function, inst, row: inst.row? })
+        };
+        let count = function.insts.len();
+        let roles: Vec<Role> = (0..count).map(|at| site(at).map_or(Role::Other, |site| role(&site))).collect();
+        let mut wanted = vec![false; function.registers.len()];
+        let mut rigid = wanted.clone();
+        let mut counts = vec![false; count];
+        for at in 0..count {
+            let Some(own) = site(at) else { continue };
+            counts[at] = !roles[at].only_computes();
+            let (_, names) = READS.iter().find(|(role, _)| *role == roles[at]).copied().unwrap_or((Role::Other, &[]));
+            for (spec, operand) in own.row.operands.iter().zip(&own.inst.operands) {
+                if names.iter().any(|name| spec.name.starts_with(name)) {
+                    mark(operand, &mut |register| {
+                        wanted[register.index()] = true;
+                        rigid[register.index()] = true;
+                    });
+                }
+            }
+        }
+        let is_end = |at: usize| ptx_core::check::graph::ends(&function.insts[at]);
+        // What is read to compute what is read.
+        loop {
+            let mut changed = false;
+            for at in (0..count).rev() {
+                let inst = &function.insts[at];
+                let (mut writes, mut writes_rigid) = (false, false);
+                access::writes(inst, &mut |register| {
+                    writes |= wanted[register.index()];
+                    writes_rigid |= rigid[register.index()];
+                });
+                let own = counts[at] || writes || is_end(at);
+                if own && !counts[at] {
+                    counts[at] = true;
+                    changed = true;
+                }
+                let mut set = |list: &mut Vec<bool>, register: RegId| {
+                    changed |= !std::mem::replace(&mut list[register.index()], true)
+                };
+                if counts[at]
+                    && let Some(guard) = inst.guard
+                {
+                    set(&mut wanted, guard.register);
+                }
+                if writes && !matches!(roles[at], Role::Wait) {
+                    let is_load = roles[at] == Role::Load && !site(at).is_some_and(|site| site.is("nc"));
+                    access::registers(inst, &mut |register, access| {
+                        if access != Access::Write
+                            && !is_load
+                            && inst.guard.is_none_or(|guard| guard.register != register)
+                        {
+                            set(&mut wanted, register);
+                            if writes_rigid {
+                                set(&mut rigid, register);
+                            }
+                        }
+                    });
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        // Numbers in predicates are decisions.
+        for (rigid, register) in rigid.iter_mut().zip(&function.registers) {
+            *rigid |= register.ty.class() == Class::Pred;
+        }
+        let meet = meeting_points(&flow, function);
+        let live = liveness(function, &flow, &counts, &wanted);
+        let (mut shared, mut next) = (Vec::new(), BASE);
+        for (at, variable) in module.variables.iter().enumerate() {
+            let is_own = function.variables.iter().any(|own| own.index() == at) || variable.linkage.is_some();
+            if variable.space == Space::Shared && (is_own || variable.size == 0) {
+                let align = u32::try_from(variable.align.max(1)).unwrap_or(1024);
+                // Dynamic shared memory stands behind all others.
+                next = next.next_multiple_of(align);
+                shared.push((VarId(at as u32), next));
+                next = next.saturating_add(u32::try_from(variable.size).unwrap_or(0));
+            }
+        }
+        let end = next.next_multiple_of(1024);
+        for (id, address) in &mut shared {
+            if module.variables[id.index()].size == 0 {
+                *address = end;
+            }
+        }
+        Code { module, function, flow, roles, counts, rigid, live, meet, shared }
+    }
+
+    pub(crate) fn site(&self, at: usize) -> Option<Site<'m>> {
+        let function = self.function;
+        let inst = function.insts.get(at)?;
+        Some(Site { function, inst, row: inst.row? })
+    }
+
+    /// Returns true if the entry has a pipeline.
+    pub(crate) fn has_barriers(&self) -> bool {
+        self.roles.contains(&Role::Init)
+    }
+
+    /// The first address of shared memory.
+    pub(crate) fn first(&self) -> u32 {
+        BASE
+    }
+
+    /// Returns true if the result of a wait does nothing but repeat it.
+    pub(crate) fn waits_in_loop(&self, at: usize) -> bool {
+        let mut done = None;
+        access::writes(&self.function.insts[at], &mut |register| done = done.or(Some(register)));
+        let mut next = at + 1;
+        for _ in 0..12 {
+            if next == at {
+                return true;
+            }
+            let Some(inst) = self.function.insts.get(next) else { return false };
+            let block = self.flow.graph.block_of(next);
+            let is_end = ptx_core::check::graph::ends(inst);
+            next = match (is_end, self.flow.ends[block], inst.guard) {
+                (true, End::Jump(to), None) => self.start(to),
+                (true, End::Jump(to), Some(guard)) if Some(guard.register) == done && guard.negated => self.start(to),
+                (true, End::Jump(_), Some(guard)) if Some(guard.register) == done => next + 1,
+                (false, _, None) if self.roles[next] == Role::Compute => next + 1,
+                _ => return false,
+            };
+        }
+        false
+    }
+
+    /// The registers that are read from an instruction on; those of the next one that counts, where it does not.
+    pub(crate) fn live_at(&self, at: usize) -> &[u32] {
+        let next = (at..self.counts.len()).find(|at| self.counts[*at]);
+        next.map_or(&[], |next| &self.live[next][..])
+    }
+
+    /// The first instruction of a block; one past the last behind the last block.
+    pub(crate) fn start(&self, block: usize) -> usize {
+        self.flow.graph.starts.get(block).copied().unwrap_or(self.function.insts.len())
+    }
+}
+
+fn mark(operand: &Operand, visit: &mut dyn FnMut(RegId)) {
+    match operand {
+        Operand::Reg(register) | Operand::Part(register, _) | Operand::Sum(register, _) => visit(*register),
+        Operand::Memory { base: ptx_core::ir::Base::Reg(register), .. } => visit(*register),
+        _ => {}
+    }
+}
+
+fn successors(flow: &Flow, function: &Function, block: usize) -> Vec<usize> {
+    let guarded = function.insts.get(flow.graph.starts[block + 1] - 1).is_some_and(|last| last.guard.is_some());
+    let count = flow.ends.len();
+    let falls = |yes: bool| if yes { Some(block + 1) } else { None };
+    match flow.ends[block] {
+        End::Fall => vec![block + 1],
+        End::Jump(to) => [Some(to), falls(guarded)].into_iter().flatten().collect(),
+        End::Leave => [Some(count), falls(guarded)].into_iter().flatten().collect(),
+        End::Other => vec![count],
+    }
+}
+
+/// For each block its nearest block that every way to the end passes.
+fn meeting_points(flow: &Flow, function: &Function) -> Vec<usize> {
+    let count = flow.ends.len();
+    let next: Vec<Vec<usize>> = (0..count).map(|block| successors(flow, function, block)).collect();
+    // Sets of blocks that every way passes, as bits.
+    let words = count / 64 + 1;
+    let mut passes = vec![vec![u64::MAX; words]; count + 1];
+    passes[count] = vec![0; words];
+    passes[count][count / 64] |= 1 << (count % 64);
+    loop {
+        let mut changed = false;
+        for block in (0..count).rev() {
+            let mut own = vec![u64::MAX; words];
+            for to in &next[block] {
+                own.iter_mut().zip(&passes[*to]).for_each(|(own, other)| *own &= other);
+            }
+            own[block / 64] |= 1 << (block % 64);
+            if own != passes[block] {
+                passes[block] = own;
+                changed = true;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    let size = |block: usize| passes[block].iter().map(|word| word.count_ones()).sum::<u32>();
+    let holds = |block: usize, other: usize| passes[block][other / 64] >> (other % 64) & 1 == 1;
+    // The nearest one passes the most others.
+    (0..count)
+        .map(|block| {
+            (0..=count)
+                .filter(|other| *other != block && holds(block, *other))
+                .max_by_key(|other| size(*other))
+                .unwrap_or(count)
+        })
+        .collect()
+}
+
+fn liveness(function: &Function, flow: &Flow, counts: &[bool], wanted: &[bool]) -> Vec<Vec<u32>> {
+    let count = flow.ends.len();
+    let words = function.registers.len() / 64 + 1;
+    let step = |at: usize, live: &mut Vec<u64>| {
+        let inst = &function.insts[at];
+        if !counts[at] {
+            return;
+        }
+        if inst.guard.is_none() {
+            access::writes(inst, &mut |register| live[register.index() / 64] &= !(1 << (register.index() % 64)));
+        }
+        access::registers(inst, &mut |register, access| {
+            if access != Access::Write && wanted[register.index()] {
+                live[register.index() / 64] |= 1 << (register.index() % 64);
+            }
+        });
+    };
+    let mut starts = vec![vec![0u64; words]; count + 1];
+    let end_of = |block: usize, starts: &[Vec<u64>]| {
+        let mut live = vec![0u64; words];
+        for to in successors(flow, function, block) {
+            live.iter_mut().zip(&starts[to.min(count)]).for_each(|(own, other)| *own |= other);
+        }
+        live
+    };
+    loop {
+        let mut changed = false;
+        for block in (0..count).rev() {
+            let mut live = end_of(block, &starts);
+            flow.graph.range(block).rev().for_each(|at| step(at, &mut live));
+            changed |= live != starts[block];
+            starts[block] = live;
+        }
+        if !changed {
+            break;
+        }
+    }
+    let mut found = vec![Vec::new(); function.insts.len()];
+    for block in 0..count {
+        let mut live = end_of(block, &starts);
+        for at in flow.graph.range(block).rev() {
+            step(at, &mut live);
+            if counts[at] {
+                found[at] = (0..function.registers.len() as u32)
+                    .filter(|r| live[*r as usize / 64] >> (r % 64) & 1 == 1)
+                    .collect();
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,339 @@
+//! States that stand for others: a state with terms in the place of numbers covers every state that it becomes with other terms for its fresh atoms.
+//!
+//! Two states of the same key, a turn of a loop apart, are joined to one that covers both: where their terms differ by a number, the number becomes a
+//! multiple of one fresh atom; operations are joined operand by operand; and anything else becomes a fresh atom, the same one for the same pair. So
+//! what warps agree on stays equal in all of them.
+
+use super::state::{Place, State};
+use super::term::{Atom, Atoms, Cond, Def, Facts, Poly};
+use super::value::Value;
+use ptx_core::hash::Map;
+use std::rc::Rc;
+
+/// A state of an exploration: the values of its flexible places as terms, and the facts.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) terms: Vec<Poly>,
+    pub(crate) facts: Facts,
+}
+
+/// The terms of a state, in the order of its places; nothing if a predicate's shape is too long.
+pub(crate) fn terms(state: &State, places: &[Place]) -> Vec<Poly> {
+    let mut found = Vec::new();
+    for place in places {
+        match state.value(*place) {
+            // Numbers of 32 bits.
+            Value::Number(number) => found.push(Poly::number((*number).into())),
+            Value::Term(of) | Value::Single(_, of) => found.push((**of).clone()),
+            Value::Truth(cond) | Value::Chosen(_, cond) => {
+                let mut polys = Vec::new();
+                cond.polys(&mut polys);
+                found.extend(polys.into_iter().cloned());
+            }
+            Value::Unknown | Value::Lanes(_) | Value::Some(..) => {}
+        }
+    }
+    found
+}
+
+/// The state with other terms.
+pub(crate) fn replace(state: &mut State, places: &[Place], terms: Vec<Poly>) -> Option<()> {
+    let mut terms = terms.into_iter();
+    for place in places {
+        let new = match state.value(*place).clone() {
+            Value::Number(_) | Value::Term(_) => Value::term(terms.next()?),
+            Value::Single(lane, _) => Value::Single(lane, Rc::new(terms.next()?)),
+            Value::Truth(cond) => Value::Truth(Rc::new(with(&cond, &mut terms)?)),
+            Value::Chosen(lane, cond) => Value::Chosen(lane, Rc::new(with(&cond, &mut terms)?)),
+            other => other,
+        };
+        state.set(*place, new);
+    }
+    Some(())
+}
+
+fn with(cond: &Cond, terms: &mut std::vec::IntoIter<Poly>) -> Option<Cond> {
+    cond.with(terms)
+}
+
+/// Returns true if a state covers another one.
+pub(crate) fn covers(atoms: &mut Atoms, general: &Seen, own: &Seen) -> bool {
+    if general.terms.len() != own.terms.len() {
+        return false;
+    }
+    let mut by: Map<Atom, Poly> = Map::default();
+    loop {
+        let before = by.len();
+        for (a, b) in general.terms.iter().zip(&own.terms) {
+            bind(atoms, a, b, &mut by, 0);
+        }
+        if by.len() == before {
+            break;
+        }
+    }
+    if by.values().any(|of| !own.facts.decide(atoms, of).unwrap_or(false)) {
+        return false;
+    }
+    let mut same = |a: &Poly| atoms.replaced(a, &by);
+    if !general.terms.iter().zip(&own.terms).all(|(a, b)| same(a).as_ref() == Some(b)) {
+        return false;
+    }
+    let facts: Option<Vec<Poly>> = general.facts.0.iter().map(same).collect();
+    // An atom without a value may have any: it is in no term.
+    facts.is_some_and(|facts| facts.iter().all(|fact| own.facts.decide(atoms, fact) == Some(true)))
+}
+
+/// Finds values of fresh atoms with which one term becomes the other one.
+fn bind(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly>, depth: u32) {
+    if depth > 6 || !atoms.has_fresh(general) {
+        return;
+    }
+    let Some(left) = atoms.replaced(general, by) else { return };
+    if left == *own {
+        return identity(atoms, general, by);
+    }
+    let open: Vec<(Vec<Atom>, i128)> = left
+        .terms
+        .iter()
+        .filter(|(mono, _)| mono.iter().any(|atom| atoms.is_fresh(*atom) && !by.contains_key(atom)))
+        .map(|(mono, value)| (mono.clone(), *value))
+        .collect();
+    if let [(mono, value)] = &open[..]
+        && let Some(rest) = own
+            .plus(&left, -1)
+            .and_then(|rest| rest.plus(&Poly { terms: [(mono.clone(), *value)].into(), constant: 0 }, 1))
+    {
+        let unbound: Vec<Atom> = mono.iter().copied().filter(|atom| atoms.is_fresh(*atom)).collect();
+        if let [atom] = unbound[..]
+            && let Some(quotient) = quotient(&rest, mono, *value, atom)
+        {
+            by.insert(atom, quotient);
+            return;
+        }
+    }
+    // Operations of the same name.
+    let nested: Vec<Atom> =
+        left.atoms().filter(|atom| !atoms.is_fresh(*atom) && atoms.has_fresh(&Poly::atom(*atom))).collect();
+    for atom in nested {
+        for other in own.atoms().filter(|other| !left.atoms().any(|own| own == *other)).collect::<Vec<_>>() {
+            match (atoms.defs[atom as usize].clone(), atoms.defs[other as usize].clone()) {
+                (Def::Of(a, left), Def::Of(b, right)) if a == b && left.len() == right.len() => {
+                    left.iter().zip(&right).for_each(|(a, b)| bind(atoms, a, b, by, depth + 1));
+                }
+                (Def::Floor(left, a), Def::Floor(right, b)) if a == b => bind(atoms, &left, &right, by, depth + 1),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Fresh atoms of a term that is equal stand for themselves.
+fn identity(atoms: &Atoms, of: &Poly, by: &mut Map<Atom, Poly>) {
+    let mut fresh = Vec::new();
+    atoms.fresh_in(of, &mut fresh);
+    for atom in fresh {
+        by.entry(atom).or_insert_with(|| Poly::atom(atom));
+    }
+}
+
+/// `rest / (value · mono / atom)`, if it is exact.
+fn quotient(rest: &Poly, mono: &[Atom], value: i128, atom: Atom) -> Option<Poly> {
+    let mut factors = mono.to_vec();
+    factors.remove(factors.iter().position(|own| *own == atom)?);
+    let mut found = Poly::number(0);
+    if factors.is_empty() {
+        if rest.constant % value != 0 {
+            return None;
+        }
+        found.constant = rest.constant / value;
+    } else if rest.constant != 0 {
+        return None;
+    }
+    for (own, factor) in &rest.terms {
+        let mut own = own.clone();
+        for factor in &factors {
+            own.remove(own.iter().position(|atom| atom == factor)?);
+        }
+        if factor % value != 0 {
+            return None;
+        }
+        if own.is_empty() {
+            found.constant = factor / value;
+        } else {
+            found.terms.insert(own, factor / value);
+        }
+    }
+    Some(found)
+}
+
+/// Pairs of terms that have been joined.
+struct Joins<'a> {
+    atoms: &'a mut Atoms,
+    /// The fresh atom of differences by numbers.
+    step: Option<Poly>,
+    pairs: Map<(Poly, Poly), Poly>,
+    /// False while facts are joined: no new atoms.
+    may_add: bool,
+    facts: [&'a Facts; 2],
+}
+
+/// A state that covers two.
+pub(crate) fn join(atoms: &mut Atoms, a: &Seen, b: &Seen) -> Option<Seen> {
+    if a.terms.len() != b.terms.len() {
+        return None;
+    }
+    let mut joins = Joins { atoms, step: None, pairs: Map::default(), may_add: true, facts: [&a.facts, &b.facts] };
+    let terms: Option<Vec<Poly>> = a.terms.iter().zip(&b.terms).map(|(a, b)| joins.join(a, b, 0)).collect();
+    let terms = terms?;
+    joins.may_add = false;
+    let mut facts = Facts::default();
+    for fact in &a.facts.0 {
+        for other in &b.facts.0 {
+            if let Some(joined) = joins.join(fact, other, 0) {
+                facts.assume(joins.atoms, &joined);
+            }
+        }
+    }
+    // A fact of one that follows from those of the other one.
+    for (of, other) in [(a, b), (b, a)] {
+        for fact in of.facts.0.iter().filter(|fact| !joins.atoms.has_fresh(fact)) {
+            if other.facts.decide(joins.atoms, fact) == Some(true) {
+                facts.assume(joins.atoms, fact);
+            }
+        }
+    }
+    Some(Seen { terms, facts })
+}
+
+impl Joins<'_> {
+    fn join(&mut self, a: &Poly, b: &Poly, depth: u32) -> Option<Poly> {
+        if a == b {
+            return Some(a.clone());
+        }
+        if let Some(known) = self.pairs.get(&(a.clone(), b.clone())) {
+            return Some(known.clone());
+        }
+        let difference = b.plus(a, -1)?;
+        // By a number, or by a multiple of what both have.
+        let both = |atom: Atom| a.atoms().any(|own| own == atom) && b.atoms().any(|own| own == atom);
+        let is_step = difference.known().is_some()
+            || difference.atoms().all(|atom| both(atom) && !self.atoms.has_fresh(&Poly::atom(atom)));
+        if is_step {
+            let step = match (&self.step, self.may_add) {
+                (Some(step), _) => step.clone(),
+                (None, true) => self.step.insert(self.atoms.fresh(false)).clone(),
+                (None, false) => return None,
+            };
+            return a.plus(&difference.times(&step)?, 1);
+        }
+        if let Some(joined) = self.parts(a, b, depth) {
+            self.pairs.insert((a.clone(), b.clone()), joined.clone());
+            return Some(joined);
+        }
+        // A fresh atom is at least zero.
+        let positive = [a, b].iter().zip(self.facts).all(|(of, facts)| facts.decide(self.atoms, of) == Some(true));
+        if !self.may_add || !positive {
+            return None;
+        }
+        let new = self.atoms.fresh(true);
+        self.pairs.insert((a.clone(), b.clone()), new.clone());
+        Some(new)
+    }
+
+    /// Terms of the same shape whose atoms are joined one by one.
+    fn parts(&mut self, a: &Poly, b: &Poly, depth: u32) -> Option<Poly> {
+        if a.terms.len() != b.terms.len() || a.constant != b.constant || depth > 6 {
+            return None;
+        }
+        let own = |of: &Poly, other: &Poly| -> Vec<(Vec<Atom>, i128)> {
+            of.terms
+                .iter()
+                .filter(|(mono, value)| other.terms.get(*mono) != Some(value))
+                .map(|(mono, value)| (mono.clone(), *value))
+                .collect()
+        };
+        let (left, right) = (own(a, b), own(b, a));
+        if left.len() != right.len() || left.len() > 3 {
+            return None;
+        }
+        let mut sum = a.clone();
+        let mut used = vec![false; right.len()];
+        for (mono, value) in left {
+            sum.terms.remove(&mono);
+            let mut found = None;
+            for (at, (other, factor)) in right.iter().enumerate() {
+                if used[at] || *factor != value || other.len() != mono.len() {
+                    continue;
+                }
+                let mut product = Some(Poly::number(value));
+                for (a, b) in mono.iter().zip(other) {
+                    product = match (product, self.atom(*a, *b, depth)) {
+                        (Some(product), Some(joined)) => product.times(&joined),
+                        _ => None,
+                    };
+                }
+                if let Some(product) = product {
+                    found = Some(product);
+                    used[at] = true;
+                    break;
+                }
+            }
+            sum = sum.plus(&found?, 1)?;
+        }
+        Some(sum)
+    }
+
+    fn atom(&mut self, a: Atom, b: Atom, depth: u32) -> Option<Poly> {
+        if a == b {
+            return Some(Poly::atom(a));
+        }
+        match (self.atoms.defs[a as usize].clone(), self.atoms.defs[b as usize].clone()) {
+            (Def::Of(name, left), Def::Of(other, right)) if name == other && left.len() == right.len() => {
+                let joined =
+                    left.iter().zip(&right).map(|(a, b)| self.join(a, b, depth + 1)).collect::<Option<Vec<_>>>()?;
+                Some(self.atoms.of(name, joined))
+            }
+            (Def::Floor(left, by), Def::Floor(right, other)) if by == other => {
+                let joined = self.join(&left, &right, depth + 1)?;
+                Some(self.atoms.floor(&joined, by))
+            }
+            (Def::Fresh(_, one), Def::Fresh(_, other)) => {
+                let key = (Poly::atom(a), Poly::atom(b));
+                if let Some(known) = self.pairs.get(&key) {
+                    return Some(known.clone());
+                }
+                if !self.may_add {
+                    return None;
+                }
+                let new = self.atoms.fresh(one || other);
+                self.pairs.insert(key, new.clone());
+                Some(new)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Drops facts about fresh atoms that no place holds anymore: what they imply for other atoms stays.
+pub(crate) fn forget(atoms: &Atoms, seen: &mut Seen) {
+    let mut held = Vec::new();
+    seen.terms.iter().for_each(|of| atoms.fresh_in(of, &mut held));
+    held.sort_unstable();
+    held.dedup();
+    let facts = std::mem::take(&mut seen.facts.0);
+    'facts: for mut fact in facts {
+        let monos: Vec<Vec<Atom>> = fact.terms.keys().cloned().collect();
+        for mono in monos {
+            let mut fresh = Vec::new();
+            mono.iter().for_each(|atom| atoms.fresh_in(&Poly::atom(*atom), &mut fresh));
+            if fresh.iter().any(|atom| !held.contains(atom)) {
+                // Less a number that is at least zero.
+                if fact.terms.get(&mono).is_some_and(|value| *value > 0) {
+                    continue 'facts;
+                }
+                fact.terms.remove(&mono);
+            }
+        }
+        seen.facts.assume(atoms, &fact);
+    }
+}

@@ -1,0 +1,477 @@
+//! Numbers that all threads of a cluster agree on: sums of products of atoms. Atoms are arguments, quotients, results of operations that are
+//! equal where their operands are equal, and fresh ones. Every atom is at least zero.
+//!
+//! Terms are numbers without a width. That no term of a condition leaves its register is one of the assumptions of a proof of a pipeline.
+
+use ptx_core::hash::Map;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+/// An index into the atoms.
+pub(crate) type Atom = u32;
+
+/// The longest product, and the most products of a sum.
+const DEGREE: usize = 4;
+const TERMS: usize = 24;
+/// The operation that reads memory.
+pub(crate) const MEMORY: &str = "memory";
+/// Larger coefficients are given up.
+const LARGEST: i128 = 1 << 90;
+
+/// `Σ coefficient · product + constant`
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Poly {
+    pub(crate) terms: BTreeMap<Vec<Atom>, i128>,
+    pub(crate) constant: i128,
+}
+
+impl Poly {
+    pub(crate) fn number(constant: i128) -> Poly {
+        Poly { terms: BTreeMap::new(), constant }
+    }
+
+    pub(crate) fn atom(atom: Atom) -> Poly {
+        Poly { terms: BTreeMap::from([(vec![atom], 1)]), constant: 0 }
+    }
+
+    pub(crate) fn known(&self) -> Option<i128> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+
+    fn checked(self) -> Option<Poly> {
+        let fits = |value: i128| value.abs() <= LARGEST;
+        (self.terms.len() <= TERMS && fits(self.constant) && self.terms.values().all(|value| fits(*value)))
+            .then_some(self)
+    }
+
+    /// `self + by * other`
+    pub(crate) fn plus(&self, other: &Poly, by: i128) -> Option<Poly> {
+        let mut sum = self.clone();
+        sum.constant = sum.constant.checked_add(other.constant.checked_mul(by)?)?;
+        for (mono, value) in &other.terms {
+            let own = sum.terms.entry(mono.clone()).or_insert(0);
+            *own = own.checked_add(value.checked_mul(by)?)?;
+            if *own == 0 {
+                sum.terms.remove(mono);
+            }
+        }
+        sum.checked()
+    }
+
+    pub(crate) fn add(&self, value: i128) -> Poly {
+        Poly { terms: self.terms.clone(), constant: self.constant.saturating_add(value) }
+    }
+
+    pub(crate) fn scale(&self, by: i128) -> Option<Poly> {
+        Poly::number(0).plus(self, by)
+    }
+
+    pub(crate) fn times(&self, other: &Poly) -> Option<Poly> {
+        let mut sum = other.scale(self.constant)?;
+        for (mono, value) in &self.terms {
+            for (others, factor) in
+                other.terms.iter().map(|(mono, value)| (&mono[..], *value)).chain([(&[][..], other.constant)])
+            {
+                let mut joined = [&mono[..], others].concat();
+                joined.sort_unstable();
+                if joined.len() > DEGREE {
+                    return None;
+                }
+                let product = Poly { terms: BTreeMap::from([(joined, 1)]), constant: 0 };
+                sum = sum.plus(&product, value.checked_mul(factor)?)?;
+            }
+        }
+        sum.checked()
+    }
+
+    pub(crate) fn atoms(&self) -> impl Iterator<Item = Atom> + '_ {
+        self.terms.keys().flatten().copied()
+    }
+
+    /// The greatest common divisor of its coefficients; zero for a number.
+    fn content(&self) -> i128 {
+        self.terms.values().fold(0, |found, value| crate::solver::gcd(found, *value).unwrap_or(1))
+    }
+
+    /// Divided by a common divisor of its coefficients, rounded down.
+    fn divided(&self, by: i128) -> Poly {
+        let terms = self.terms.iter().map(|(mono, value)| (mono.clone(), value / by)).collect();
+        Poly { terms, constant: self.constant.div_euclid(by) }
+    }
+}
+
+/// The meaning of an atom.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Def {
+    /// An argument, or a part of the place of the cluster.
+    Name(String),
+    /// The quotient, rounded down.
+    Floor(Poly, i128),
+    /// The result of an operation.
+    Of(&'static str, Vec<Poly>),
+    /// A number that nothing is known of; true if it may come from memory, so that its sign is open.
+    Fresh(u32, bool),
+}
+
+/// All atoms of an exploration.
+#[derive(Default)]
+pub(crate) struct Atoms {
+    pub(crate) defs: Vec<Def>,
+    index: Map<Def, Atom>,
+    /// By atom: true if a fresh one is in it.
+    is_fresh: Vec<bool>,
+    fresh: u32,
+    /// Pairs of facts that were tried.
+    pub(crate) tried: Cell<u64>,
+}
+
+impl Atoms {
+    pub(crate) fn intern(&mut self, def: Def) -> Atom {
+        if let Some(old) = self.index.get(&def) {
+            return *old;
+        }
+        let is_fresh = match &def {
+            Def::Name(_) => false,
+            Def::Fresh(..) => true,
+            Def::Floor(of, _) => self.has_fresh(of),
+            Def::Of(_, of) => of.iter().any(|of| self.has_fresh(of)),
+        };
+        let new = self.defs.len() as Atom;
+        self.defs.push(def.clone());
+        self.is_fresh.push(is_fresh);
+        self.index.insert(def, new);
+        new
+    }
+
+    pub(crate) fn name(&mut self, name: impl Into<String>) -> Poly {
+        Poly::atom(self.intern(Def::Name(name.into())))
+    }
+
+    pub(crate) fn fresh(&mut self, is_data: bool) -> Poly {
+        self.fresh += 1;
+        let fresh = self.fresh;
+        Poly::atom(self.intern(Def::Fresh(fresh, is_data)))
+    }
+
+    /// Returns true if a term may depend on memory, so that its sign is open.
+    pub(crate) fn is_data(&self, of: &Poly) -> bool {
+        of.atoms().any(|atom| match &self.defs[atom as usize] {
+            Def::Name(_) => false,
+            Def::Fresh(_, is_data) => *is_data,
+            Def::Floor(of, _) => self.is_data(of),
+            Def::Of(name, of) => *name == MEMORY || of.iter().any(|of| self.is_data(of)),
+        })
+    }
+
+    pub(crate) fn of(&mut self, name: &'static str, operands: Vec<Poly>) -> Poly {
+        Poly::atom(self.intern(Def::Of(name, operands)))
+    }
+
+    pub(crate) fn has_fresh(&self, of: &Poly) -> bool {
+        of.atoms().any(|atom| self.is_fresh[atom as usize])
+    }
+
+    pub(crate) fn is_fresh(&self, atom: Atom) -> bool {
+        matches!(self.defs[atom as usize], Def::Fresh(..))
+    }
+
+    /// The fresh atoms in a term, at any depth.
+    pub(crate) fn fresh_in(&self, of: &Poly, found: &mut Vec<Atom>) {
+        for atom in of.atoms().filter(|atom| self.is_fresh[*atom as usize]) {
+            match &self.defs[atom as usize] {
+                Def::Fresh(..) => found.push(atom),
+                Def::Floor(of, _) => self.fresh_in(of, found),
+                Def::Of(_, of) => of.iter().for_each(|of| self.fresh_in(of, found)),
+                Def::Name(_) => {}
+            }
+        }
+    }
+
+    /// The quotient by a positive number, rounded down.
+    pub(crate) fn floor(&mut self, of: &Poly, by: i128) -> Poly {
+        if by == 1 {
+            return of.clone();
+        }
+        let (mut whole, mut rest) =
+            (Poly::number(of.constant.div_euclid(by)), Poly::number(of.constant.rem_euclid(by)));
+        for (mono, value) in &of.terms {
+            let (quotient, left) = (value.div_euclid(by), value.rem_euclid(by));
+            if quotient != 0 {
+                whole.terms.insert(mono.clone(), quotient);
+            }
+            if left != 0 {
+                rest.terms.insert(mono.clone(), left);
+            }
+        }
+        if rest.terms.is_empty() {
+            return whole;
+        }
+        let atom = self.intern(Def::Floor(rest, by));
+        whole.plus(&Poly::atom(atom), 1).unwrap_or_else(|| Poly::atom(atom))
+    }
+
+    /// The term with others in the place of atoms.
+    pub(crate) fn replaced(&mut self, of: &Poly, by: &Map<Atom, Poly>) -> Option<Poly> {
+        if !of.atoms().any(|atom| by.contains_key(&atom) || self.is_fresh[atom as usize]) {
+            return Some(of.clone());
+        }
+        let mut sum = Poly::number(of.constant);
+        for (mono, value) in &of.terms {
+            let mut product = Poly::number(*value);
+            for atom in mono {
+                product = product.times(&self.replacement(*atom, by)?)?;
+            }
+            sum = sum.plus(&product, 1)?;
+        }
+        Some(sum)
+    }
+
+    fn replacement(&mut self, atom: Atom, by: &Map<Atom, Poly>) -> Option<Poly> {
+        if let Some(new) = by.get(&atom) {
+            return Some(new.clone());
+        }
+        match self.defs[atom as usize].clone() {
+            Def::Floor(of, divisor) => {
+                let of = self.replaced(&of, by)?;
+                Some(self.floor(&of, divisor))
+            }
+            Def::Of(name, of) => {
+                let of = of.iter().map(|of| self.replaced(of, by)).collect::<Option<Vec<_>>>()?;
+                Some(self.of(name, of))
+            }
+            _ => Some(Poly::atom(atom)),
+        }
+    }
+
+    /// A condition `of >= 0` in its only form: without a common divisor, and without a quotient that stands alone.
+    pub(crate) fn normal(&self, of: &Poly) -> Poly {
+        let mut own = of.clone();
+        for _ in 0..4 {
+            let content = own.content();
+            if content > 1 {
+                own = own.divided(content);
+            }
+            let quotient =
+                own.terms.iter().find_map(|(mono, value)| match (&mono[..], &self.defs[*mono.first()? as usize]) {
+                    ([_], Def::Floor(of, by)) if value.abs() == 1 => Some((mono.clone(), *value, of.clone(), *by)),
+                    _ => None,
+                });
+            let Some((mono, sign, of, by)) = quotient else { return own };
+            let mut rest = own.clone();
+            rest.terms.remove(&mono);
+            // `⌊x/s⌋ + r >= 0` is `x + s r >= 0`, and `r - ⌊x/s⌋ >= 0` is `s r + s - 1 - x >= 0`.
+            let changed = rest.scale(by).and_then(|rest| rest.plus(&of, sign));
+            let Some(changed) = changed else { return own };
+            own = if sign == 1 { changed } else { changed.add(by - 1) };
+        }
+        own
+    }
+
+    /// Returns true if a term is at least zero, because its atoms are.
+    pub(crate) fn is_positive(&self, of: &Poly) -> bool {
+        let plain = |of: &Poly| of.constant >= 0 && of.terms.values().all(|value| *value >= 0);
+        if plain(of) {
+            return true;
+        }
+        // With the bounds of quotients: `x - s + 1 <= s ⌊x/s⌋ <= x`.
+        [false, true].into_iter().any(|both| {
+            let mut own = of.clone();
+            for _ in 0..3 {
+                let quotient =
+                    own.terms.iter().find_map(|(mono, value)| match (&mono[..], &self.defs[*mono.first()? as usize]) {
+                        ([_], Def::Floor(of, by)) if *value < 0 || both => {
+                            Some((mono.clone(), *value, of.clone(), *by))
+                        }
+                        _ => None,
+                    });
+                let Some((mono, value, of, by)) = quotient else { break };
+                own.terms.remove(&mono);
+                let Some(less) = own.scale(by).and_then(|own| own.plus(&of, value)) else { return false };
+                own = if value < 0 { less } else { less.add(-value.saturating_mul(by - 1)) };
+                if plain(&own) {
+                    return true;
+                }
+            }
+            plain(&own)
+        })
+    }
+
+    /// For messages.
+    pub(crate) fn show(&self, of: &Poly) -> String {
+        let mut text = String::new();
+        for (mono, value) in &of.terms {
+            let names: Vec<String> = mono.iter().map(|atom| self.show_atom(*atom)).collect();
+            let sign = if *value < 0 {
+                " - "
+            } else if text.is_empty() {
+                ""
+            } else {
+                " + "
+            };
+            let factor = if value.abs() == 1 { String::new() } else { format!("{} * ", value.abs()) };
+            text.push_str(&format!("{sign}{factor}{}", names.join(" * ")));
+        }
+        match (text.is_empty(), of.constant) {
+            (true, constant) => constant.to_string(),
+            (false, 0) => text,
+            (false, constant) if constant < 0 => format!("{text} - {}", -constant),
+            (false, constant) => format!("{text} + {constant}"),
+        }
+    }
+
+    fn show_atom(&self, atom: Atom) -> String {
+        match &self.defs[atom as usize] {
+            Def::Name(name) => name.clone(),
+            Def::Floor(of, by) => format!("({}) / {by}", self.show(of)),
+            Def::Of(name, of) => {
+                format!("{name}({})", of.iter().map(|of| self.show(of)).collect::<Vec<_>>().join(", "))
+            }
+            Def::Fresh(number, _) => format!("x{number}"),
+        }
+    }
+}
+
+/// A condition that all threads of a cluster agree on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Cond {
+    Const(bool),
+    /// The term is at least zero.
+    AtLeast(Poly),
+    /// The term is zero.
+    Zero(Poly),
+    Not(Box<Cond>),
+    And(Box<[Cond; 2]>),
+}
+
+impl Cond {
+    pub(crate) fn negate(self) -> Cond {
+        match self {
+            Cond::Const(value) => Cond::Const(!value),
+            Cond::AtLeast(of) => match of.scale(-1) {
+                Some(minus) => Cond::AtLeast(minus.add(-1)),
+                None => Cond::Not(Box::new(Cond::AtLeast(of))),
+            },
+            Cond::Not(inner) => *inner,
+            other => Cond::Not(Box::new(other)),
+        }
+    }
+
+    pub(crate) fn and(self, other: Cond) -> Cond {
+        match (self, other) {
+            (Cond::Const(false), _) | (_, Cond::Const(false)) => Cond::Const(false),
+            (Cond::Const(true), other) | (other, Cond::Const(true)) => other,
+            (a, b) => Cond::And(Box::new([a, b])),
+        }
+    }
+
+    pub(crate) fn or(self, other: Cond) -> Cond {
+        self.negate().and(other.negate()).negate()
+    }
+
+    /// Its terms, in order.
+    pub(crate) fn polys<'c>(&'c self, found: &mut Vec<&'c Poly>) {
+        match self {
+            Cond::Const(_) => {}
+            Cond::AtLeast(of) | Cond::Zero(of) => found.push(of),
+            Cond::Not(inner) => inner.polys(found),
+            Cond::And(parts) => parts.iter().for_each(|part| part.polys(found)),
+        }
+    }
+
+    /// With other terms, in order.
+    pub(crate) fn with(&self, polys: &mut impl Iterator<Item = Poly>) -> Option<Cond> {
+        Some(match self {
+            Cond::Const(value) => Cond::Const(*value),
+            Cond::AtLeast(_) => Cond::AtLeast(polys.next()?),
+            Cond::Zero(_) => Cond::Zero(polys.next()?),
+            Cond::Not(inner) => Cond::Not(Box::new(inner.with(polys)?)),
+            Cond::And(parts) => {
+                let first = parts[0].with(polys)?;
+                Cond::And(Box::new([first, parts[1].with(polys)?]))
+            }
+        })
+    }
+
+    /// Numbers that tell conditions of different shapes apart.
+    pub(crate) fn shape(&self, found: &mut Vec<u32>) {
+        match self {
+            Cond::Const(value) => found.push(u32::from(*value)),
+            Cond::AtLeast(_) => found.push(2),
+            Cond::Zero(_) => found.push(3),
+            Cond::Not(inner) => {
+                found.push(4);
+                inner.shape(found);
+            }
+            Cond::And(parts) => {
+                found.push(5);
+                parts.iter().for_each(|part| part.shape(found));
+            }
+        }
+    }
+}
+
+/// Terms that are at least zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts(pub(crate) Vec<Poly>);
+
+impl Facts {
+    /// Adds `of >= 0`.
+    pub(crate) fn assume(&mut self, atoms: &Atoms, of: &Poly) {
+        let of = atoms.normal(of);
+        if self.implies(atoms, &of) {
+            return;
+        }
+        // One that follows from the new one.
+        self.0.retain(|old| old.plus(&of, -1).is_none_or(|rest| rest.known().is_none_or(|rest| rest < 0)));
+        self.0.push(of);
+    }
+
+    fn implies(&self, atoms: &Atoms, of: &Poly) -> bool {
+        atoms.tried.set(atoms.tried.get() + 1 + (self.0.len() * self.0.len()) as u64);
+        let follows = |rest: Option<Poly>| rest.is_some_and(|rest| atoms.is_positive(&rest));
+        atoms.is_positive(of)
+            || self.0.iter().any(|fact| follows(of.plus(fact, -1)))
+            || self.0.iter().any(|fact| {
+                shares(fact, of)
+                    && self.0.iter().any(|other| follows(of.plus(fact, -1).and_then(|rest| rest.plus(other, -1))))
+            })
+    }
+
+    /// The truth of `of >= 0`, if it follows.
+    pub(crate) fn decide(&self, atoms: &Atoms, of: &Poly) -> Option<bool> {
+        let own = atoms.normal(of);
+        if self.implies(atoms, &own) {
+            return Some(true);
+        }
+        let not = atoms.normal(&own.scale(-1)?.add(-1));
+        self.implies(atoms, &not).then_some(false)
+    }
+
+    /// The truth of a condition, or a term whose sign would decide more of it.
+    pub(crate) fn truth(&self, atoms: &Atoms, cond: &Cond) -> Result<bool, Poly> {
+        match cond {
+            Cond::Const(value) => Ok(*value),
+            Cond::AtLeast(of) => self.decide(atoms, of).ok_or_else(|| of.clone()),
+            Cond::Zero(of) => {
+                let Some(minus) = of.scale(-1) else { return Err(of.clone()) };
+                match (self.decide(atoms, of), self.decide(atoms, &minus)) {
+                    (Some(false), _) | (_, Some(false)) => Ok(false),
+                    (Some(true), Some(true)) => Ok(true),
+                    (None, _) => Err(of.clone()),
+                    (_, None) => Err(minus),
+                }
+            }
+            Cond::Not(inner) => self.truth(atoms, inner).map(|value| !value),
+            Cond::And(parts) => match (self.truth(atoms, &parts[0]), self.truth(atoms, &parts[1])) {
+                (Ok(false), _) | (_, Ok(false)) => Ok(false),
+                (Ok(true), Ok(true)) => Ok(true),
+                (Err(open), _) | (_, Err(open)) => Err(open),
+            },
+        }
+    }
+}
+
+/// Returns true if two terms have a product in common.
+fn shares(a: &Poly, b: &Poly) -> bool {
+    a.terms.keys().any(|mono| b.terms.contains_key(mono))
+}
