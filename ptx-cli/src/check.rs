@@ -61,7 +61,7 @@ pub(crate) fn target(text: &str) -> Result<Arch, String> {
     }
 }
 
-/// What is wrong with a text that names no target.
+/// The message for a text that names no target.
 fn unknown(text: &str) -> String {
     let names: Vec<String> = table().targets.iter().map(|target| target.arch.to_string()).collect();
     match (Chip::find(text), nearest(text, names.iter().map(String::as_str))) {

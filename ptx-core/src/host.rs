@@ -110,3 +110,18 @@ pub enum Operator {
     /// The same integer without its type, so that arithmetic on it does not overflow.
     Exact,
 }
+
+impl Operator {
+    /// The truth of a comparison; nothing for another operator.
+    pub fn compare<T: PartialOrd>(self, a: &T, b: &T) -> Option<bool> {
+        Some(match self {
+            Operator::Eq => a == b,
+            Operator::Ne => a != b,
+            Operator::Lt => a < b,
+            Operator::Le => a <= b,
+            Operator::Gt => a > b,
+            Operator::Ge => a >= b,
+            _ => return None,
+        })
+    }
+}

@@ -7,6 +7,7 @@ mod read;
 mod tree;
 mod view;
 
+pub(crate) use read::operator;
 pub use read::read;
 pub use tree::{Call, Contract, Pattern, Place, Tree};
 

@@ -54,7 +54,7 @@ impl Tool {
     }
 }
 
-/// How to get it, for a `help:`.
+/// The ways to install it, for a `help:`.
 impl fmt::Display for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tool { name, variable, wheel, .. } = self;

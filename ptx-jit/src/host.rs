@@ -191,7 +191,7 @@ impl Arguments<'_> {
                         let number = number.map(Value::Int).and_then(|number| alone(&a, &b, number));
                         Some(defined(number, self.kernel, text)?)
                     }
-                    None => compared(operator, &of, &with).or_else(|| multiple(operator, of, with)).map(Value::Bool),
+                    None => operator.compare(&of, &with).or_else(|| multiple(operator, of, with)).map(Value::Bool),
                 },
                 _ => None,
             },
@@ -254,26 +254,14 @@ fn floats(operator: Operator, a: f64, b: f64) -> Option<Value> {
         Operator::Sub => a - b,
         Operator::Mul => a * b,
         Operator::Div => a / b,
-        _ => return compared(operator, &a, &b).map(Value::Bool),
+        _ => return operator.compare(&a, &b).map(Value::Bool),
     }))
-}
-
-fn compared<T: PartialOrd>(operator: Operator, a: &T, b: &T) -> Option<bool> {
-    Some(match operator {
-        Operator::Eq => a == b,
-        Operator::Ne => a != b,
-        Operator::Lt => a < b,
-        Operator::Le => a <= b,
-        Operator::Gt => a > b,
-        Operator::Ge => a >= b,
-        _ => return None,
-    })
 }
 
 fn truths(operator: Operator, a: bool, b: bool) -> Option<bool> {
     match operator {
         Operator::And => Some(a && b),
         Operator::Or => Some(a || b),
-        _ => compared(operator, &a, &b),
+        _ => operator.compare(&a, &b),
     }
 }

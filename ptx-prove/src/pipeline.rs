@@ -162,11 +162,8 @@ impl Search<'_, '_, '_> {
         while let Some(mut state) = pending.pop() {
             self.walk.run(&mut state)?;
             self.barriers = self.barriers.max(state.barriers.len());
-            let open = state.warps.iter().find_map(|warp| match &warp.stop {
-                Stop::Open(of) => Some((warp.at, of.clone())),
-                _ => None,
-            });
-            let Some((at, _)) = open else {
+            let Some(at) = state.warps.iter().find(|warp| matches!(warp.stop, Stop::Open(_))).map(|warp| warp.at)
+            else {
                 self.end(&state)?;
                 continue;
             };
@@ -180,7 +177,10 @@ impl Search<'_, '_, '_> {
                     pending.push(state);
                     continue;
                 };
-                for of in [of.clone(), of.scale(-1).map_or_else(|| of.clone(), |minus| minus.add(-1))] {
+                let Some(opposite) = of.scale(-1).map(|minus| minus.add(-1)) else {
+                    return walk::gap(at, "a condition is too large to be described");
+                };
+                for of in [of, opposite] {
                     let mut next = state.clone();
                     next.facts.assume(&self.walk.atoms, &of);
                     pending.push(next);

@@ -1,7 +1,7 @@
 //! Tensor memory, as far as each warp uses it by itself: one warp allocates columns and gives them back, and warps load and store in their own lanes.
 //!
-//! What is asynchronous here ends at a wait of the same warp. So a warp is described by a walk over its events: no load meets a store that it has
-//! not waited for, nothing is pending at a barrier, and what is allocated is given back. Warps meet where one gives columns back that another one
+//! An asynchronous load or store ends at a wait of the same warp. So a walk over the events of a warp describes it: no load meets a store that it has
+//! not waited for, nothing is pending at a barrier, and all columns are deallocated. Warps meet where one gives columns back that another one
 //! uses: that is a race like any other, for which the lanes are bytes.
 
 use crate::form::{Coef, Cond, Form, Sym};
@@ -123,7 +123,7 @@ pub(crate) fn is_used(function: &Function) -> bool {
     names.into_iter().any(|own| NAMES.iter().any(|(name, _)| *name == own))
 }
 
-/// Returns true if nothing uses the registers of a load before `tcgen05.wait::ld`, which stands in the same basic block.
+/// Returns true if nothing uses the registers of a load before `tcgen05.wait::ld`, and the wait is in the same basic block.
 fn waits_at_once(machine: &Machine<'_>, at: usize) -> bool {
     let insts = &machine.function.insts;
     let mut loaded = Vec::new();
@@ -262,7 +262,7 @@ fn used_when_free(machine: &Machine<'_>, owner: Option<usize>) -> Option<usize> 
     None
 }
 
-/// What a warp has begun.
+/// The operations of a warp that may be pending.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Held {
     /// Loads that it has not waited for.

@@ -93,18 +93,7 @@ impl Attribute<'_> {
             Expr::Unary(Operator::Not, of) => self.truth(of).map(|truth| !truth),
             Expr::Binary(Operator::And, both, _) => Some(self.truth(&both[0])? && self.truth(&both[1])?),
             Expr::Binary(Operator::Or, both, _) => Some(self.truth(&both[0])? || self.truth(&both[1])?),
-            Expr::Binary(operator, both, _) => {
-                let (a, b) = (self.value(&both[0])?, self.value(&both[1])?);
-                Some(match operator {
-                    Operator::Eq => a == b,
-                    Operator::Ne => a != b,
-                    Operator::Lt => a < b,
-                    Operator::Le => a <= b,
-                    Operator::Gt => a > b,
-                    Operator::Ge => a >= b,
-                    _ => return None,
-                })
-            }
+            Expr::Binary(operator, both, _) => operator.compare(&self.value(&both[0])?, &self.value(&both[1])?),
             _ => None,
         }
     }

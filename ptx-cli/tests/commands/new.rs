@@ -93,7 +93,7 @@ fn the_cpu_device_has_nothing_to_warm() {
     assert!(wrong.contains("no device is called `gpu`") && !wrong.contains("PTX_DEVICE"), "{wrong}");
 }
 
-/// What the runtime advises a program to do, nobody can do who runs a command.
+/// The runtime's advice is for programs; a command has its own.
 #[test]
 fn commands_that_need_a_gpu_name_what_needs_none() {
     let folder = TempDir::new("ptx-new").unwrap();

@@ -458,7 +458,8 @@ fn element_kind(over: &Tree, at: &[usize]) -> Kind {
     }
 }
 
-fn operator(op: &BinOp) -> Option<Operator> {
+/// An operator of conditions: truths have `&&` and `||`.
+pub(crate) fn operator(op: &BinOp) -> Option<Operator> {
     Some(match op {
         BinOp::Add(_) => Operator::Add,
         BinOp::Sub(_) => Operator::Sub,

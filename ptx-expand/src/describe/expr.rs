@@ -3,6 +3,7 @@
 use super::function::{self, Application, Bound};
 use super::value::{Scope, Value};
 use super::{Problem, problem};
+use crate::contract;
 use crate::tokens::places::field_path;
 use crate::tokens::{ends, names, source_text};
 use ptx_core::hash::Set;
@@ -319,25 +320,13 @@ pub(super) fn literal(value: Value) -> Option<Expr> {
     }
 }
 
+/// The operator of a launch's attribute, where truths may have `&` and `|`, too.
 fn operator(op: &BinOp) -> Option<Operator> {
-    Some(match op {
-        BinOp::Add(_) => Operator::Add,
-        BinOp::Sub(_) => Operator::Sub,
-        BinOp::Mul(_) => Operator::Mul,
-        BinOp::Div(_) => Operator::Div,
-        BinOp::Rem(_) => Operator::Rem,
-        BinOp::Shl(_) => Operator::Shl,
-        BinOp::Shr(_) => Operator::Shr,
-        BinOp::And(_) | BinOp::BitAnd(_) => Operator::And,
-        BinOp::Or(_) | BinOp::BitOr(_) => Operator::Or,
-        BinOp::Eq(_) => Operator::Eq,
-        BinOp::Ne(_) => Operator::Ne,
-        BinOp::Lt(_) => Operator::Lt,
-        BinOp::Le(_) => Operator::Le,
-        BinOp::Gt(_) => Operator::Gt,
-        BinOp::Ge(_) => Operator::Ge,
-        _ => return None,
-    })
+    match op {
+        BinOp::BitAnd(_) => Some(Operator::And),
+        BinOp::BitOr(_) => Some(Operator::Or),
+        _ => contract::operator(op),
+    }
 }
 
 /// The error of an expression that only a compiler of Rust can evaluate.

@@ -77,7 +77,7 @@ impl Clock {
     }
 }
 
-/// What is known of this block and of those behind it.
+/// The entries of this block and of later ones.
 fn from(known: &[(u32, Ticks)], block: u32) -> &[(u32, Ticks)] {
     let before = known.iter().take_while(|(other, _)| *other < block).count();
     &known[before..]

@@ -203,7 +203,7 @@ impl<'m> Code<'m> {
             let is_own = function.variables.iter().any(|own| own.index() == at) || variable.linkage.is_some();
             if variable.space == Space::Shared && (is_own || variable.size == 0) {
                 let align = u32::try_from(variable.align.max(1)).unwrap_or(1024);
-                // Dynamic shared memory stands behind all others.
+                // Dynamic shared memory follows all variables with a size.
                 next = next.next_multiple_of(align);
                 shared.push((VarId(at as u32), next));
                 next = next.saturating_add(u32::try_from(variable.size).unwrap_or(0));

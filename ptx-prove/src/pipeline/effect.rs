@@ -13,7 +13,7 @@
 use super::code::Role;
 use super::state::{Barrier, Clock, Named, Stage, State, Stop, Word};
 use super::term::Poly;
-use super::value::{LANES, Value};
+use super::value::{Value, active};
 use super::walk::{Done, Halt, Walk, gap, wrong};
 use crate::site::Site;
 use ptx_core::ir::{Base, Operand};
@@ -59,10 +59,6 @@ fn place(state: &State, w: usize, address: u64) -> (usize, u32) {
         0 => (state.warps[w].block, address as u32),
         rank => (rank - 1, address as u32 & 0xff_ffff),
     }
-}
-
-fn active(lanes: u32) -> impl Iterator<Item = usize> {
-    (0..LANES).filter(move |lane| lanes >> lane & 1 == 1)
 }
 
 /// The place of a barrier: its block, and its address there.

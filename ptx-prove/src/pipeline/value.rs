@@ -6,6 +6,11 @@ use std::rc::Rc;
 /// Lanes of a warp.
 pub(crate) const LANES: usize = 32;
 
+/// The lanes of a mask.
+pub(crate) fn active(mask: u32) -> impl Iterator<Item = usize> {
+    (0..LANES).filter(move |lane| mask >> lane & 1 == 1)
+}
+
 /// The value of a register in all lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
@@ -63,7 +68,7 @@ impl Value {
             Value::Number(number) => Some(Poly::number(signed(*number, bits))),
             Value::Lanes(_) | Value::Some(..) => {
                 let first = self.at(mask.trailing_zeros() as usize % LANES)?;
-                let same = (0..LANES).filter(|lane| mask >> lane & 1 == 1).all(|lane| self.at(lane) == Some(first));
+                let same = active(mask).all(|lane| self.at(lane) == Some(first));
                 same.then(|| Poly::number(signed(first, bits)))
             }
             Value::Term(of) => Some((**of).clone()),

@@ -4,7 +4,7 @@ use super::code::{Code, Role};
 use super::effect;
 use super::state::{Split, State, Stop, Warp};
 use super::term::{Atoms, MEMORY, Poly};
-use super::value::{JOINS, LANES, OPERATIONS, TESTS, Value, masked, number};
+use super::value::{JOINS, LANES, OPERATIONS, TESTS, Value, active, masked, number};
 use crate::flow::End;
 use crate::site::{Site, integer};
 use ptx_core::hash::{Map, Set};
@@ -135,7 +135,7 @@ impl Walk<'_, '_> {
         let warp = &state.warps[w];
         let Some(guard) = inst.guard else { return Who::Lanes(warp.mask) };
         let value = &warp.registers[guard.register.index()];
-        let lanes = (0..LANES).filter(|lane| warp.mask >> lane & 1 == 1);
+        let lanes = active(warp.mask);
         let bits: Option<u32> = lanes
             .map(|lane| Some(u32::from((value.at(lane)? != 0) != guard.negated) << lane))
             .try_fold(0, |sum, bit| Some(sum | bit?));
@@ -375,7 +375,7 @@ impl Walk<'_, '_> {
         let (address, rank) = (self.source(state, w, site.operand(1), 32), self.source(state, w, site.operand(2), 32));
         let both = |lane: usize| Some((address.at(lane)?, rank.at(lane)?));
         let mask = state.warps[w].mask;
-        (0..LANES).filter(|lane| mask >> lane & 1 == 1).try_for_each(|lane| both(lane).map(|_| ()))?;
+        active(mask).try_for_each(|lane| both(lane).map(|_| ()))?;
         Some(Value::lanes(|lane| both(lane).map_or(0, |(address, rank)| address & 0xff_ffff | (rank + 1) << 24)))
     }
 
@@ -398,7 +398,7 @@ impl Walk<'_, '_> {
         let (a, b) = (self.source(state, w, site.operand(1), kind.0), self.source(state, w, site.operand(2), kind.0));
         let join = JOINS.iter().find(|(name, ..)| site.is(name));
         let numbers = |lane: usize| Some(test(number(a.at(lane)?, kind), number(b.at(lane)?, kind)));
-        let plain = (0..LANES).filter(|lane| lanes >> lane & 1 == 1).all(|lane| numbers(lane).is_some());
+        let plain = active(lanes).all(|lane| numbers(lane).is_some());
         let value = if plain {
             Value::lanes(|lane| u64::from(numbers(lane).unwrap_or(false)))
         } else {
@@ -413,7 +413,7 @@ impl Walk<'_, '_> {
             Operand::Not(inner) => (self.source(state, w, inner, 1), true),
             operand => (self.source(state, w, operand, 1), false),
         };
-        let all = |of: &Value| (0..LANES).filter(|lane| lanes >> lane & 1 == 1).all(|lane| of.at(lane).is_some());
+        let all = |of: &Value| active(lanes).all(|lane| of.at(lane).is_some());
         if all(&value) && all(&other) {
             let pair = |lane: usize| (value.at(lane) == Some(1), (other.at(lane) == Some(1)) != negated);
             return Some(Ok(Value::lanes(|lane| {
@@ -432,8 +432,9 @@ impl Walk<'_, '_> {
         let predicate = self.source(state, w, site.operand(3), 1);
         if matches!(predicate, Value::Lanes(_) | Value::Some(..)) {
             let one = |lane: usize| if predicate.at(lane)? != 0 { a.at(lane) } else { b.at(lane) };
-            let mut active = (0..LANES).filter(|lane| lanes >> lane & 1 == 1);
-            return active.all(|lane| one(lane).is_some()).then(|| Ok(Value::lanes(|lane| one(lane).unwrap_or(0))));
+            return active(lanes)
+                .all(|lane| one(lane).is_some())
+                .then(|| Ok(Value::lanes(|lane| one(lane).unwrap_or(0))));
         }
         match state.facts.truth(&self.atoms, &predicate.cond(lanes)?) {
             Ok(true) => Some(Ok(a)),
@@ -472,7 +473,7 @@ impl Walk<'_, '_> {
                 sources.iter().map(|source| Some(number(source.at(lane)?, kind))).collect();
             (operation.numbers)(&numbers?, kind.0).map(|value| masked(value as u64, to))
         };
-        if (0..LANES).filter(|lane| lanes >> lane & 1 == 1).all(|lane| of_lane(lane).is_some()) {
+        if active(lanes).all(|lane| of_lane(lane).is_some()) {
             return Some(Value::lanes(|lane| of_lane(lane).unwrap_or(0)));
         }
         let terms: Option<Vec<Poly>> = sources.iter().map(|source| source.poly(lanes, kind.0)).collect();

@@ -100,12 +100,12 @@ pub(crate) mod config {
             Config { swap_ab: 1, ..*self }
         }
 
-        /// What belongs to the rows, or to the columns, of the product that the kernel multiplies, of what belongs to those of C.
+        /// Of a pair for the rows and columns of C, the one for the rows of the product that the kernel computes: C, or Cᵀ.
         pub const fn first(&self, pair: [u32; 2]) -> u32 {
             if self.swap_ab == 1 { pair[1] } else { pair[0] }
         }
 
-        /// What belongs to the columns.
+        /// The one for its columns.
         pub const fn second(&self, pair: [u32; 2]) -> u32 {
             if self.swap_ab == 1 { pair[0] } else { pair[1] }
         }
