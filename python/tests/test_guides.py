@@ -69,21 +69,28 @@ def _example(name: str) -> Any:
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 def test_row_kernels_are_right(target: str) -> None:
-    errors = _example("rows").check(target, 3, 256)
-    assert len(errors) == 6 and max(errors.values()) < 1e-6, errors
+    for columns in (256, 2048):
+        errors = _example("rows").check(target, 3, columns)
+        assert len(errors) == 6 and max(errors.values()) < 1e-6, errors
 
 
-@pytest.mark.parametrize(("name", "shape"), [("gemm_ampere", (64, 128, 192)), ("gemm_hopper", (130, 136, 96)), ("grouped_gemm_hopper", (2, 130, 136, 72))])
+@pytest.mark.parametrize(("name", "shape"), [("gemm_ampere", (128, 256, 192)), ("gemm_hopper", (300, 264, 200)), ("grouped_gemm_hopper", (2, 130, 136, 72))])
 def test_matrix_products_are_right(name: str, shape: tuple[int, ...]) -> None:
     jnp = pytest.importorskip("jax.numpy")
     assert _example(name).check(*shape, lambda array: jnp.asarray(array, jnp.bfloat16)) == 0
+
+
+@pytest.mark.parametrize("shape", [(72, 200, 16), (64, 128, 64)])
+def test_attention_is_right(shape: tuple[int, ...]) -> None:
+    jnp = pytest.importorskip("jax.numpy")
+    assert _example("attention_hopper").check(*shape, lambda array: jnp.asarray(array, jnp.bfloat16)) < 2e-3
 
 
 @pytest.mark.skipif(not (os.environ.get("PTXAS") or shutil.which("ptxas")), reason="no ptxas")
 def test_examples_assemble_without_spills() -> None:
     products = [_example(name).gemm for name in ("gemm_ampere", "gemm_hopper")]
     rows = [kernel for target in ("sm_80", "sm_90a") for kernel in _example("rows").kernels(target)]
-    for kernel in [*products, _example("grouped_gemm_hopper").grouped_gemm, *rows]:
+    for kernel in [*products, _example("grouped_gemm_hopper").grouped_gemm, _example("attention_hopper").attention, *rows]:
         figures = kernel.info()
         assert figures["spill_store_bytes"] == 0 and figures["occupancy"]["blocks"] > 0, (kernel, figures)
 

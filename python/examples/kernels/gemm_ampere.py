@@ -17,40 +17,61 @@ TEXT = """
 mod kernels {
     const STAGES: u32 = 3;
 
+    /// 64 elements along K: rows of 128 bytes, whose pieces of 16 bytes change places with the row, so that `ldmatrix` meets no bank twice.
     #[align(128)]
     struct Stage {
-        a: [[bf16; 64]; 64],
-        b: [[bf16; 64]; 64],
+        a: [[bf16; 64]; 128],
+        b: [[bf16; 64]; 128],
     }
 
-    fn swizzled(row: u32, chunk: u32) -> u32 {
-        row * 128 + ((chunk ^ (row & 7)) << 4)
+    /// This thread's part of an operand: a piece of 16 bytes in every sixteenth row.
+    struct Copier {
+        from: u64,
+        /// Bytes to this thread's next row.
+        step: u64,
+        /// The place in a stage.
+        to: u32,
     }
 
-    /// Begins to copy a tile of 64 × 64; nobody waits here.
-    fn copy_tile(to: u32, from: Global<bf16>, k: u32) {
-        let (row, chunk): (u32, u32) = (tid.x / 8, tid.x % 8);
-        let mut source: u64 = from + (wide(row) * k + (chunk * 8) as u64) * 2;
-        for i in 0..4 {
-            let place: u32 = to + swizzled(row + 16 * i, chunk);
-            ptx! { cp.async.cg.shared.global [place], [source], 16; }
-            source += wide(k) * 32;
+    impl Copier {
+        fn new(operand: Global<bf16>, first: u32, k: u32) -> Copier {
+            let (row, chunk): (u32, u32) = (tid.x / 8, tid.x % 8);
+            let from: u64 = operand + (wide(first + row) * k + (chunk * 8) as u64) * 2;
+            Copier { from, step: wide(k) * 32, to: row * 128 + ((chunk ^ (row & 7)) << 4) }
+        }
+
+        /// Begins to copy a tile of 128 × 64, and moves on to the next one; nobody waits here.
+        fn copy(&mut self, tile: u32) {
+            let mut source: u64 = self.from;
+            let place: u32 = tile + self.to;
+            for i in 0..8 {
+                ptx! { cp.async.cg.shared.global.L2::128B [place + 2048 * i], [source], 16; }
+                source += self.step;
+            }
+            self.from += 128;
         }
     }
 
-    fn multiply_stage(sum: &mut [[[f32; 4]; 4]; 2], a: u32, b: u32) {
-        let lane: u32 = laneid;
-        let a_row: u32 = lane & 15;
-        let b_row: u32 = (lane & 7) + ((lane >> 4) << 3);
+    /// Where this lane's `ldmatrix` reads in each of a stage's four steps along K.
+    fn places(row: u32, chunk: u32) -> [u32; 4] {
+        let at: [u32; 4];
         for step in 0..4 {
-            let fa: [[b32; 4]; 2];
-            let fb: [[b32; 4]; 2];
-            for i in 0..2 {
-                fa[i] = matrix::load_x4(a + swizzled(a_row + 16 * i, (lane >> 4) + 2 * step));
-                fb[i] = matrix::load_x4(b + swizzled(b_row + 16 * i, ((lane >> 3) & 1) + 2 * step));
+            at[step] = row * 128 + (((chunk + 2 * step) ^ (row & 7)) << 4);
+        }
+        at
+    }
+
+    /// A warp has 64 × 64 elements of C.
+    fn multiply_stage(sum: &mut [[[f32; 4]; 8]; 4], a: u32, b: u32, at_a: &[u32; 4], at_b: &[u32; 4]) {
+        for step in 0..4 {
+            let (fa, fb): ([[b32; 4]; 4], [[b32; 4]; 4]);
+            let (row_a, row_b): (u32, u32) = (a + at_a[step], b + at_b[step]);
+            for i in 0..4 {
+                fa[i] = matrix::load_x4(row_a + 2048 * i);
+                fb[i] = matrix::load_x4(row_b + 2048 * i);
             }
-            for i in 0..2 {
-                for j in 0..4 {
+            for i in 0..4 {
+                for j in 0..8 {
                     const FIRST: u32 = 2 * (j % 2);
                     ptx! {
                         mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
@@ -63,32 +84,35 @@ mod kernels {
 
     #[ptx_kernel(
         block = 128,
-        grid = (N / 64, M / 64),
-        unsafe(requires(M % 64 == 0, N % 64 == 0, K % 64 == 0))
+        grid = M / 128 * (N / 128),
+        min_blocks = 2,
+        unsafe(requires(M % 128 == 0, N % 128 == 0, K % 64 == 0))
     )]
     fn gemm(a: Tile<bf16, (M, K)>, b: Tile<bf16, (N, K)>, c: TileMut<f32, (M, N)>) {
-        #[shared]
+        #[shared(dynamic)]
         let stages: [Stage; STAGES];
-        let mut from_a: Global<bf16> = a + wide(ctaid.y * 64) * K * 2;
-        let mut from_b: Global<bf16> = b + wide(ctaid.x * 64) * K * 2;
-        let warp: u32 = tid.x / 32;
-        let (warp_m, warp_n): (u32, u32) = (warp % 2 * 32, warp / 2 * 32);
-        let mut sum: [[[f32; 4]; 4]; 2] = [[[0.0; 4]; 4]; 2];
+        // Blocks that run at the same time share rows and columns in the cache.
+        let (tile_m, tile_n): (u32, u32) = scheduler::grouped(ctaid.x, M / 128, N / 128, 8);
+        let mut from_a = Copier::new(a, tile_m * 128, K);
+        let mut from_b = Copier::new(b, tile_n * 128, K);
 
         // Two stages are on their way before the loop begins. A group may be empty: the count stays right.
         let mut copied: u32 = 0;
         for i in 0..STAGES - 1 {
             if copied < K {
                 let stage = stages.at(i);
-                copy_tile(stage.a, from_a, K);
-                copy_tile(stage.b, from_b, K);
+                from_a.copy(stage.a);
+                from_b.copy(stage.b);
             }
             cp_async::commit();
-            from_a = from_a + 128;
-            from_b = from_b + 128;
             copied += 64;
         }
 
+        let (warp, lane): (u32, u32) = (tid.x / 32, laneid);
+        let (warp_m, warp_n): (u32, u32) = (warp % 2 * 64, warp / 2 * 64);
+        let at_a: [u32; 4] = places(warp_m + (lane & 15), lane >> 4);
+        let at_b: [u32; 4] = places(warp_n + (lane & 7) + ((lane >> 4) << 3), (lane >> 3) & 1);
+        let mut sum: [[[f32; 4]; 8]; 4] = [[[0.0; 4]; 8]; 4];
         let (mut read, mut write): (u32, u32) = (0, STAGES - 1);
         let mut at: u32 = 0;
         while at < K {
@@ -96,20 +120,18 @@ mod kernels {
             block::sync(); // everybody's have, and nobody reads the stage before any more
             if copied < K {
                 let stage = stages.at(write);
-                copy_tile(stage.a, from_a, K);
-                copy_tile(stage.b, from_b, K);
+                from_a.copy(stage.a);
+                from_b.copy(stage.b);
             }
             cp_async::commit();
-            from_a = from_a + 128;
-            from_b = from_b + 128;
             copied += 64;
             let stage = stages.at(read);
-            multiply_stage(&mut sum, stage.a + warp_m * 128, stage.b + warp_n * 128);
+            multiply_stage(&mut sum, stage.a, stage.b, &at_a, &at_b);
             read = next(read);
             write = next(write);
             at += 64;
         }
-        store_sums(c, &sum, ctaid.y * 64 + warp_m, ctaid.x * 64 + warp_n, N);
+        store_sums(c, &sum, tile_m * 128 + warp_m, tile_n * 128 + warp_n, N);
     }
 
     /// The stage behind this one: `add`, `setp`, `selp`.
@@ -118,12 +140,12 @@ mod kernels {
         last.select(0, after)
     }
 
-    fn store_sums(c: GlobalMut<f32>, sum: &[[[f32; 4]; 4]; 2], row: u32, column: u32, n: u32) {
+    fn store_sums(c: GlobalMut<f32>, sum: &[[[f32; 4]; 8]; 4], row: u32, column: u32, n: u32) {
         let (r, q): (u32, u32) = (row + laneid / 4, column + laneid % 4 * 2);
         let mut to: u64 = c + (wide(r) * n + q as u64) * 4;
-        for i in 0..2 {
+        for i in 0..4 {
             for half in 0..2 {
-                for j in 0..4 {
+                for j in 0..8 {
                     ptx! { st.global.v2.f32 [to + 32 * j], {sum[i][j][2 * half..2 * half + 2]}; }
                 }
                 to += wide(n) * 32;
@@ -156,7 +178,7 @@ def main() -> None:
         pass
     import jax.numpy
 
-    print(check(128, 64, 256, lambda array: jax.numpy.asarray(array, jax.numpy.bfloat16)))
+    print(check(128, 128, 256, lambda array: jax.numpy.asarray(array, jax.numpy.bfloat16)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""C = A · Bᵀ on Hopper: a producer warp keeps a ring of stages full with TMA, and two warp groups multiply with wgmma.
+"""C = A · Bᵀ on Hopper, as fast as it goes: clusters of two blocks share their loads, TMA stores bfloat16, and blocks stay for many tiles.
 
-``python gemm_hopper.py`` compares the kernel with float64, on the GPU of PyTorch if there is one, else on the device of
-JAX: NumPy has no bfloat16.
+A producer warp keeps a ring of stages full with TMA, and two warp groups multiply with wgmma: ``mainloop`` of the helper library. While one warp group stores
+its part of a tile, the other one multiplies. ``python gemm_hopper.py`` compares the kernel with float64, on the GPU of PyTorch if there is one, else on the
+device of JAX: NumPy has no bfloat16.
 """
 
 from __future__ import annotations
@@ -15,122 +16,91 @@ import ptx_kernels
 TEXT = """
 #[ptx_module(arch = "sm_90a")]
 mod kernels {
-    const BLOCK_M: u32 = 128;
-    const BLOCK_N: u32 = 128;
-    const BLOCK_K: u32 = 64;
-    const STAGES: u32 = 4;
-
-    #[align(1024)]
-    struct Stage {
-        a: [[bf16; BLOCK_K]; BLOCK_M],
-        b: [[bf16; BLOCK_K]; BLOCK_N],
-    }
+    /// A tile has 128 × 256 elements of C, and two blocks of a cluster, one below the other, need the same rows of B: each loads half of them for both.
+    const P: mainloop::Policy =
+        mainloop::Policy { block_m: 128, block_n: 256, stages: 3, cluster_m: 2, cluster_n: 1, major_a: 0, major_b: 0, groups: 0 };
+    /// Subtiles of C in flight, for each warp group.
+    const BUFFERS: u32 = 4;
 
     struct Memory {
-        stages: [Stage; STAGES],
-        /// The bytes of a stage have come.
-        full: [u64; STAGES],
-        /// Both consumers have read it.
-        empty: [u64; STAGES],
+        stages: [mainloop::Stage<P>; P.stages],
+        stores: [[epilogue::Subtile; BUFFERS]; P.consumers()],
+        barriers: pipeline::Barriers<{ P.stages }>,
     }
 
-    /// The current stage of a ring, and the parity of its round.
-    struct Ring {
-        stage: u32,
-        phase: u32,
+    /// The tiles of a cluster, and the block's place in it. Clusters that run at the same time have neighboring tiles, which share rows in the cache.
+    struct Work {
+        tiles: scheduler::Raster,
+        cluster: u32,
+        clusters: u32,
+        rank: u32,
     }
 
-    impl Ring {
-        fn new() -> Ring {
-            Ring { stage: 0, phase: 0 }
+    /// The producer warp. Every other tile goes backward along K: the cache still holds the last stages of the tile before.
+    fn load_tiles(a: TensorMap, b: TensorMap, memory: Shared<Memory>, work: &Work, k: u32) {
+        let mut producer = mainloop::Producer::<P>::new(a, b, memory.stages, memory.barriers, work.rank, 0);
+        let mut range = mainloop::KRange { begin: 0, end: k, backward: 0 };
+        let mut tile: u32 = work.cluster;
+        while tile < work.tiles.count() {
+            let (row, column): (u32, u32) = work.tiles.tile(tile);
+            producer.load_tile::<bf16>((2 * row + work.rank) * P.block_m, column * P.block_n + work.rank * (P.block_n / 2), &range);
+            range.backward = 1 - range.backward;
+            tile += work.clusters;
         }
-
-        fn advance(&mut self) {
-            self.stage += 1;
-            if self.stage == STAGES {
-                self.stage = 0;
-                self.phase = self.phase ^ 1;
-            }
-        }
+        producer.pipeline.drain();
     }
 
-    /// One thread requests all stages of the block's tile, each as soon as it is empty.
-    fn load_tiles(a: TensorMap, b: TensorMap, memory: Shared<Memory>, row: u32, column: u32, k: u32) {
-        let mut ring = Ring::new();
-        let mut at: u32 = 0;
-        while at < k {
-            let (stage, full) = (memory.stages.at(ring.stage), memory.full.at(ring.stage));
-            mbarrier::wait(memory.empty.at(ring.stage), ring.phase ^ 1); // passes at once in the first round
-            mbarrier::arrive_expect(full, size_of::<Stage>());
-            tma::load_2d(stage.a, a, at, row, full);
-            tma::load_2d(stage.b, b, at, column, full);
-            ring.advance();
-            at += BLOCK_K;
+    /// A warp group of consumers has 64 rows of each tile.
+    fn multiply_tiles(c: TensorMap, memory: Shared<Memory>, work: &Work, warp_group: u32, k: u32) {
+        let mut consumer = mainloop::Consumer::<P>::new(memory.stages, memory.barriers, warp_group);
+        let store = epilogue::TileStore::new(memory.stores.at(warp_group - 1), consumer.thread, warp_group);
+        let mut sums: [f32; P.accumulators()] = [0.0; P.accumulators()];
+        let range = mainloop::KRange { begin: 0, end: k, backward: 0 };
+        let mut tile: u32 = work.cluster;
+        while tile < work.tiles.count() {
+            consumer.multiply_tile::<bf16, 3>(&mut sums, &range);
+            let (row, column): (u32, u32) = work.tiles.tile(tile);
+            let first: u32 = (2 * row + work.rank) * P.block_m + (warp_group - 1) * 64;
+            store.store_tile::<bf16, { P.block_n }>(&sums, c, first, column * P.block_n);
+            tile += work.clusters;
         }
+        store.finish();
     }
 
-    /// A warp group multiplies its 64 rows of each stage by all columns, and gives the stage back.
-    fn multiply_tiles(sum: &mut [f32; BLOCK_N / 2], memory: Shared<Memory>, group: u32, k: u32) {
-        let mut ring = Ring::new();
-        let mut at: u32 = 0;
-        while at < k {
-            let stage = memory.stages.at(ring.stage);
-            let a: u64 = wgmma::descriptor_k128(stage.a + group * (64 * 128));
-            let b: u64 = wgmma::descriptor_k128(stage.b);
-            mbarrier::wait(memory.full.at(ring.stage), ring.phase);
-            let accumulate: pred = true;
-            wgmma::fence();
-            for step in 0..4 {
-                let (a_step, b_step): (u64, u64) = (a + 2 * step, b + 2 * step);
-                ptx! {
-                    wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16
-                        {sum[..]}, a_step, b_step, accumulate, 1, 1, 0, 0;
-                }
-            }
-            wgmma::commit();
-            wgmma::wait::<0>();
-            if (tid.x & 127) == 0 {
-                mbarrier::arrive(memory.empty.at(ring.stage));
-            }
-            ring.advance();
-            at += BLOCK_K;
-        }
-    }
-
-    #[ptx_kernel(block = 384, min_blocks = 1, grid = (N.div_ceil(BLOCK_N), M.div_ceil(BLOCK_M)), unsafe(requires()))]
+    /// 66 clusters fill the 132 multiprocessors of an H100 or H200.
+    #[ptx_kernel(
+        block = 384,
+        cluster = 2,
+        max_regs = 168,
+        grid = 2 * (M.div_ceil(256) * N.div_ceil(256)).min(66),
+        unsafe(requires(K > 0))
+    )]
     fn gemm(
-        #[tma(box = [BLOCK_M, BLOCK_K], swizzle = 128)] a: Tile<bf16, (M, K)>,
-        #[tma(box = [BLOCK_N, BLOCK_K], swizzle = 128)] b: Tile<bf16, (N, K)>,
-        c: TileMut<f32, (M, N)>,
+        #[tma(box = [128, 64], swizzle = 128, promotion = 128)] a: Tile<bf16, (M, K)>,
+        #[tma(box = [128, 64], swizzle = 128, promotion = 128)] b: Tile<bf16, (N, K)>,
+        #[tma(box = [64, 64], swizzle = 128)] c: TileMut<bf16, (M, N)>,
     ) {
         #[shared(dynamic)]
         let memory: Memory;
         if tid.x == 0 {
-            for i in 0..STAGES {
-                mbarrier::init(memory.full.at(i), 1);
-                mbarrier::init(memory.empty.at(i), 2);
-            }
-            mbarrier::fence_init();
+            tma::prefetch(a_map);
+            tma::prefetch(b_map);
+            tma::prefetch(c_map);
+            memory.barriers.init::<1, { P.consumers() * P.cluster() }>();
         }
-        block::sync();
-
-        let (row, column): (u32, u32) = (ctaid.y * BLOCK_M, ctaid.x * BLOCK_N);
-        let role: u32 = cluster::warp_group();
-        if role == 0 {
+        warp::sync();
+        cluster::sync();
+        let tiles = scheduler::Raster::covering::<{ 2 * P.block_m }, { P.block_n }>(M, N, 4, 8);
+        let work = Work { tiles, cluster: ctaid.x / 2, clusters: nctaid.x / 2, rank: cluster::rank() };
+        let warp_group: u32 = cluster::warp_group();
+        if warp_group == 0 {
             wgmma::fewer_registers::<40>();
-            if tid.x == 0 {
-                load_tiles(a_map, b_map, memory, row, column, K);
+            if tid.x < 32 {
+                load_tiles(a_map, b_map, memory, &work, K);
             }
         } else {
             wgmma::more_registers::<232>();
-            let group: u32 = role - 1;
-            let mut sum: [f32; BLOCK_N / 2] = [0.0; BLOCK_N / 2];
-            multiply_tiles(&mut sum, memory, group, K);
-            let first: u32 = row + group * 64;
-            let rows: u32 = M - first.min(M);
-            let columns: u32 = N - column;
-            let to: u64 = c + (wide(first) * N + column as u64) * 4;
-            epilogue::store_pairs(&sum, tid.x & 127, to, wide(N) * 4, rows, columns);
+            multiply_tiles(c_map, memory, &work, warp_group, K);
         }
     }
 }
@@ -139,13 +109,20 @@ mod kernels {
 gemm = ptx_kernels.kernel(TEXT)
 
 
+def rounded(values: Any) -> Any:
+    """The nearest bfloat16 of numbers that float32 holds, as float64."""
+    bits = values.astype(np.float32).view(np.uint32)
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
+    return bits.view(np.float32).astype(np.float64)
+
+
 def check(m: int, n: int, k: int, move: Callable[[Any], Any]) -> float:
-    """The largest error against float64. The operands are small integers, so that every sum is exact. ``move`` makes bfloat16 of an array, on a device."""
+    """The largest error against float64, rounded once. The operands are small integers, so that every sum is exact. ``move`` makes bfloat16 of an array, on a device."""
     values = np.random.default_rng(0)
     a, b = (values.integers(-3, 4, shape).astype(np.float32) for shape in ((m, k), (n, k)))
     c = gemm(move(a), move(b))
-    expected = a.astype(np.float64) @ b.astype(np.float64).T
-    return float(np.abs(np.asarray(c.cpu() if hasattr(c, "cpu") else c) - expected).max())
+    found = np.asarray(c.float().cpu() if hasattr(c, "cpu") else c).astype(np.float64)
+    return float(np.abs(found - rounded(a.astype(np.float64) @ b.astype(np.float64).T)).max())
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Row-wise kernels in the kernel language: RMSNorm, LayerNorm, softmax, SwiGLU and FlashNorm (arXiv 2407.09577), for Ampere and Hopper.
 
-A block has a row, and a thread EACH neighbors of it. ``python rows.py`` compares each with float64, on the GPU of PyTorch if there is one, else on the CPU
-device.
+A block has a row, and a thread PARTS runs of EACH neighbors of it, a block apart. ``python rows.py`` compares each with float64, on the GPU of PyTorch if
+there is one, else on the CPU device.
 """
 
 from __future__ import annotations
@@ -17,132 +17,176 @@ TEXT = """
 mod rows {
     const LOG2_E: f32 = 1.4426950408889634;
 
-    fn sum<const BLOCK: u32, const EACH: u32>(values: &[f32; EACH]) -> f32 {
-        let mut sum: f32 = values[0];
-        for i in 1..EACH {
-            sum += values[i];
+    /// This thread's part of a row: `PARTS` runs of `EACH` neighbors, a whole block apart.
+    fn read_row<T, const BLOCK: u32, const EACH: u32, const PARTS: u32>(from: Global<T>) -> [[f32; EACH]; PARTS] {
+        let values: [[f32; EACH]; PARTS];
+        for part in 0..PARTS {
+            values[part] = vector::read::<T, EACH>(from + (part * (BLOCK * EACH * size_of::<T>())) as u64);
+        }
+        values
+    }
+
+    fn write_part<T, const BLOCK: u32, const EACH: u32, const PART: u32>(to: GlobalMut<T>, values: [f32; EACH]) {
+        let there: pred = true;
+        vector::store::<T, EACH>(to + (PART * (BLOCK * EACH * size_of::<T>())) as u64, vector::pack::<T, EACH>(values), there);
+    }
+
+    /// Σ (x - center)² of a row, in every thread.
+    fn sum_of_squares<const BLOCK: u32, const EACH: u32, const PARTS: u32>(values: &[[f32; EACH]; PARTS], center: f32) -> f32 {
+        let mut sum: f32 = 0.0;
+        for part in 0..PARTS {
+            for i in 0..EACH {
+                let off: f32 = values[part][i] - center;
+                ptx! { fma.rn.f32 sum, off, off, sum; }
+            }
         }
         block::reduce_sum::<{ BLOCK / 32 }, f32>(sum)
     }
 
-    /// 1 / sqrt(mean of the squares + epsilon)
-    fn inverse_deviation<const BLOCK: u32, const EACH: u32>(values: &[f32; EACH], columns: u32, epsilon: f32) -> f32 {
-        let mut squares: [f32; EACH];
-        for i in 0..EACH {
-            squares[i] = values[i] * values[i];
+    fn sum<const BLOCK: u32, const EACH: u32, const PARTS: u32>(values: &[[f32; EACH]; PARTS]) -> f32 {
+        let mut sum: f32 = 0.0;
+        for part in 0..PARTS {
+            for i in 0..EACH {
+                sum += values[part][i];
+            }
         }
-        let mut inverse: f32 = mean::<BLOCK, EACH>(&squares, columns) + epsilon;
-        ptx! { rsqrt.approx.f32 inverse, inverse; }
-        inverse
+        block::reduce_sum::<{ BLOCK / 32 }, f32>(sum)
     }
 
-    fn mean<const BLOCK: u32, const EACH: u32>(values: &[f32; EACH], columns: u32) -> f32 {
-        let (mut mean, count): (f32, f32);
-        mean = sum::<BLOCK, EACH>(values);
+    /// sum / columns
+    fn mean(sum: f32, columns: u32) -> f32 {
+        let (mean, count): f32;
         ptx! {
             cvt.rn.f32.u32 count, columns;
-            div.rn.f32 mean, mean, count;
+            div.rn.f32 mean, sum, count;
         }
         mean
     }
 
+    /// 1 / sqrt(variance + epsilon)
+    fn inverse_deviation(variance: f32, epsilon: f32) -> f32 {
+        let mut inverse: f32 = variance + epsilon;
+        ptx! { rsqrt.approx.f32 inverse, inverse; }
+        inverse
+    }
+
     /// x · weight / sqrt(mean(x²) + epsilon)
-    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
-    fn rms_norm<T, const BLOCK: u32, const EACH: u32>(
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4, 1)], unsafe(requires(C == BLOCK * EACH * PARTS)))]
+    fn rms_norm<T, const BLOCK: u32, const EACH: u32, const PARTS: u32>(
         x: Tile<T, (R, C)>, weight: Tile<T, (C,)>, epsilon: f32, out: TileMut<T, (R, C)>,
     ) {
         let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
-        let mut v: [f32; EACH] = vector::read::<T, EACH>(x.at(row, column));
-        let w: [f32; EACH] = vector::read::<T, EACH>(weight.at(column));
-        let inverse: f32 = inverse_deviation::<BLOCK, EACH>(&v, C, epsilon);
-        for i in 0..EACH {
-            v[i] = v[i] * inverse * w[i];
+        let mut v: [[f32; EACH]; PARTS] = read_row::<T, BLOCK, EACH, PARTS>(x.at(row, column));
+        let square: f32 = mean(sum_of_squares::<BLOCK, EACH, PARTS>(&v, 0.0), C);
+        let inverse: f32 = inverse_deviation(square, epsilon);
+        let w: [[f32; EACH]; PARTS] = read_row::<T, BLOCK, EACH, PARTS>(weight.at(column));
+        for part in 0..PARTS {
+            for i in 0..EACH {
+                v[part][i] = v[part][i] * inverse * w[part][i];
+            }
+            write_part::<T, BLOCK, EACH, part>(out.at(row, column), v[part]);
         }
-        vector::write::<T, EACH>(out.at(row, column), v);
     }
 
     /// (x - mean) · weight / sqrt(variance + epsilon) + bias
-    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
-    fn layer_norm<T, const BLOCK: u32, const EACH: u32>(
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4, 1)], unsafe(requires(C == BLOCK * EACH * PARTS)))]
+    fn layer_norm<T, const BLOCK: u32, const EACH: u32, const PARTS: u32>(
         x: Tile<T, (R, C)>, weight: Tile<T, (C,)>, bias: Tile<T, (C,)>, epsilon: f32, out: TileMut<T, (R, C)>,
     ) {
         let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
-        let mut v: [f32; EACH] = vector::read::<T, EACH>(x.at(row, column));
-        let w: [f32; EACH] = vector::read::<T, EACH>(weight.at(column));
-        let b: [f32; EACH] = vector::read::<T, EACH>(bias.at(column));
-        let middle: f32 = mean::<BLOCK, EACH>(&v, C);
-        for i in 0..EACH {
-            v[i] -= middle;
+        let mut v: [[f32; EACH]; PARTS] = read_row::<T, BLOCK, EACH, PARTS>(x.at(row, column));
+        let middle: f32 = mean(sum::<BLOCK, EACH, PARTS>(&v), C);
+        let variance: f32 = mean(sum_of_squares::<BLOCK, EACH, PARTS>(&v, middle), C);
+        let inverse: f32 = inverse_deviation(variance, epsilon);
+        let w: [[f32; EACH]; PARTS] = read_row::<T, BLOCK, EACH, PARTS>(weight.at(column));
+        let b: [[f32; EACH]; PARTS] = read_row::<T, BLOCK, EACH, PARTS>(bias.at(column));
+        for part in 0..PARTS {
+            for i in 0..EACH {
+                v[part][i] = (v[part][i] - middle) * inverse * w[part][i] + b[part][i];
+            }
+            write_part::<T, BLOCK, EACH, part>(out.at(row, column), v[part]);
         }
-        let inverse: f32 = inverse_deviation::<BLOCK, EACH>(&v, C, epsilon);
-        for i in 0..EACH {
-            v[i] = v[i] * inverse * w[i] + b[i];
-        }
-        vector::write::<T, EACH>(out.at(row, column), v);
     }
 
     /// FlashNorm: x / sqrt(mean(x²) + epsilon). The weights are part of the matrix that follows, by `fold_weights`.
-    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
-    fn flash_norm<T, const BLOCK: u32, const EACH: u32>(x: Tile<T, (R, C)>, epsilon: f32, out: TileMut<T, (R, C)>) {
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4, 1)], unsafe(requires(C == BLOCK * EACH * PARTS)))]
+    fn flash_norm<T, const BLOCK: u32, const EACH: u32, const PARTS: u32>(x: Tile<T, (R, C)>, epsilon: f32, out: TileMut<T, (R, C)>) {
         let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
-        let mut v: [f32; EACH] = vector::read::<T, EACH>(x.at(row, column));
-        let inverse: f32 = inverse_deviation::<BLOCK, EACH>(&v, C, epsilon);
-        for i in 0..EACH {
-            v[i] *= inverse;
+        let mut v: [[f32; EACH]; PARTS] = read_row::<T, BLOCK, EACH, PARTS>(x.at(row, column));
+        let square: f32 = mean(sum_of_squares::<BLOCK, EACH, PARTS>(&v, 0.0), C);
+        let inverse: f32 = inverse_deviation(square, epsilon);
+        for part in 0..PARTS {
+            for i in 0..EACH {
+                v[part][i] *= inverse;
+            }
+            write_part::<T, BLOCK, EACH, part>(out.at(row, column), v[part]);
         }
-        vector::write::<T, EACH>(out.at(row, column), v);
     }
 
     /// matrix[r][c] · weight[r]
-    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
-    fn fold_weights<T, const BLOCK: u32, const EACH: u32>(matrix: Tile<T, (R, C)>, weight: Tile<f32, (R,)>, out: TileMut<T, (R, C)>) {
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4, 1)], unsafe(requires(C == BLOCK * EACH * PARTS)))]
+    fn fold_weights<T, const BLOCK: u32, const EACH: u32, const PARTS: u32>(
+        matrix: Tile<T, (R, C)>, weight: Tile<f32, (R,)>, out: TileMut<T, (R, C)>,
+    ) {
         let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
-        let mut v: [f32; EACH] = vector::read::<T, EACH>(matrix.at(row, column));
+        let mut v: [[f32; EACH]; PARTS] = read_row::<T, BLOCK, EACH, PARTS>(matrix.at(row, column));
         let (w, from): (f32, Global<f32>);
         from = weight.at(row);
         ptx! { ld.global.nc.f32 w, [from]; }
-        for i in 0..EACH {
-            v[i] *= w;
+        for part in 0..PARTS {
+            for i in 0..EACH {
+                v[part][i] *= w;
+            }
+            write_part::<T, BLOCK, EACH, part>(out.at(row, column), v[part]);
         }
-        vector::write::<T, EACH>(out.at(row, column), v);
     }
 
     /// exp(x) / sum of exp(x)
-    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
-    fn softmax<T, const BLOCK: u32, const EACH: u32>(x: Tile<T, (R, C)>, out: TileMut<T, (R, C)>) {
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4, 1)], unsafe(requires(C == BLOCK * EACH * PARTS)))]
+    fn softmax<T, const BLOCK: u32, const EACH: u32, const PARTS: u32>(x: Tile<T, (R, C)>, out: TileMut<T, (R, C)>) {
         let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
-        let mut v: [f32; EACH] = vector::read::<T, EACH>(x.at(row, column));
-        let mut most: f32 = v[0];
-        for i in 1..EACH {
-            ptx! { max.f32 most, most, v[i]; }
+        let mut v: [[f32; EACH]; PARTS] = read_row::<T, BLOCK, EACH, PARTS>(x.at(row, column));
+        let mut most: f32 = v[0][0];
+        for part in 0..PARTS {
+            for i in 0..EACH {
+                ptx! { max.f32 most, most, v[part][i]; }
+            }
         }
         let top: f32 = block::reduce_max::<{ BLOCK / 32 }, f32>(most);
-        for i in 0..EACH {
-            let power: f32 = (v[i] - top) * LOG2_E;
-            ptx! { ex2.approx.ftz.f32 v[i], power; }
+        for part in 0..PARTS {
+            for i in 0..EACH {
+                let power: f32 = (v[part][i] - top) * LOG2_E;
+                ptx! { ex2.approx.ftz.f32 v[part][i], power; }
+            }
         }
-        let mut inverse: f32 = sum::<BLOCK, EACH>(&v);
+        let mut inverse: f32 = sum::<BLOCK, EACH, PARTS>(&v);
         ptx! { rcp.rn.f32 inverse, inverse; }
-        for i in 0..EACH {
-            v[i] *= inverse;
+        for part in 0..PARTS {
+            for i in 0..EACH {
+                v[part][i] *= inverse;
+            }
+            write_part::<T, BLOCK, EACH, part>(out.at(row, column), v[part]);
         }
-        vector::write::<T, EACH>(out.at(row, column), v);
     }
 
     /// silu(gate) · up, where silu(x) = x / (1 + exp(-x))
-    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4)], unsafe(requires(C == BLOCK * EACH)))]
-    fn swiglu<T, const BLOCK: u32, const EACH: u32>(gate: Tile<T, (R, C)>, up: Tile<T, (R, C)>, out: TileMut<T, (R, C)>) {
+    #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4, 1)], unsafe(requires(C == BLOCK * EACH * PARTS)))]
+    fn swiglu<T, const BLOCK: u32, const EACH: u32, const PARTS: u32>(
+        gate: Tile<T, (R, C)>, up: Tile<T, (R, C)>, out: TileMut<T, (R, C)>,
+    ) {
         let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
-        let mut v: [f32; EACH] = vector::read::<T, EACH>(gate.at(row, column));
-        let u: [f32; EACH] = vector::read::<T, EACH>(up.at(row, column));
-        for i in 0..EACH {
-            let mut divisor: f32 = v[i] * (0.0 - LOG2_E);
-            ptx! { ex2.approx.ftz.f32 divisor, divisor; }
-            divisor += 1.0;
-            ptx! { rcp.rn.f32 divisor, divisor; }
-            v[i] = v[i] * divisor * u[i];
+        let mut v: [[f32; EACH]; PARTS] = read_row::<T, BLOCK, EACH, PARTS>(gate.at(row, column));
+        let u: [[f32; EACH]; PARTS] = read_row::<T, BLOCK, EACH, PARTS>(up.at(row, column));
+        for part in 0..PARTS {
+            for i in 0..EACH {
+                let mut divisor: f32 = v[part][i] * (0.0 - LOG2_E);
+                ptx! { ex2.approx.ftz.f32 divisor, divisor; }
+                divisor += 1.0;
+                ptx! { rcp.rn.f32 divisor, divisor; }
+                v[part][i] = v[part][i] * divisor * u[part][i];
+            }
+            write_part::<T, BLOCK, EACH, part>(out.at(row, column), v[part]);
         }
-        vector::write::<T, EACH>(out.at(row, column), v);
     }
 }
 """
@@ -191,6 +235,12 @@ def kernels(target: str = "sm_80") -> ptx_kernels.Module:
     return ptx_kernels.kernels(TEXT, target=target)
 
 
+def instance(columns: int, each: int = 4) -> dict[str, int]:
+    """The constants for rows of so many elements: at most 256 threads, which read 16 bytes at a time."""
+    parts = max(1, columns // (256 * each))
+    return {"BLOCK": columns // (each * parts), "EACH": each, "PARTS": parts}
+
+
 def check(target: str, rows: int, columns: int, move: Callable[[Any], Any] = lambda array: array) -> dict[str, float]:
     """The largest error of each kernel against float64, relative to the largest value. ``move`` brings an array to a device."""
     values = np.random.default_rng(0)
@@ -199,7 +249,7 @@ def check(target: str, rows: int, columns: int, move: Callable[[Any], Any] = lam
         shapes, reference = CASES[kernel.name]
         inputs = [values.standard_normal(shape).astype(np.float32) for shape in shapes(rows, columns)]
         options = {"epsilon": EPSILON} if "norm" in kernel.name else {}
-        out = kernel.instance(BLOCK=columns // 4, EACH=4)(*map(move, inputs), **options)
+        out = kernel.instance(**instance(columns))(*map(move, inputs), **options)
         expected = reference(*(array.astype(np.float64) for array in inputs))
         found[kernel.name] = float(np.abs(np.asarray(out.cpu() if hasattr(out, "cpu") else out) - expected).max() / np.abs(expected).max())
     return found
