@@ -11,12 +11,14 @@
 //!   unknown, and never proved.
 //!
 //! Decided: nobody waits forever; every wait sees the phase that it means; the bytes that a phase expects arrive, and no others; a stage is written
-//! only behind all reads of it, and read only behind its copy; and a block ends only when no other block signals its barriers and no copy to it is
-//! under way.
+//! only behind all accesses to it, and used only behind its copy; copies and products read what instructions have stored only behind a proxy fence;
+//! what a lane waits for or releases is its own until the warp synchronizes; and a block ends only when no other block signals its barriers, and no
+//! copy from or to it is under way.
 //!
 //! Assumed, and not decided here: lanes of a warp that branch alike stay together; `setmaxnreg` gets its registers; loops that wait for memory end;
-//! sums and products of sizes fit their registers; boxes of tensor maps have the bytes of the contract; what is read by other means than
-//! barriers, such as `ld.global.nc`, does not change; sums and products of values from memory fit, too. Fences between proxies are the watcher's.
+//! sums and products of sizes, and of values from memory, fit their registers; boxes of tensor maps have the bytes of the contract; what is read by
+//! other means than barriers, such as `ld.global.nc`, does not change. Loads and stores are compared with copies and products, and not with each
+//! other: such races, and those in global memory, are the watcher's.
 
 mod code;
 mod cover;
@@ -33,7 +35,6 @@ use ptx_core::check::Checked;
 use ptx_core::hash::{Map, Set};
 use ptx_core::span::Span;
 use state::{Clock, Stage, State, Stop, Warp};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use term::{Atoms, Poly};
 use value::Value;
@@ -97,8 +98,7 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         warps = state.warps.len();
         let mut ranges: Vec<_> = walk.ranges.iter().copied().collect();
         ranges.sort_unstable();
-        let stage = |(block, from, to)| Stage { block, from, to, full: (0, 0), reads: BTreeMap::new() };
-        state.stages = ranges.iter().copied().map(stage).collect();
+        state.stages = ranges.iter().map(|range| Stage::new(*range, (0, 0))).collect();
         let mut search = Search { walk: &mut walk, seen: Map::default(), states: 0, barriers: 0 };
         result = search.run(state);
         (states, barriers) = (search.states, search.barriers);
@@ -136,15 +136,21 @@ fn start(code: &Code<'_>, contract: &Contract) -> State {
                 splits: Vec::new(),
                 registers,
                 clock: Clock::default(),
+                behind: None,
+                since: 0,
                 stop: Stop::None,
                 groups: 0,
                 bulk: 0,
+                bulk_lanes: 0,
+                stored: 0,
                 arrived: false,
                 cluster: 0,
             });
         }
     }
-    state.events = vec![0; effect::components(state.warps.len(), blocks)];
+    let (warps, components) = (state.warps.len(), effect::components(state.warps.len(), blocks));
+    state.events = vec![0; components];
+    state.of_memory = (0..components).map(|component| component >= warps).collect();
     state.ended = vec![Clock::default(); blocks];
     state
 }

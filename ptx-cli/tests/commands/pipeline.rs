@@ -89,7 +89,7 @@ DONE:
 ";
 
 /// Changes that make the ring harmful: what is replaced, and by what.
-const MUTANTS: [(&str, &str, &str); 14] = [
+const MUTANTS: [Mutant; 14] = [
     ("a phase early", "xor.b32 %parity, %phase, 1", "mov.u32 %parity, %phase"),
     ("the consumer's phase", "%q, [%f], %phase", "%q, [%f], 0"),
     ("more bytes are expected", "_, [%f], 128", "_, [%f], 256"),
@@ -118,6 +118,116 @@ const MUTANTS: [(&str, &str, &str); 14] = [
     ("the consumer reads one stage more", "CONSUME:\n    setp.ge.u32", "CONSUME:\n    setp.gt.u32"),
 ];
 
+/// Two warps that take stages from a ring, store them to a buffer and copy that to global memory.
+const RELAY: &str = include_str!("pipeline/relay.ptx");
+
+/// Two blocks that get each stage by one multicast, and release it to each other.
+const PAIR: &str = include_str!("pipeline/pair.ptx");
+
+const WAIT_FULL: &str = "FULL:\n    mbarrier.try_wait.parity.shared.b64 %q, [%f], %phase;\n    @!%q bra FULL;\n";
+const LEADER_WAITS: &str = "    @!%leader bra FREE;\nFULL:\n    mbarrier.try_wait.parity.shared.b64 %q, [%f], %phase;\n    @!%q bra FULL;\nFREE:\n";
+const FLIP: &str = "    @%q xor.b32 %phase, %phase, 1;\n";
+
+const RELAY_MUTANTS: [Mutant; 27] = [
+    ("a lane releases what others read", "    bar.warp.sync 0xffffffff;\n", ""),
+    ("a lane waits for all", WAIT_FULL, LEADER_WAITS),
+    (
+        "a release that orders nothing",
+        "mbarrier.arrive.shared.b64 _, [%f+16]",
+        "mbarrier.arrive.relaxed.cta.shared.b64 _, [%f+16]",
+    ),
+    (
+        "a wait that orders nothing",
+        "try_wait.parity.shared.b64 %q, [%f], %phase",
+        "try_wait.parity.relaxed.cta.shared.b64 %q, [%f], %phase",
+    ),
+    ("no proxy fence", "    fence.proxy.async.shared::cta;\n", ""),
+    ("a proxy fence of one thread", "    fence.proxy.async", "    @%first fence.proxy.async"),
+    (
+        "a proxy fence too late",
+        "    fence.proxy.async.shared::cta;\n    bar.sync 1, 64;\n",
+        "    bar.sync 1, 64;\n    @!%first fence.proxy.async.shared::cta;\n",
+    ),
+    ("no barrier before the store", "cta;\n    bar.sync 1, 64;\n", "cta;\n"),
+    ("the buffer is not drained", "    @%first cp.async.bulk.wait_group.read 0;\n", ""),
+    ("the buffer is drained later", "wait_group.read 0", "wait_group.read 1"),
+    (
+        "another thread drains",
+        "    @%first cp.async.bulk.wait_group.read",
+        "    @!%first cp.async.bulk.wait_group.read",
+    ),
+    ("no barrier behind the drain", "read 0;\n    bar.sync 1, 64;\n", "read 0;\n"),
+    ("the block ends before its copies", "    @%first cp.async.bulk.wait_group 0;\n", ""),
+    ("no commit", "    @%first cp.async.bulk.commit_group;\n", ""),
+    ("one warp releases for both", "    @%leader mbarrier.arrive", "    @%first mbarrier.arrive"),
+    ("one release is enough", "[%b+16], 2", "[%b+16], 1"),
+    ("one release too many", "[%b+24], 2", "[%b+24], 3"),
+    ("the producer's phase does not flip", "FIRST FLIP", ""),
+    ("the consumer's phase does not flip", "LAST FLIP", ""),
+    ("two producers", "setp.gt.u32 %p, %t, 0", "setp.gt.u32 %p, %t, 1"),
+    (
+        "another thread arrives",
+        "    mbarrier.arrive.expect_tx.shared.b64 _, [%f], 256;\n",
+        "    mbarrier.expect_tx.relaxed.cta.shared.b64 [%f], 256;\n",
+    ),
+    ("no fence behind the initialization", "    fence.mbarrier_init.release.cluster;\n", ""),
+    ("no barrier behind the initialization", "READY:\n    bar.sync 0;\n", "READY:\n"),
+    ("the buffer is a stage", "mov.u32 %a, buffer;", "mov.u32 %a, stages;"),
+    ("a stage is copied out", "[%out], [buffer], 256", "[%out], [stages], 256"),
+    ("a stage is read behind its release", "READ", ""),
+    ("the copy is larger than its stage", "[%x], 256, [%f]", "[%x], 272, [%f]"),
+];
+
+const PAIR_MUTANTS: [Mutant; 11] = [
+    ("a block ends before it is released", "LAST:\n", "LAST:\n    bra DONE;\n"),
+    (
+        "no barrier of the cluster",
+        "    barrier.cluster.arrive.relaxed.aligned;\n    barrier.cluster.wait.aligned;\n",
+        "    bar.sync 0;\n",
+    ),
+    ("no fence behind the initialization", "    fence.mbarrier_init.release.cluster;\n", ""),
+    ("the peer is not told", "setp.gt.u32 %q, %t, 33", "setp.gt.u32 %q, %t, 32"),
+    ("the peer's release is not waited for", "[%b+8], 2", "[%b+8], 1"),
+    ("a release too many", "setp.gt.u32 %q, %t, 33", "setp.gt.u32 %q, %t, 34"),
+    ("the peer gets no bytes", "[%b], 3;", "[%b], 1;"),
+    ("both blocks send to one half", "add.u32 %a, %a, %v;", "mov.u32 %a, %v;"),
+    ("half of the bytes are expected", "_, [%b], 256", "_, [%b], 128"),
+    ("a lane releases what others read", "    bar.warp.sync 0xffffffff;\n    setp.gt", "    setp.gt"),
+    ("a release that orders nothing", "arrive.release.cluster", "arrive.relaxed.cluster"),
+];
+
+/// A change: its name, what is replaced, and by what.
+type Mutant = (&'static str, &'static str, &'static str);
+
+/// The text with a change; some changes have names.
+fn changed(text: &str, from: &str, to: &str) -> String {
+    let (read, release) =
+        ("    ld.shared.u32 %v, [%a+-128];\n", "    @%leader mbarrier.arrive.shared.b64 _, [%f+16];\n");
+    match from {
+        "FIRST FLIP" => text.replacen(FLIP, "", 1),
+        "LAST FLIP" => text.rsplit_once(FLIP).map_or(String::new(), |(before, behind)| format!("{before}{behind}")),
+        "READ" => text.replacen(read, "", 1).replacen(release, &format!("{release}{read}"), 1),
+        "    mbarrier.arrive.expect_tx.shared.b64 _, [%f], 256;\n" => {
+            let arrives = "NEXT:\n    setp.ge.u32 %p, %k, %n;\n    @%p bra DRAIN;\n    shl.b32 %o, %s, 3;\n    add.u32 %f, %b, %o;\n";
+            text.replacen(from, to, 1).replacen(
+                arrives,
+                &format!("{arrives}    @%first mbarrier.arrive.shared.b64 _, [%f];\n"),
+                1,
+            )
+        }
+        _ => text.replacen(from, to, 1),
+    }
+}
+
+fn explored(text: &str, block: [u32; 3], cluster: [u32; 3]) -> ptx_prove::pipeline::Pipeline {
+    let (tree, found) = ptx_core::parse::parse_text(text);
+    let (checked, found) = check(tree, found, &Default::default());
+    let checked = checked.unwrap_or_else(|| panic!("{found:?}"));
+    let entry = checked.module().functions.iter().find(|function| function.entry).unwrap().name.clone();
+    let contract = ptx_prove::Contract { block, cluster, ..Default::default() };
+    ptx_prove::pipeline::explore(&checked, &entry, &contract, &[]).unwrap()
+}
+
 fn verdict(text: &str) -> (String, String) {
     let file = file(text);
     let options = ["--block", "64", "--grid", "1", "--assume", "len(x) >= 128 * n", "--assume", "len(out) >= 128"];
@@ -126,19 +236,23 @@ fn verdict(text: &str) -> (String, String) {
     (line, format!("{out}{err}"))
 }
 
+/// A launch for the watcher: the entry, threads of a block, blocks of a cluster, and bytes of a stage.
+type Shape = (&'static str, u32, u32, u64);
+
 /// The finding of the watcher in a run with so many stages.
-fn fault(text: &str, stages: u32) -> Option<String> {
+fn fault(text: &str, (entry, threads, blocks, bytes): Shape, stages: u32, seed: u64) -> Option<String> {
     let (tree, found) = ptx_core::parse::parse_text(text);
     let (checked, found) = check(tree, found, &Default::default());
     let program = Program::new(&checked.unwrap_or_else(|| panic!("{found:?}"))).unwrap();
     let mut machine = Machine::new();
-    let (x, out) = (machine.alloc(128 * u64::from(stages)).unwrap(), machine.alloc(128).unwrap());
-    machine.write(x, &vec![1; 128 * stages as usize]).unwrap();
+    let size = bytes * u64::from(stages);
+    let (x, out) = (machine.alloc(size).unwrap(), machine.alloc(size).unwrap());
+    machine.write(x, &vec![1; size as usize]).unwrap();
     let params: Vec<u8> = [&x.to_le_bytes()[..], &out.to_le_bytes(), &stages.to_le_bytes()].concat();
-    let options = Options { watch: true, seed: 0, step_limit: Some(100_000) };
-    let (grid, block, cluster) = ([1; 3], [64, 1, 1], [1; 3]);
+    let options = Options { watch: true, seed, step_limit: Some(100_000) };
+    let (grid, block, cluster) = ([blocks, 1, 1], [threads, 1, 1], [blocks, 1, 1]);
     let launch =
-        Launch { entry: "ring", grid, block, cluster, dynamic_shared: 0, cooperative: false, params: &params, options };
+        Launch { entry, grid, block, cluster, dynamic_shared: 0, cooperative: false, params: &params, options };
     machine.launch(&program, &launch).err().map(|fault| fault.message)
 }
 
@@ -146,7 +260,8 @@ fn fault(text: &str, stages: u32) -> Option<String> {
 fn a_ring_is_proved_and_its_harmful_mutants_are_not() {
     let (line, all) = verdict(RING);
     assert!(line.starts_with("pipeline: proved (2 warps, 4 barriers, "), "{all}");
-    assert_eq!(fault(RING, 5), None);
+    let shape = ("ring", 64, 1, 128);
+    assert_eq!(fault(RING, shape, 5, 0), None);
     let mut wrong = Vec::new();
     for (name, from, to) in MUTANTS {
         let text = RING.replacen(from, to, 1);
@@ -155,8 +270,38 @@ fn a_ring_is_proved_and_its_harmful_mutants_are_not() {
         if line.is_empty() || line.contains("proved") {
             wrong.push(format!("{name}: {all}"));
         }
-        if [1, 2, 5].into_iter().all(|stages| fault(&text, stages).is_none()) {
+        if [1, 2, 5].into_iter().all(|stages| fault(&text, shape, stages, 0).is_none()) {
             wrong.push(format!("{name} is not harmful"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn relays_and_pairs_are_proved_and_their_harmful_mutants_are_not() {
+    let mut wrong = Vec::new();
+    let all: [(&str, Shape, &[Mutant]); 2] =
+        [(RELAY, ("relay", 96, 1, 256), &RELAY_MUTANTS), (PAIR, ("pair", 64, 2, 256), &PAIR_MUTANTS)];
+    for (text, shape, mutants) in all {
+        let explore = |text: &str| explored(text, [shape.1, 1, 1], [shape.2, 1, 1]);
+        let is_harmful = |text: &str| {
+            let mut runs = (0..6).flat_map(|seed| [1, 2, 5].map(|stages| (stages, seed)));
+            runs.find_map(|(stages, seed)| fault(text, shape, stages, seed))
+        };
+        let whole = explore(text);
+        assert_eq!((&whole.outcome, is_harmful(text)), (&ptx_prove::pipeline::Outcome::Proved, None), "{whole:?}");
+        println!("{}: {} states", shape.0, whole.states);
+        for (name, from, to) in mutants {
+            let mutant = changed(text, from, to);
+            assert_ne!(mutant, text, "{name}");
+            let (found, fault) = (explore(&mutant), is_harmful(&mutant));
+            println!("{}, {name}: {:?}; {fault:?}", shape.0, found.outcome);
+            if found.outcome == ptx_prove::pipeline::Outcome::Proved {
+                wrong.push(format!("{}, {name} is proved", shape.0));
+            }
+            if fault.is_none() {
+                wrong.push(format!("{}, {name} is not harmful", shape.0));
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -35,6 +35,10 @@ pub(crate) enum Role {
     WaitGroup,
     Sync,
     SyncArrive,
+    /// Brings lanes of a warp together.
+    WarpSync,
+    InitFence,
+    ProxyFence,
     ClusterArrive,
     ClusterWait,
     MapShared,
@@ -52,11 +56,18 @@ impl Role {
     }
 }
 
+impl Role {
+    /// Returns true if nothing but order depends on an instruction of this role: without it, less is known.
+    pub(crate) fn only_orders(self) -> bool {
+        matches!(self, Role::WarpSync | Role::InitFence | Role::ProxyFence)
+    }
+}
+
 /// Instructions by name, with the modifiers that they must have.
 #[rustfmt::skip]
 const ROLES: &[(&str, &[&str], Role)] = &[
     ("ld", &["param"], Role::LoadParam), ("ld", &["shared"], Role::ReadShared), ("ld", &["shared::cta"], Role::ReadShared), ("ld", &["shared::cluster"], Role::Other),
-    ("ld", &[], Role::Load), ("ldmatrix", &[], Role::ReadShared), ("stmatrix", &[], Role::WriteShared),
+    ("ld", &["global"], Role::Load), ("ld", &["const"], Role::Load), ("ld", &["local"], Role::Load), ("ld", &[], Role::Other), ("ldu", &[], Role::Other), ("ldmatrix", &[], Role::ReadShared), ("stmatrix", &[], Role::WriteShared),
     ("st", &["shared"], Role::WriteShared), ("st", &["shared::cta"], Role::WriteShared), ("st", &["shared::cluster"], Role::Other), ("st", &["global"], Role::Compute),
     ("st", &["local"], Role::Compute), ("st", &["param"], Role::Other), ("st", &[], Role::Other), ("atom", &["global"], Role::Load), ("red", &["global"], Role::Compute),
     ("atom", &[], Role::Other), ("red", &[], Role::Other),
@@ -72,10 +83,11 @@ const ROLES: &[(&str, &[&str], Role)] = &[
     ("wgmma.mma_async", &[], Role::Multiply), ("wgmma.commit_group", &[], Role::CommitGroup), ("wgmma.wait_group", &[], Role::WaitGroup), ("wgmma.fence", &[], Role::Compute),
     ("bar.sync", &[], Role::Sync), ("bar.cta.sync", &[], Role::Sync), ("barrier", &[], Role::Sync), ("barrier.cta", &[], Role::Sync),
     ("bar.arrive", &[], Role::SyncArrive), ("bar.cta.arrive", &[], Role::SyncArrive), ("barrier.arrive", &[], Role::SyncArrive), ("barrier.cta.arrive", &[], Role::SyncArrive),
-    ("bar.warp.sync", &[], Role::Compute), ("bar", &[], Role::Other), ("barrier.red", &[], Role::Other), ("barrier.cta.red", &[], Role::Other),
+    ("bar.warp.sync", &[], Role::WarpSync), ("fence", &["mbarrier_init"], Role::InitFence), ("fence.proxy", &["async", "global"], Role::Compute), ("fence.proxy", &["async"], Role::ProxyFence), ("bar", &[], Role::Other), ("barrier.red", &[], Role::Other), ("barrier.cta.red", &[], Role::Other),
     ("barrier.cluster.arrive", &[], Role::ClusterArrive), ("barrier.cluster.wait", &[], Role::ClusterWait),
     ("setp", &[], Role::Compare), ("selp", &[], Role::Select), ("mapa", &[], Role::MapShared), ("elect", &[], Role::Elect), ("shfl", &["idx"], Role::Shuffle),
     ("tcgen05", &[], Role::Other), ("clusterlaunchcontrol", &[], Role::Other), ("call", &[], Role::Other), ("multimem", &[], Role::Other), ("trap", &[], Role::Other),
+    ("tensormap", &[], Role::Other),
 ];
 
 /// The operands of a role whose values decide what happens at barriers, and in the memory of stages: those of rigid registers.

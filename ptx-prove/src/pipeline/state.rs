@@ -2,6 +2,10 @@
 //!
 //! Order is kept as clocks. A component of a clock is a warp, a barrier (its completed phases), the `wgmma` groups of a warp group or the bulk
 //! groups of a warp. An event is ordered behind another one if its clock has at least the number of the other one in the component of the other one.
+//!
+//! A warp and a barrier have two components each: one for the order in which instructions execute, and one for the order of accesses to memory. A
+//! relaxed arrival or the bytes of a copy pass on the first one alone. Lanes of a warp execute together where they branch alike, but their accesses
+//! are ordered only where they synchronize: what one lane has waited for is not there for the others, and one lane does not release their accesses.
 
 use super::term::{Facts, Poly};
 use super::value::Value;
@@ -13,6 +17,12 @@ use std::rc::Rc;
 pub(crate) struct Clock(Rc<Vec<u32>>);
 
 impl Clock {
+    /// The least of both, in the components that are chosen; elsewhere this one.
+    fn least(&self, other: &Clock, chosen: impl Fn(usize) -> bool) -> Clock {
+        let own = self.0.iter().enumerate();
+        Clock(Rc::new(own.map(|(at, own)| if chosen(at) { (*own).min(other.at(at)) } else { *own }).collect()))
+    }
+
     pub(crate) fn at(&self, component: usize) -> u32 {
         self.0.get(component).copied().unwrap_or(0)
     }
@@ -78,11 +88,19 @@ pub(crate) struct Warp {
     pub(crate) live: u32,
     pub(crate) splits: Vec<Split>,
     pub(crate) registers: Rc<Vec<Value>>,
+    /// The events that it is behind; those of memory are before all lanes, unless some are behind.
     pub(crate) clock: Clock,
+    /// Lanes that are behind all events of the clock, and the clock of the others.
+    pub(crate) behind: Option<(u32, Clock)>,
+    /// Lanes that have accessed memory since the lanes synchronized.
+    pub(crate) since: u32,
     pub(crate) stop: Stop,
     /// Committed groups of `wgmma`, and of bulk copies.
     pub(crate) groups: u32,
     pub(crate) bulk: u32,
+    /// The lanes that begin bulk copies, and the last group that has one.
+    pub(crate) bulk_lanes: u32,
+    pub(crate) stored: u32,
     /// True if it has arrived at the barrier it waits at.
     pub(crate) arrived: bool,
     /// Phases of the cluster's barrier that it arrived at.
@@ -92,6 +110,7 @@ pub(crate) struct Warp {
 /// An `mbarrier`.
 #[derive(Clone, Debug)]
 pub(crate) struct Barrier {
+    /// Of its phases; the next one is that of the memory behind them.
     pub(crate) component: usize,
     pub(crate) count: u32,
     pub(crate) pending: u32,
@@ -99,13 +118,20 @@ pub(crate) struct Barrier {
     pub(crate) bytes: Poly,
     /// Completed phases.
     pub(crate) phase: u32,
-    /// The initialization: a warp and its event.
+    /// The initialization: an event, and the lanes of the warp that did it.
     pub(crate) init: (usize, u32),
+    pub(crate) init_by: (usize, u32),
+    /// True behind a fence that copies need.
+    pub(crate) is_fenced: bool,
     /// Of the arrivals of the current phase, and of the last completed one.
     pub(crate) arrivals: Clock,
     pub(crate) done: Clock,
+    /// Of the arrivals alone, without copies: the phase is complete only behind them.
+    pub(crate) counted: Clock,
     /// The waits that passed behind the last completed phase: a warp and its event.
     pub(crate) passed: Vec<(usize, u32)>,
+    /// Bytes that are expected without an arrival: the same.
+    pub(crate) expected: Vec<(usize, u32)>,
     /// The last phase that bytes are counted in.
     pub(crate) copied: Option<u32>,
 }
@@ -121,7 +147,14 @@ pub(crate) struct Named {
     pub(crate) done: Clock,
 }
 
-/// Bytes that a copy writes.
+/// The last write of a warp by its instructions, and the fence that shows it to copies and products.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) event: u32,
+    pub(crate) fence: Option<(usize, u32)>,
+}
+
+/// Bytes that copies and products access.
 #[derive(Clone, Debug)]
 pub(crate) struct Stage {
     pub(crate) block: usize,
@@ -131,6 +164,14 @@ pub(crate) struct Stage {
     pub(crate) full: (usize, u32),
     /// The last reads, by component.
     pub(crate) reads: BTreeMap<usize, u32>,
+    /// The last writes since the copy, by component.
+    pub(crate) writes: BTreeMap<usize, Written>,
+}
+
+impl Stage {
+    pub(crate) fn new((block, from, to): (usize, u32, u32), full: (usize, u32)) -> Stage {
+        Stage { block, from, to, full, reads: BTreeMap::new(), writes: BTreeMap::new() }
+    }
 }
 
 /// A word that one store has written.
@@ -154,6 +195,8 @@ pub(crate) struct State {
     pub(crate) words: BTreeMap<(usize, u32), Word>,
     /// Events so far, by component.
     pub(crate) events: Vec<u32>,
+    /// By component: true if it orders accesses to memory, and not execution.
+    pub(crate) of_memory: Vec<bool>,
     /// The last groups of each warp group.
     pub(crate) groups: BTreeMap<(usize, usize), Vec<Group>>,
     /// By block: the last event of each warp that another block is signalled by.
@@ -174,9 +217,70 @@ pub(crate) enum Place {
 const FAR: u32 = 60;
 
 impl State {
-    pub(crate) fn new_component(&mut self) -> usize {
+    pub(crate) fn new_component(&mut self, of_memory: bool) -> usize {
         self.events.push(0);
+        self.of_memory.push(of_memory);
         self.events.len() - 1
+    }
+
+    /// The component of a warp's accesses to memory.
+    pub(crate) fn memory(&self, warp: usize) -> usize {
+        self.warps.len() + warp
+    }
+
+    /// One more access of lanes of a warp.
+    pub(crate) fn access(&mut self, warp: usize, lanes: u32) -> (usize, u32) {
+        let component = self.memory(warp);
+        self.events[component] += 1;
+        self.warps[warp].since |= lanes;
+        (component, self.events[component])
+    }
+
+    /// The lanes of a warp synchronize.
+    pub(crate) fn synchronize(&mut self, warp: usize) {
+        let component = self.memory(warp);
+        let now = self.events[component];
+        let own = &mut self.warps[warp];
+        (own.behind, own.since) = (None, 0);
+        own.clock.raise(component, now);
+    }
+
+    /// The order that lanes of a warp are behind, with their own accesses.
+    pub(crate) fn known(&self, warp: usize, lanes: u32) -> Clock {
+        let own = &self.warps[warp];
+        let mut clock = match &own.behind {
+            Some((ahead, known)) if lanes & !ahead != 0 => own.clock.least(known, |at| self.of_memory[at]),
+            _ => own.clock.clone(),
+        };
+        if own.since & !lanes == 0 {
+            let component = self.memory(warp);
+            clock.raise(component, self.events[component]);
+        }
+        clock
+    }
+
+    /// Its order of execution alone.
+    pub(crate) fn executed(&self, warp: usize) -> Clock {
+        self.of_execution(&self.warps[warp].clock)
+    }
+
+    /// The order of execution of a clock.
+    pub(crate) fn of_execution(&self, clock: &Clock) -> Clock {
+        clock.least(&Clock::default(), |at| self.of_memory[at])
+    }
+
+    /// Lanes of a warp come behind others.
+    pub(crate) fn learn(&mut self, warp: usize, lanes: u32, what: impl Fn(&mut Clock)) {
+        let own = &mut self.warps[warp];
+        let before = own.clock.clone();
+        what(&mut own.clock);
+        let is_whole = own.live & !lanes == 0;
+        match &mut own.behind {
+            None if is_whole => {}
+            None => own.behind = Some((lanes, before)),
+            Some((_, known)) if is_whole => what(known),
+            Some((ahead, _)) => *ahead &= lanes,
+        }
     }
 
     /// One more event of a warp.
@@ -235,17 +339,27 @@ impl State {
                 *event = (*event).max((events[component] + 1).saturating_sub(FAR));
             }
         };
-        let live: Vec<Clock> =
-            self.warps.iter().filter(|warp| warp.stop != Stop::Ended).map(|warp| warp.clock.clone()).collect();
+        let live: Vec<Clock> = self
+            .warps
+            .iter()
+            .filter(|warp| warp.stop != Stop::Ended)
+            .map(|warp| warp.behind.as_ref().map_or(&warp.clock, |(_, known)| known).clone())
+            .collect();
+        let all_know = |component: usize, event: u32| live.iter().all(|clock| clock.at(component) >= event);
         for barrier in self.barriers.values_mut() {
-            if live.iter().all(|clock| clock.at(barrier.init.0) >= barrier.init.1) {
+            if all_know(barrier.init.0, barrier.init.1) {
                 barrier.init = (0, 0);
             }
+            later(barrier.init.0, &mut barrier.init.1);
             old(&mut barrier.arrivals);
+            old(&mut barrier.counted);
             old(&mut barrier.done);
-            barrier.passed.iter_mut().for_each(|(warp, event)| later(*warp, event));
+            barrier.passed.iter_mut().chain(&mut barrier.expected).for_each(|(warp, event)| later(*warp, event));
         }
-        self.warps.iter_mut().for_each(|warp| old(&mut warp.clock));
+        self.warps.iter_mut().for_each(|warp| {
+            old(&mut warp.clock);
+            warp.behind.iter_mut().for_each(|(_, known)| old(known));
+        });
         self.named.values_mut().chain([&mut self.cluster]).for_each(|named| {
             old(&mut named.arrivals);
             old(&mut named.done);
@@ -253,8 +367,21 @@ impl State {
         self.ended.iter_mut().for_each(&old);
         self.groups.values_mut().flatten().for_each(|(.., clock)| old(clock));
         for stage in &mut self.stages {
+            // Everybody is behind it.
+            if all_know(stage.full.0, stage.full.1) {
+                stage.full = (0, 0);
+            }
+            stage.reads.retain(|component, event| !all_know(*component, *event));
+            stage.writes.retain(|component, written| {
+                let is_shown = written.fence.is_some_and(|(component, event)| all_know(component, event));
+                !(is_shown && all_know(*component, written.event))
+            });
             later(stage.full.0, &mut stage.full.1);
             stage.reads.iter_mut().for_each(|(component, event)| later(*component, event));
+            for (component, written) in &mut stage.writes {
+                later(*component, &mut written.event);
+                written.fence.iter_mut().for_each(|(component, event)| later(*component, event));
+            }
         }
         self.remote.iter_mut().for_each(|((_, warp), event)| later(*warp, event));
         self.words.values_mut().for_each(|word| later(word.event.0, &mut word.event.1));
@@ -266,99 +393,138 @@ impl State {
 
     /// Numbers that are equal for states that differ in the values of flexible registers alone, and these values with their warps and registers.
     pub(crate) fn key(&self, code: &super::code::Code<'_>) -> (Vec<u32>, Vec<Place>) {
-        let (mut key, mut flexible) = (Vec::new(), Vec::new());
-        for (number, warp) in self.warps.iter().enumerate() {
-            let ended = warp.stop == Stop::Ended;
-            key.extend([
-                warp.at as u32,
-                warp.mask,
-                warp.live,
-                u32::from(ended),
-                u32::from(warp.arrived),
-                self.cluster.phase.wrapping_sub(warp.cluster),
-            ]);
-            if ended {
-                continue;
-            }
-            for split in &warp.splits {
-                key.extend([split.meet as u32, split.mask]);
-                key.extend(split.other.map_or([0, 0], |(at, mask)| [at as u32 + 1, mask]));
-            }
-            self.ages(&warp.clock, &mut key);
-            for register in live(code, warp) {
-                value_key(&warp.registers[register as usize], code.rigid[register as usize], &mut key);
-                if is_flexible(&warp.registers[register as usize], code.rigid[register as usize]) {
-                    flexible.push(Place::Register(number, register));
-                }
-            }
+        let (mut key, mut flexible) = (vec![self.events.len() as u32], Vec::new());
+        for number in 0..self.warps.len() {
+            self.warp_key(code, number, &mut key, &mut flexible);
         }
-        for ((block, address), barrier) in &self.barriers {
+        self.barriers.iter().for_each(|(place, barrier)| self.barrier_key(*place, barrier, &mut key));
+        key.push(self.named.len() as u32);
+        for ((block, number), named) in self.named.iter().chain([(&(usize::MAX, 0), &self.cluster)]) {
             key.extend([
                 *block as u32,
-                *address,
-                barrier.phase & 1,
-                barrier.pending,
-                u32::from(barrier.copied.is_some_and(|copied| copied == barrier.phase)),
+                *number,
+                named.component as u32,
+                named.arrived,
+                named.count,
+                named.phase.min(1),
             ]);
-            key.push(barrier.bytes.known().map_or(u32::MAX, |bytes| bytes as u32));
-            key.extend([barrier.init.0 as u32, self.age(barrier.init.0, barrier.init.1)]);
-            key.push(barrier.copied.map_or(u32::MAX, |copied| self.age(barrier.component, copied + 1)));
-            self.ages(&barrier.arrivals, &mut key);
-            self.ages(&barrier.done, &mut key);
-            let mut passed: Vec<[u32; 2]> =
-                barrier.passed.iter().map(|(warp, event)| [*warp as u32, self.age(*warp, *event)]).collect();
-            passed.sort_unstable();
-            passed.dedup();
-            key.extend(passed.into_iter().flatten());
-        }
-        for ((block, number), named) in self.named.iter().chain([(&(usize::MAX, 0), &self.cluster)]) {
-            key.extend([*block as u32, *number, named.arrived, named.count]);
             self.ages(&named.arrivals, &mut key);
             self.ages(&named.done, &mut key);
         }
-        let mut stages: Vec<Vec<u32>> = Vec::new();
-        for stage in &self.stages {
-            let mut own = vec![
-                stage.block as u32,
-                stage.from,
-                stage.to,
-                stage.full.0 as u32,
-                self.age(stage.full.0, stage.full.1.min(self.events[stage.full.0])),
-            ];
-            own.push(stage.full.1.saturating_sub(self.events[stage.full.0]));
-            for (component, event) in &stage.reads {
-                let age = self.age(*component, *event);
-                own.extend([*component as u32, age, event.saturating_sub(self.events[*component])]);
-            }
-            stages.push(own);
-        }
+        let mut stages: Vec<Vec<u32>> = self.stages.iter().map(|stage| self.stage_key(stage)).collect();
         stages.sort_unstable();
+        key.push(stages.len() as u32);
         key.extend(stages.into_iter().flatten());
+        key.push(self.words.len() as u32);
         for ((block, address), word) in &self.words {
-            key.extend([
-                *block as u32,
-                *address,
-                word.writes.min(2),
-                word.event.0 as u32,
-                self.age(word.event.0, word.event.1),
-            ]);
+            key.extend([*block as u32, *address, word.writes.min(2)]);
+            self.event_key(word.event, &mut key);
             value_key(&word.value, false, &mut key);
             if is_flexible(&word.value, false) {
                 flexible.push(Place::Word(*block, *address));
             }
         }
         for ((block, group), all) in &self.groups {
-            key.extend([*block as u32, *group as u32]);
-            for (_, warps, clock) in all {
-                key.push(*warps);
+            key.extend([*block as u32, *group as u32, all.len() as u32]);
+            for (number, warps, clock) in all {
+                let component = super::effect::tensor_of(self.warps.len(), *block, *group);
+                key.extend([*warps, self.events[component].wrapping_sub(*number)]);
                 self.ages(clock, &mut key);
             }
         }
         for ((block, warp), event) in &self.remote {
-            key.extend([*block as u32, *warp as u32, self.age(*warp, *event)]);
+            key.extend([*block as u32, *warp as u32]);
+            self.event_key((*warp, *event), &mut key);
         }
         self.ended.iter().for_each(|clock| self.ages(clock, &mut key));
         (key, flexible)
+    }
+
+    /// An event that others must come behind: its component, its age, and by how much it is taken to be later.
+    fn event_key(&self, (component, event): (usize, u32), key: &mut Vec<u32>) {
+        let now = self.events.get(component).copied().unwrap_or(0);
+        key.extend([component as u32, self.age(component, event), event.saturating_sub(now)]);
+    }
+
+    fn warp_key(&self, code: &super::code::Code<'_>, number: usize, key: &mut Vec<u32>, flexible: &mut Vec<Place>) {
+        let warp = &self.warps[number];
+        let ended = warp.stop == Stop::Ended;
+        let tensor = super::effect::tensor_of(self.warps.len(), warp.block, warp.index / 4);
+        key.extend([
+            warp.at as u32,
+            warp.mask,
+            warp.live,
+            u32::from(ended),
+            u32::from(warp.arrived),
+            self.cluster.phase.wrapping_sub(warp.cluster),
+            warp.bulk_lanes,
+            self.events[tensor].wrapping_sub(warp.groups),
+        ]);
+        self.event_key((super::effect::bulk(self, number), warp.stored), key);
+        if ended {
+            return;
+        }
+        key.extend([warp.since, warp.splits.len() as u32]);
+        for split in &warp.splits {
+            key.extend([split.meet as u32, split.mask]);
+            key.extend(split.other.map_or([0, 0], |(at, mask)| [at as u32 + 1, mask]));
+        }
+        self.ages(&warp.clock, key);
+        match &warp.behind {
+            Some((ahead, known)) => {
+                key.extend([1, *ahead]);
+                self.ages(known, key);
+            }
+            None => key.push(0),
+        }
+        for register in live(code, warp) {
+            let (value, rigid) = (&warp.registers[register as usize], code.rigid[register as usize]);
+            key.push(register);
+            value_key(value, rigid, key);
+            if is_flexible(value, rigid) {
+                flexible.push(Place::Register(number, register));
+            }
+        }
+    }
+
+    fn barrier_key(&self, (block, address): (usize, u32), barrier: &Barrier, key: &mut Vec<u32>) {
+        key.extend([
+            block as u32,
+            address,
+            barrier.component as u32,
+            barrier.count,
+            // A clock without a phase is behind the first ones alone.
+            barrier.phase.min(2 + (barrier.phase & 1)),
+            barrier.pending,
+            u32::from(barrier.copied.is_some_and(|copied| copied == barrier.phase)),
+            u32::from(barrier.is_fenced),
+        ]);
+        // Bytes are numbers: see `arrive` and `copy`.
+        key.push(barrier.bytes.known().map_or(u32::MAX, |bytes| bytes as u32));
+        self.event_key(barrier.init, key);
+        key.push(barrier.copied.map_or(u32::MAX, |copied| self.age(barrier.component, copied + 1)));
+        [&barrier.arrivals, &barrier.counted, &barrier.done].into_iter().for_each(|clock| self.ages(clock, key));
+        for list in [&barrier.passed, &barrier.expected] {
+            let mut own: Vec<[u32; 2]> =
+                list.iter().map(|(warp, event)| [*warp as u32, self.age(*warp, *event)]).collect();
+            own.sort_unstable();
+            own.dedup();
+            key.push(own.len() as u32);
+            key.extend(own.into_iter().flatten());
+        }
+    }
+
+    fn stage_key(&self, stage: &Stage) -> Vec<u32> {
+        let mut key =
+            vec![stage.block as u32, stage.from, stage.to, stage.reads.len() as u32, stage.writes.len() as u32];
+        self.event_key(stage.full, &mut key);
+        stage.reads.iter().for_each(|(component, event)| self.event_key((*component, *event), &mut key));
+        for (component, written) in &stage.writes {
+            self.event_key((*component, written.event), &mut key);
+            key.push(written.fence.is_some().into());
+            written.fence.iter().for_each(|fence| self.event_key(*fence, &mut key));
+        }
+        key
     }
 }
 
@@ -375,9 +541,14 @@ pub(crate) fn live(code: &super::code::Code<'_>, warp: &Warp) -> Vec<u32> {
     all
 }
 
+/// Numbers with the highest bit of 32 may have a sign, and stay as they are.
+fn is_rigid(number: u64, rigid: bool) -> bool {
+    rigid || number >> 31 != 0
+}
+
 fn is_flexible(value: &Value, rigid: bool) -> bool {
     match value {
-        Value::Number(_) => !rigid,
+        Value::Number(number) => !is_rigid(*number, rigid),
         Value::Term(_) | Value::Single(..) | Value::Truth(_) | Value::Chosen(..) => true,
         Value::Unknown | Value::Lanes(_) | Value::Some(..) => false,
     }
@@ -386,7 +557,7 @@ fn is_flexible(value: &Value, rigid: bool) -> bool {
 fn value_key(value: &Value, rigid: bool, key: &mut Vec<u32>) {
     match value {
         Value::Unknown => key.push(0),
-        Value::Number(number) if rigid => key.extend([1, *number as u32, (*number >> 32) as u32]),
+        Value::Number(number) if is_rigid(*number, rigid) => key.extend([1, *number as u32, (*number >> 32) as u32]),
         // A number and a term may become one term.
         Value::Number(_) | Value::Term(_) => key.push(2),
         Value::Lanes(lanes) => {

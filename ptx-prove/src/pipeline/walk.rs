@@ -1,7 +1,7 @@
 //! The execution of warps, each until it waits or comes to an open condition. The effects at barriers are in `effect`.
 
 use super::code::{Code, Role};
-use super::effect;
+use super::effect::{self, Here};
 use super::state::{Split, State, Stop, Warp};
 use super::term::{Atoms, MEMORY, Poly};
 use super::value::{JOINS, LANES, OPERATIONS, TESTS, Value, active, masked, number};
@@ -88,6 +88,9 @@ impl Walk<'_, '_> {
                 warp.stop = Stop::Ended;
                 let (block, clock) = (warp.block, warp.clock.clone());
                 state.ended[block].join(&clock);
+                if let Some(text) = effect::open_copy(state, w) {
+                    return wrong(at.saturating_sub(1), text);
+                }
                 effect::complete_cluster(state);
                 return Ok(true);
             }
@@ -163,6 +166,10 @@ impl Walk<'_, '_> {
         let lanes = match who {
             Who::Lanes(lanes) => lanes,
             Who::Open(of) => return Ok(Done::Open(of)),
+            Who::Unknown if self.code.roles[at].only_orders() => {
+                state.warps[w].at += 1;
+                return Ok(Done::Next);
+            }
             Who::Unknown if self.code.roles[at].only_computes() => {
                 self.forget(state, w, at);
                 state.warps[w].at += 1;
@@ -176,8 +183,12 @@ impl Walk<'_, '_> {
         }
         let done = match self.code.roles[at] {
             role if role.only_computes() => self.compute(state, w, (at, &site), lanes)?,
-            _ => effect::act(self, state, w, (at, &site), lanes)?,
+            _ => Here { walk: self, state, w, at, site, lanes }.act()?,
         };
+        // Instructions that are aligned bring the lanes together.
+        if lanes == u32::MAX && site.is("aligned") {
+            state.synchronize(w);
+        }
         if matches!(done, Done::Next) {
             state.warps[w].at += 1;
         }
@@ -234,7 +245,10 @@ impl Walk<'_, '_> {
                 .filter(|at| self.code.counts[*at])
         };
         let acts = |at: &usize| {
-            !self.code.roles[*at].only_computes() && !ptx_core::check::graph::ends(&self.code.function.insts[*at])
+            let role = self.code.roles[*at];
+            !role.only_computes()
+                && !role.only_orders()
+                && !ptx_core::check::graph::ends(&self.code.function.insts[*at])
         };
         if let Some(other) = inside().find(acts) {
             let line = self.code.site(other).map_or("", |site| site.row.name);
@@ -243,7 +257,7 @@ impl Walk<'_, '_> {
                 format!("a value that is not described, such as one from memory, decides if `{line}` is executed"),
             );
         }
-        let all: Vec<usize> = inside().collect();
+        let all: Vec<usize> = inside().filter(|at| self.code.roles[*at].only_computes()).collect();
         for at in all {
             self.forget(state, w, at);
         }

@@ -1,0 +1,294 @@
+//! Accesses to shared memory, and copies to it: each stage is written behind all that uses it, and used behind what writes it.
+
+use super::barrier::Change;
+use super::{Here, Place, bulk};
+use crate::pipeline::code::Role;
+use crate::pipeline::state::{Stage, Word, Written};
+use crate::pipeline::term::Poly;
+use crate::pipeline::value::{Value, active};
+use crate::pipeline::walk::{Done, Halt};
+use ptx_core::ir::Operand;
+
+/// The modifiers of accesses to rows of matrices, each of 16 bytes.
+const MATRICES: [&str; 3] = ["m8n8", "m8n16", "m16n8"];
+
+impl Here<'_, '_, '_> {
+    /// The blocks of a copy: those of its mask, or the own one.
+    fn destinations(&mut self) -> Result<Option<Vec<usize>>, Halt> {
+        match (self.operand("mask"), self.operand("mask32")) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => self.gap("a multicast to more than 16 blocks is not described"),
+            (Some(_), _) => match self.number("mask") {
+                Some(mask) => {
+                    let blocks: Vec<usize> = (0..16).filter(|block| mask >> block & 1 == 1).collect();
+                    match blocks.iter().all(|block| *block < self.state.ended.len()) {
+                        true => Ok(Some(blocks)),
+                        false => self.wrong("the mask names a block that the cluster does not have"),
+                    }
+                }
+                None => self.gap("the mask of the multicast is not a number"),
+            },
+        }
+    }
+
+    /// Bytes of a box of the tensor map in these brackets.
+    pub(super) fn box_of(&mut self, name: &str) -> Result<u64, Halt> {
+        let Some(address) = self.address(name) else { return self.gap("the tensor map is not described") };
+        let address = address.poly(self.lanes, 64);
+        let name = address.map(|address| self.walk.atoms.show(&address)).unwrap_or_default();
+        let name = name.trim_start_matches('&').to_owned();
+        match self.walk.boxes.get(&name) {
+            Some(bytes) => Ok(*bytes),
+            None if name.is_empty() => self.gap("the tensor map is chosen at run time"),
+            None => self.gap(format!(
+                "the size of the boxes of the tensor map `{name}` is not known; help: say its bytes, such as `--box {name}=8192`"
+            )),
+        }
+    }
+
+    pub(super) fn copy(&mut self) -> Result<Done, Halt> {
+        let size = match self.role() {
+            Role::CopyTensor => self.box_of("map")?,
+            _ => match self.number("size") {
+                Some(bytes) => bytes,
+                None => {
+                    return self.gap(
+                        "the number of copied bytes depends on sizes, so that the bytes of a stage are not known",
+                    );
+                }
+            },
+        };
+        let (Some(to), Some(bar)) = (self.address("dst"), self.address("mbar")) else {
+            return self.gap("the copy is not described");
+        };
+        let blocks = self.destinations()?;
+        for lane in active(self.lanes) {
+            let (Some(to), Some(bar)) = (to.at(lane), bar.at(lane)) else {
+                return self.gap("the address of the stage is not a number: it depends on sizes or on memory");
+            };
+            let ((own, to), (signalled, bar)) = (self.place(to), self.place(bar));
+            if blocks.is_none() && own != signalled {
+                return self.gap("a copy that signals another block than its destination is not described");
+            }
+            for block in blocks.clone().unwrap_or_else(|| vec![own]) {
+                if self.state.barriers.get(&(block, bar)).is_some_and(|barrier| !barrier.is_fenced) {
+                    return self.gap(
+                        "no `fence.mbarrier_init.release.cluster` is behind the initialization of the barrier of the copy",
+                    );
+                }
+                self.write_stage((block, to, to + size as u32), bar)?;
+                let bytes = Some((Poly::number(size.into()), -1));
+                self.count((block, bar), Change { bytes, ..Change::default() })?;
+            }
+        }
+        Ok(Done::Next)
+    }
+
+    /// The bytes as words.
+    fn bytes(&self, stage: &Stage, (from, to): (u32, u32)) -> String {
+        let first = self.walk.code.first();
+        format!("bytes {}..{} of shared memory", stage.from.max(from) - first, stage.to.min(to) - first)
+    }
+
+    /// A copy begins to write bytes; they are there when the current phase of the barrier is complete.
+    fn write_stage(&mut self, (block, from, to): (usize, u32, u32), bar: u32) -> Result<(), Halt> {
+        self.ready((block, bar))?;
+        let clock = self.state.known(self.w, self.lanes);
+        let mut stages = std::mem::take(&mut self.state.stages);
+        for stage in stages.iter().filter(|stage| stage.block == block && stage.from < to && from < stage.to) {
+            let bytes = self.bytes(stage, (from, to));
+            let who = self.who();
+            if stage.reads.iter().any(|(component, event)| clock.at(*component) < *event) {
+                return self.wrong(format!("the copy of {who} may overwrite {bytes} before they are read"));
+            }
+            if clock.at(stage.full.0) < stage.full.1 {
+                return self.wrong(format!("the copy of {who} may overwrite {bytes} while another copy writes them"));
+            }
+            if !self.sees_writes(stage, &clock) {
+                return self.wrong(format!(
+                    "the copy of {who} may come before stores to {bytes}: they are not behind it with a `fence.proxy.async`"
+                ));
+            }
+        }
+        stages.retain(|stage| !(stage.block == block && from <= stage.from && stage.to <= to));
+        let full = self.state.barriers.get(&(block, bar)).map_or((0, 0), |own| (own.component + 1, own.phase + 1));
+        self.walk.ranges.insert((block, from, to));
+        stages.push(Stage::new((block, from, to), full));
+        self.state.stages = stages;
+        let overwritten = |(own, word): &Place| *own == block && from < word + 4 && *word < to;
+        self.state.words.iter_mut().filter(|(place, _)| overwritten(place)).for_each(|(_, word)| word.writes += 1);
+        Ok(())
+    }
+
+    /// Returns true if a clock is behind all writes of instructions to a stage, and behind fences that show them to copies and products.
+    fn sees_writes(&self, stage: &Stage, clock: &crate::pipeline::state::Clock) -> bool {
+        stage.writes.iter().all(|(component, written)| {
+            clock.at(*component) >= written.event
+                && written.fence.is_some_and(|(component, event)| clock.at(component) >= event)
+        })
+    }
+
+    /// A copy from bytes of the own block, or a product of them, begins: an event of the component of its group.
+    pub(super) fn use_stage(&mut self, (from, to): (u32, u32), event: (usize, u32)) -> Result<(), Halt> {
+        let (block, clock) = (self.block(), self.state.known(self.w, self.lanes));
+        self.walk.ranges.insert((block, from, to));
+        if !self.state.stages.iter().any(|stage| stage.block == block && stage.from <= from && to <= stage.to) {
+            self.state.stages.push(Stage::new((block, from, to), (0, 0)));
+        }
+        for at in 0..self.state.stages.len() {
+            let stage = &self.state.stages[at];
+            if stage.block != block || stage.from >= to || from >= stage.to {
+                continue;
+            }
+            if clock.at(stage.full.0) < stage.full.1 {
+                let bytes = self.bytes(stage, (from, to));
+                return self.wrong(format!("{} may use {bytes} before the copy to them is complete", self.who()));
+            }
+            if !self.sees_writes(stage, &clock) {
+                let bytes = self.bytes(stage, (from, to));
+                return self.wrong(format!(
+                    "{} may use {bytes} before they are stored, or without a `fence.proxy.async` behind the stores",
+                    self.who()
+                ));
+            }
+            let last = self.state.stages[at].reads.entry(event.0).or_insert(0);
+            *last = event.1.max(*last);
+        }
+        Ok(())
+    }
+
+    /// An access of instructions to bytes of the own block.
+    fn access_stage(&mut self, (from, to): (u32, u32), is_read: bool, event: (usize, u32)) -> Result<(), Halt> {
+        let (block, clock) = (self.block(), self.state.known(self.w, self.lanes));
+        let groups = bulk(self.state, 0)..super::components(self.state.warps.len(), self.state.ended.len());
+        for at in 0..self.state.stages.len() {
+            let stage = &self.state.stages[at];
+            if stage.block != block || stage.from >= to || from >= stage.to {
+                continue;
+            }
+            if clock.at(stage.full.0) < stage.full.1 {
+                let bytes = self.bytes(stage, (from, to));
+                return self.wrong(format!("{} may access {bytes} before the copy to them is complete", self.who()));
+            }
+            let in_use = |(component, last): (&usize, &u32)| groups.contains(component) && clock.at(*component) < *last;
+            if !is_read && stage.reads.iter().any(in_use) {
+                let bytes = self.bytes(stage, (from, to));
+                return self
+                    .wrong(format!("{} may overwrite {bytes} while a copy or a product reads them", self.who()));
+            }
+            let stage = &mut self.state.stages[at];
+            match is_read {
+                true => drop(stage.reads.insert(event.0, event.1)),
+                false => drop(stage.writes.insert(event.0, Written { event: event.1, fence: None })),
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of an access by each lane, from the first to the last.
+    fn accessed(&mut self) -> Result<Vec<(u32, u32)>, Halt> {
+        let memory = self.site.inst.operands.iter().find(|operand| matches!(operand, Operand::Memory { .. }));
+        let Some(memory) = memory else { return self.gap("the access is not described") };
+        let address = self.walk.address(self.state, self.w, memory);
+        let vector = [("v2", 2), ("v4", 4), ("v8", 8)];
+        let size = match self.site.modifiers().any(|own| MATRICES.contains(&own)) {
+            true => 16,
+            false => self.site.last_type().map_or(16, |ty| ty.bytes() as u32) * self.site.one_of(&vector).unwrap_or(1),
+        };
+        let mut ranges = Vec::new();
+        for lane in active(self.lanes) {
+            match address.at(lane) {
+                Some(own) if own >> 24 == 0 => ranges.push((own as u32, own as u32 + size)),
+                Some(_) => return self.gap("an access of another block's shared memory is not described"),
+                None => {
+                    return self
+                        .gap("the address in shared memory is not a number, so that the access may be to a stage");
+                }
+            }
+        }
+        ranges.sort_unstable();
+        ranges.dedup();
+        Ok(ranges)
+    }
+
+    pub(super) fn access(&mut self) -> Result<Done, Halt> {
+        let is_read = self.role() == Role::ReadShared;
+        let ranges = self.accessed()?;
+        let block = self.block();
+        let stages = &self.state.stages;
+        let touches = |(from, to): &(u32, u32)| {
+            stages.iter().any(|stage| stage.block == block && stage.from < *to && *from < stage.to)
+        };
+        if ranges.iter().any(touches) {
+            let event = self.state.access(self.w, self.lanes);
+            for range in &ranges {
+                self.access_stage(*range, is_read, event)?;
+            }
+        }
+        if is_read {
+            let value = self.word(&ranges);
+            self.write(&value);
+        } else {
+            self.store_word(&ranges);
+        }
+        Ok(Done::Next)
+    }
+
+    /// The value of a read, if one store that is known has written it.
+    fn word(&self, ranges: &[(u32, u32)]) -> Value {
+        let word = match ranges {
+            [(from, to)] if to - from == 4 => self.state.words.get(&(self.block(), *from)),
+            _ => None,
+        };
+        let clock = self.state.known(self.w, self.lanes);
+        word.filter(|word| word.writes == 1 && clock.at(word.event.0) >= word.event.1)
+            .map_or(Value::Unknown, |word| word.value.clone())
+    }
+
+    fn store_word(&mut self, ranges: &[(u32, u32)]) {
+        let block = self.block();
+        // Words of which more than one store is known are not described.
+        let is_stored =
+            |(own, word): &Place| *own == block && ranges.iter().any(|(from, to)| *from < word + 4 && *word < *to);
+        self.state.words.iter_mut().filter(|(place, _)| is_stored(place)).for_each(|(_, word)| word.writes += 1);
+        if let [(from, to)] = *ranges
+            && to - from == 4
+            && self.lanes.count_ones() == 1
+            && !self.state.words.contains_key(&(block, from))
+            && let Some(value) = self.source("b", 32)
+        {
+            let value = value.poly(self.lanes, 32).map_or(Value::Unknown, Value::term);
+            let event = self.state.access(self.w, self.lanes);
+            self.state.words.insert((block, from), Word { value, event, writes: 1 });
+        }
+    }
+
+    /// `st.async`: a word to a block, counted at a barrier there.
+    pub(super) fn send(&mut self) -> Result<Done, Halt> {
+        let (Some(to), Some(bar)) = (self.address("a"), self.address("mbar")) else {
+            return self.gap("the store is not described");
+        };
+        let vector = [("v2", 2), ("v4", 4)];
+        let size = self.site.last_type().map_or(4, |ty| ty.bytes() as u32) * self.site.one_of(&vector).unwrap_or(1);
+        let value = match self.operand("b") {
+            Some(Operand::Vector(_)) | None => Value::Unknown,
+            Some(_) => self.source("b", 32).unwrap_or(Value::Unknown),
+        };
+        for lane in active(self.lanes) {
+            let (Some(to), Some(bar)) = (to.at(lane), bar.at(lane)) else {
+                return self.gap("the address of the word is not a number");
+            };
+            let (to, bar) = (self.place(to), self.place(bar));
+            if to.0 != bar.0 {
+                return self.gap("a store that signals another block than its destination is not described");
+            }
+            self.write_stage((to.0, to.1, to.1 + size), bar.1)?;
+            let event = self.state.barriers.get(&bar).map_or((0, 0), |own| (own.component + 1, own.phase + 1));
+            let own = value.poly(1 << lane, 32).map_or(Value::Unknown, Value::term);
+            self.state.words.entry(to).or_insert(Word { value: own, event, writes: 1 });
+            let bytes = Some((Poly::number(size.into()), -1));
+            self.count(bar, Change { bytes, ..Change::default() })?;
+        }
+        Ok(Done::Next)
+    }
+}
