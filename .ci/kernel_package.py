@@ -1,6 +1,7 @@
-"""Turns a wheel of `ptx_kernels` into variants that Hugging Face's `kernels` loads, and checks them with its own tools."""
+"""Turns wheels of `ptx_kernels` into variants that Hugging Face's `kernels` loads, and checks them with its own tools."""
 
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -19,17 +20,19 @@ PYTHON_ABI, MANYLINUX = "3.10", "manylinux_2_28"
 
 
 def main() -> None:
-    wheel, out = Path(sys.argv[1]), Path(sys.argv[2])
-    version, machine = re.search(r"-(\d+)\.\d+\.\d+-.*_(x86_64|aarch64)\.whl$", wheel.name).groups()
-    for cuda in CUDA:
-        variant = f"{TVM_FFI}-{cuda}-{machine}-linux"
-        assert parse_variant(variant).variant_str == variant
-        folder = out / "build" / variant
-        unpack(wheel, folder)
-        write_metadata(folder, int(version))
-        check(folder)
-        print(f"{folder}: {sum(file.stat().st_size for file in folder.rglob('*') if file.is_file()) / 1e6:.1f} MB")
-    load(out)
+    out = Path(sys.argv[1])
+    for wheel in map(Path, sys.argv[2:]):
+        version, machine = re.search(r"-(\d+)\.\d+\.\d+-.*_(x86_64|aarch64)\.whl$", wheel.name).groups()
+        for cuda in CUDA:
+            variant = f"{TVM_FFI}-{cuda}-{machine}-linux"
+            assert parse_variant(variant).variant_str == variant
+            folder = out / "build" / variant
+            unpack(wheel, folder)
+            write_metadata(folder, int(version))
+            check(folder)
+            print(f"{folder}: {sum(file.stat().st_size for file in folder.rglob('*') if file.is_file()) / 1e6:.1f} MB")
+        if machine == platform.machine():
+            load(folder)
 
 
 def unpack(wheel: Path, folder: Path) -> None:
@@ -68,7 +71,7 @@ def check(folder: Path) -> None:
         print(f"{library.name}: Python {PYTHON_ABI} and {MANYLINUX}")
 
 
-def load(out: Path) -> None:
+def load(variant: Path) -> None:
     """As `kernels.get_local_kernel` imports it, by its path and under another name; then an operation on the CPU device."""
     code = """
 import sys
@@ -80,8 +83,7 @@ x = numpy.ones((2, 64), dtype=numpy.float32)
 numpy.testing.assert_allclose(ops.rms_norm(x, numpy.ones(64, dtype=numpy.float32)), x, rtol=1e-5)
 print(f"loaded as {ops.__name__}")
 """
-    variant = next((out / "build").iterdir())
-    subprocess.run([sys.executable, "-c", code, str(variant)], check=True, cwd=out)
+    subprocess.run([sys.executable, "-c", code, str(variant)], check=True, cwd=variant.parent)
 
 
 main()

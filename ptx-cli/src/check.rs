@@ -1,5 +1,7 @@
 //! `ptx check`
 
+mod in_rust;
+
 use crate::output::Outcome;
 use crate::source::Source;
 use crate::{files, json, kernels, render};
@@ -67,7 +69,7 @@ fn unknown(text: &str) -> String {
     match (Chip::find(text), nearest(text, names.iter().map(String::as_str))) {
         (Some(chip), _) => format!("a target such as sm_90a; that of the {} is `{}`", chip.name, chip.arch()),
         (None, Some(near)) => format!("there is no target `{text}`; did you mean `{near}`?"),
-        (None, None) => "a target such as sm_90a".to_owned(),
+        (None, None) => format!("there is no target `{text}`; those of chips are {}", Chip::names()),
     }
 }
 
@@ -116,7 +118,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let paths = files::expand(&arguments.paths)?;
     for (at, path) in (1..).zip(&paths) {
         if kernels::is_source(path) {
-            sound &= kernels::compile(path, &arguments.kernels, arch, out)?.is_some();
+            sound &= in_rust::check(path, arguments, out)?;
             continue;
         }
         let source = Source::read(path)?;

@@ -27,21 +27,25 @@ pub(crate) fn is_source(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Compiles a file, for a target in place of those of its attributes; `None` if it has errors, which are printed.
+/// A file with these choices, for a target in place of those of its attributes.
+pub(crate) fn source(path: &Path, choices: &Choices, target: Option<Arch>) -> Result<ptx_jit::Source, Failure> {
+    // `ptx prove` proves them, and others run them on the CPU device or print them.
+    let source = ptx_jit::Source::file(path).map_err(|error| Failure::usage(error.to_string()))?.without_proofs();
+    let source = choices.with.iter().fold(source, |source, (name, argument)| source.with(name, argument));
+    Ok(match target {
+        Some(target) => source.target(target.to_string()),
+        None => source,
+    })
+}
+
+/// Compiles a file; `None` if it has errors, which are printed.
 pub(crate) fn compile(
     path: &Path,
     choices: &Choices,
     target: Option<Arch>,
     out: &mut dyn Write,
 ) -> Result<Option<Program>, Failure> {
-    // `ptx prove` proves them, and others run them on the CPU device or print them.
-    let source = ptx_jit::Source::file(path).map_err(|error| Failure::usage(error.to_string()))?.without_proofs();
-    let source = choices.with.iter().fold(source, |source, (name, argument)| source.with(name, argument));
-    let source = match target {
-        Some(target) => source.target(target.to_string()),
-        None => source,
-    };
-    match source.compile() {
+    match source(path, choices, target)?.compile() {
         Ok(program) => Ok(Some(program)),
         Err(error) => {
             writeln!(out, "{error}")?;

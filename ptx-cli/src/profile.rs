@@ -52,10 +52,7 @@ enum Format {
 
 fn chip(name: &str) -> Result<&'static Chip, String> {
     let of_target = || CHIPS.iter().find(|chip| name.parse::<Arch>().is_ok_and(|arch| arch.number == chip.target));
-    Chip::find(name).or_else(of_target).ok_or_else(|| {
-        let names: Vec<String> = CHIPS.iter().map(|chip| format!("{} (sm_{})", chip.name, chip.target)).collect();
-        format!("there is no chip `{name}`; there are {}", names.join(", "))
-    })
+    Chip::find(name).or_else(of_target).ok_or_else(|| format!("there is no chip `{name}`; there are {}", Chip::names()))
 }
 
 /// Sound if the kernel ran to its end.

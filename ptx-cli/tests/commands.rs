@@ -624,6 +624,39 @@ fn kernels_in_rust_need_no_project() {
     assert_eq!(ptx(&run).status.code(), Some(0));
 }
 
+/// Warnings, other chips and JSON of kernels in Rust are those of PTX.
+#[test]
+fn check_tells_all_of_kernels_in_rust() {
+    let folder = TempDir::new("ptx-test").unwrap();
+    let path = folder.path().join("k.rs");
+    let kernel = |line: &str| {
+        format!(
+            "#[ptx_kernel(arch = \"sm_90a\", block = 128, grid = 1, unsafe(requires(x.len() >= 128)))]\n\
+             fn k(x: &mut [u32]) {{\n    let i: u32 = tid.x;\n    ptx! {{ {line} st.global.u32 [x], i; }}\n}}\n"
+        )
+    };
+    std::fs::write(&path, kernel("setmaxnreg.dec.sync.aligned.u32 40;")).unwrap();
+    let name = path.to_str().unwrap();
+    let (code, out, _) = said(&["check", name]);
+    assert!(code == 0 && out.starts_with("warning: [P0725] ptxas ignores `setmaxnreg.dec`"), "{out}");
+    assert!(
+        out.contains("k.rs:4:12\n") && out.contains("help: write `max_regs = …` in the kernel's attribute"),
+        "{out}"
+    );
+    assert_eq!(said(&["check", "-A", "P0725", name]), (0, String::new(), String::new()));
+    let (code, out, _) = said(&["check", "--format", "json", name]);
+    let line: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &line["severity"], &line["line"]), (0, &"warning".into(), &4.into()));
+
+    std::fs::write(&path, kernel("")).unwrap();
+    assert_eq!(said(&["check", "--chip", "H200", name]), (0, String::new(), String::new()));
+    let (code, out, _) = said(&["check", "--chip", "A100", name]);
+    assert!(code == 1 && out.contains("`k` has no PTX that sm_80 runs: it is for sm_90a"), "{out}");
+    assert!(out.contains("help: add the target to its attribute, `arch(\"sm_90a\", \"sm_80\")`"), "{out}");
+    let (code, _, message) = said(&["check", "--version", "8.7", name]);
+    assert!(code == 2 && message.contains("`--version` is for PTX files"), "{message}");
+}
+
 /// A link in a folder leads to a file that nobody named, a pipe has no end, and `ptx fmt` takes what `ptx check` takes.
 #[test]
 #[cfg(unix)]

@@ -96,6 +96,16 @@ impl Source {
         self
     }
 
+    /// Its file in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A problem as people read it: the message, the line with a mark below, and the help.
+    pub fn shown(&self, problem: &Problem) -> String {
+        render::problem(&self.name, &self.text, problem)
+    }
+
     /// Compiles it.
     ///
     /// # Errors

@@ -123,6 +123,12 @@ impl Chip {
         CHIPS.iter().find(|chip| plain(chip.name) == plain(name))
     }
 
+    /// All of them with their targets, for a `help:`: `V100 (sm_70), T4 (sm_75), …`.
+    pub fn names() -> String {
+        let names: Vec<String> = CHIPS.iter().map(|chip| format!("{} (sm_{})", chip.name, chip.target)).collect();
+        names.join(", ")
+    }
+
     /// Its target, with all that it has: `sm_90a` for the H100.
     pub fn arch(&self) -> Arch {
         let suffix = if Suffix::Arch.exists_for(self.target) { Suffix::Arch } else { Suffix::None };

@@ -54,8 +54,9 @@ const OPTIONS: [(&str, &str); 7] = [
 ];
 
 /// Help in a kernel, where it differs from that in a PTX text.
-const HELP: [(&Code, &str); 3] = [
+const HELP: [(&Code, &str); 4] = [
     (&codes::P0503, "give it a value where it is declared: `= 0`, or `= [0.0; N]` for an array"),
+    (&codes::P0725, "write `max_regs = …` in the kernel's attribute, or `min_blocks = 1` beside its `block`"),
     (&codes::P0753, "declare it with that alignment: `#[shared(align = 16)] let …`"),
     (&codes::P0611, "declare it `#[shared(dynamic)] let name: [f32];`, and give its bytes by `shared = …`"),
 ];
