@@ -210,6 +210,7 @@ fn contract(
         signed,
         overlaps: false,
         numbers: reader.into_numbers(),
+        partial: false,
         samples: true,
     })
 }

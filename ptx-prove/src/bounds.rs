@@ -88,6 +88,9 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
     match Views::one(&machine.world, conds).decide(BUDGET) {
         Decision::Impossible => Verdict::Proved,
         Decision::Unknown => Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned()),
+        Decision::Possible(model) if model.is_passed => Verdict::Unknown(
+            "the conditions do not bound the numbers in a struct that the offset depends on: state in `requires(…)` how far they reach".to_owned(),
+        ),
         Decision::Possible(model) if model.is_loose => Verdict::Unknown(
             "the offset or a condition depends on a value that is not described, such as one from memory: check it in the kernel".to_owned(),
         ),

@@ -1,9 +1,13 @@
 //! The launches that a proof is about: block, grid and conditions over the arguments.
+//!
+//! A number in a struct of parameters is a symbol as a parameter is. Its conditions are those of the attribute alone: what constructors of the
+//! struct exclude is not seen here.
 
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::solver::gcd;
 use crate::world::{Meaning, Origin, Scope, Symbol, World};
-use ptx_core::host::{Expr, Operator};
+use ptx_core::hash::Map;
+use ptx_core::host::{Expr, Field, Operator, Plain};
 use ptx_core::ir::Variable;
 use ptx_core::isa::Class;
 
@@ -47,6 +51,8 @@ pub struct Contract {
     pub overlaps: bool,
     /// Names of the free numbers (`Expr::Dim`).
     pub numbers: Vec<String>,
+    /// True if a condition that is not described is left out, and not refused.
+    pub partial: bool,
     /// True if the report shall have launches to run where something is open.
     pub samples: bool,
 }
@@ -70,14 +76,23 @@ pub(crate) struct Symbols {
     pub(crate) lens: Vec<Form>,
     /// By free number.
     pub(crate) numbers: Vec<Form>,
+    /// Numbers in parameters that are structs, which conditions read: by parameter and offset, with the bits.
+    pub(crate) fields: Map<(usize, i128), (Form, u32)>,
     /// Conditions of the contract.
     pub(crate) facts: Vec<Cond>,
+    /// True if a condition is not described, and so left out: launches may be fewer.
+    pub(crate) is_wider: bool,
 }
 
 impl Contract {
     /// Returns true if an expression has the length of this argument.
     pub(crate) fn has_len(&self, argument: usize) -> bool {
         self.assume.iter().chain(&self.grid).any(|expr| names_len(expr, argument))
+    }
+
+    /// The parameter of the entry that an argument is.
+    fn param_of(&self, argument: usize) -> Option<usize> {
+        self.params.iter().position(|passed| *passed == Passed::Argument(argument))
     }
 
     /// The values of a parameter that is an address. Where buffers may be absent, only its declaration shows that it is one.
@@ -105,6 +120,7 @@ fn names_len(expr: &Expr, argument: usize) -> bool {
 pub(crate) struct Refused;
 
 /// The value of a host expression.
+#[derive(Clone)]
 enum Value {
     Int(Form),
     Truth(Cond),
@@ -148,14 +164,19 @@ pub(crate) fn symbols(
         params,
         lens,
         numbers,
+        fields: Map::default(),
         facts: Vec::new(),
+        is_wider: false,
     };
-    for condition in &contract.assume {
-        match symbols.value(world, contract, condition)? {
-            Value::Truth(cond) => {
+    symbols.add_fields(world, contract, variables);
+    for condition in contract.assume.iter().flat_map(conjuncts) {
+        match symbols.value(world, contract, condition) {
+            Ok(Value::Truth(cond)) => {
                 narrow(world, &cond);
                 symbols.facts.push(cond);
             }
+            // What holds in more launches holds in those of the contract.
+            _ if contract.partial => symbols.is_wider = true,
             _ => return Err(Refused),
         }
     }
@@ -179,6 +200,45 @@ pub(crate) fn symbols(
         }
     }
     Ok(symbols)
+}
+
+/// The conditions that a condition joins, in order: the first ones bound what the others divide by.
+fn conjuncts(condition: &Expr) -> Vec<&Expr> {
+    match condition {
+        Expr::Binary(Operator::And, both, _) => both.iter().flat_map(conjuncts).collect(),
+        other => vec![other],
+    }
+}
+
+/// Calls `visit` with every field of a struct in an expression.
+fn fields(expr: &Expr, visit: &mut dyn FnMut(usize, Field)) {
+    match expr {
+        Expr::Field(at, field) => visit(*at, *field),
+        Expr::Unary(_, of) => fields(of, visit),
+        Expr::Binary(_, both, _) => both.iter().for_each(|part| fields(part, visit)),
+        Expr::If(parts) => parts.iter().for_each(|part| fields(part, visit)),
+        Expr::List(parts) => parts.iter().for_each(|part| fields(part, visit)),
+        Expr::Int(_) | Expr::Bool(_) | Expr::Float(_) | Expr::Argument(_) | Expr::Len(_) | Expr::Dim(_) => {}
+    }
+}
+
+/// Bits of an integer in a struct, and its values.
+fn values_of(field: Field) -> Option<(u32, (i128, i128))> {
+    let (bytes, is_signed) = match field.ty {
+        Plain::Unsigned(bytes) => (bytes, false),
+        Plain::Signed(bytes) => (bytes, true),
+        Plain::Float(_) => return None,
+    };
+    let bits = 8 * u32::from(bytes);
+    (1..=64).contains(&bits).then(|| (bits, numbers_of(bits, is_signed)))
+}
+
+/// The numbers of so many bits.
+fn numbers_of(bits: u32, is_signed: bool) -> (i128, i128) {
+    match is_signed {
+        true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        false => (0, (1i128 << bits) - 1),
+    }
 }
 
 /// The most rounds in which facts narrow each other.
@@ -237,10 +297,8 @@ fn param(
     }
     let bits = variable.ty.bits();
     let range = match variable.ty.class() {
-        Class::Unsigned | Class::Bits | Class::Signed if signed || variable.ty.class() == Class::Signed => {
-            (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
-        }
-        Class::Unsigned | Class::Bits => (0, (1i128 << bits) - 1),
+        Class::Signed => numbers_of(bits, true),
+        Class::Unsigned | Class::Bits => numbers_of(bits, signed),
         _ => return None,
     };
     if let Passed::Number(number) = passed {
@@ -293,7 +351,7 @@ fn multiple_of(contract: &Contract, number: &Expr) -> i128 {
 /// The numbers that divide a number under a condition.
 fn divisors(condition: &Expr, number: &Expr, visit: &mut dyn FnMut(i128)) {
     let mut divides = |of: &Expr, by: &Expr| match by {
-        Expr::Int(by) if of == number && (1..=MULTIPLE).contains(&(*by).into()) => visit((*by).into()),
+        Expr::Int(by) if plain(of) == number && (1..=MULTIPLE).contains(&(*by).into()) => visit((*by).into()),
         _ => {}
     };
     let Expr::Binary(operator, both, _) = condition else { return };
@@ -308,7 +366,37 @@ fn divisors(condition: &Expr, number: &Expr, visit: &mut dyn FnMut(i128)) {
     }
 }
 
+/// The expression without the mark of integers that have no type: none has one here.
+fn plain(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Unary(Operator::Exact, of) => plain(of),
+        other => other,
+    }
+}
+
 impl Symbols {
+    /// Makes the symbols of the fields that the contract reads.
+    fn add_fields(&mut self, world: &mut World, contract: &Contract, variables: &[&Variable]) {
+        let mut found = Vec::new();
+        for expr in contract.assume.iter().chain(&contract.grid) {
+            fields(expr, &mut |at, field| found.push((at, field)));
+        }
+        for (argument, field) in found {
+            let Some(param) = contract.param_of(argument) else { continue };
+            let (Some((bits, range)), Some(variable)) = (values_of(field), variables.get(param)) else { continue };
+            let key = (param, i128::from(field.offset));
+            let is_inside = field.offset.checked_add((bits / 8).into()).is_some_and(|end| end <= variable.size);
+            if self.fields.contains_key(&key) || !is_inside {
+                continue;
+            }
+            let by = multiple_of(contract, &Expr::Field(argument, field));
+            let symbol = world.field(key, quotients(range, by));
+            if let Some(form) = Form::symbol(symbol).scale(by) {
+                self.fields.insert(key, (form, bits));
+            }
+        }
+    }
+
     /// The extent of the grid in a dimension, and the block's place.
     fn add_dimension(
         &mut self,
@@ -364,11 +452,15 @@ impl Symbols {
         match expr {
             Expr::Int(number) => int(Some(Form::number((*number).into()))),
             Expr::Bool(truth) => Ok(Value::Truth(Cond::Const(*truth))),
-            // The bytes of a struct are not known.
-            Expr::Float(_) | Expr::Field(..) => Err(Refused),
+            Expr::Float(_) => Err(Refused),
+            Expr::Field(at, field) => {
+                let key = contract.param_of(*at).map(|param| (param, i128::from(field.offset)));
+                let found = key.and_then(|key| self.fields.get(&key));
+                let bits = values_of(*field).map(|(bits, _)| bits);
+                int(found.filter(|(_, own)| bits == Some(*own)).map(|(form, _)| form.clone()))
+            }
             Expr::Argument(at) => {
-                let param = contract.params.iter().position(|passed| *passed == Passed::Argument(*at));
-                int(param.and_then(|param| self.params.get(param).cloned().flatten()))
+                int(contract.param_of(*at).and_then(|param| self.params.get(param).cloned().flatten()))
             }
             Expr::Len(at) => {
                 let (bytes, element) = (self.lens.get(*at).cloned(), contract.elements.get(*at).copied());
@@ -391,7 +483,20 @@ impl Symbols {
                 _ => Err(Refused),
             },
             Expr::Unary(Operator::Exact, of) => self.value(world, contract, of),
-            Expr::Unary(..) | Expr::If(_) => Err(Refused),
+            Expr::Unary(..) => Err(Refused),
+            Expr::If(parts) => {
+                let Value::Truth(cond) = self.value(world, contract, &parts[0])? else { return Err(Refused) };
+                // Of a condition that is decided, the other branch needs no value.
+                match cond {
+                    Cond::Const(true) => self.value(world, contract, &parts[1]),
+                    Cond::Const(false) => self.value(world, contract, &parts[2]),
+                    cond => {
+                        let (yes, no) =
+                            (self.value(world, contract, &parts[1])?, self.value(world, contract, &parts[2])?);
+                        chosen(world, &cond, (yes, no)).ok_or(Refused)
+                    }
+                }
+            }
             Expr::Binary(operator, both, _) => {
                 let (left, right) = (self.value(world, contract, &both[0])?, self.value(world, contract, &both[1])?);
                 match (left, right) {
@@ -466,6 +571,18 @@ impl Symbols {
             _ => None,
         }
     }
+}
+
+/// `if cond { yes } else { no }`
+fn chosen(world: &mut World, cond: &Cond, both: (Value, Value)) -> Option<Value> {
+    Some(match both {
+        (Value::Int(yes), Value::Int(no)) => Value::Int(world.choose(cond, &yes, &no)?),
+        (Value::Truth(yes), Value::Truth(no)) => Value::Truth(cond.choose(yes, no)),
+        (Value::List(yes), Value::List(no)) if yes.len() == no.len() => {
+            Value::List(yes.iter().zip(&no).map(|(yes, no)| world.choose(cond, yes, no)).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
 }
 
 fn truths(operator: Operator, a: Cond, b: Cond) -> Option<Value> {

@@ -403,12 +403,17 @@ impl Machine<'_> {
 
     /// A number in a parameter that is a struct or an array.
     fn field(&mut self, param: usize, offset: i128, (bits, signed): (u32, bool)) -> Form {
+        if let Some((form, own)) = self.launch.fields.get(&(param, offset)).cloned()
+            && own == bits
+        {
+            return self.world.number(&form, bits, signed);
+        }
         let key = (param, offset, bits, signed);
         if let Some(form) = self.fields.get(&key) {
             return form.clone();
         }
         let range = if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
-        let form = self.world.unknown(range, Scope::Grid);
+        let form = Form::symbol(self.world.field((param, offset), range));
         self.fields.insert(key, form.clone());
         form
     }

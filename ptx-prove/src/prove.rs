@@ -142,6 +142,14 @@ impl<'m> Input<'m> {
     }
 }
 
+/// A refutation in launches that a condition without a description may exclude.
+fn leave_open(verdict: &mut Verdict) {
+    if let Verdict::Refuted(_) = verdict {
+        let missing = "it does not follow from the conditions that are described; one that has floats, divides by what may be zero, or asks for powers of two is not";
+        *verdict = Verdict::Unknown(missing.to_owned());
+    }
+}
+
 /// All findings, in the order of the text.
 fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
     if let Some((inst, missing)) = tensor::disorder(&machine) {
@@ -154,6 +162,9 @@ fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
     });
     found.extend(races::check(&machine, contract, are_together));
     found.extend(initial::check(&machine, contract));
+    if machine.launch.is_wider {
+        found.iter_mut().for_each(|finding| leave_open(&mut finding.verdict));
+    }
     // What is not described may order threads, or end them.
     let may_end = machine.gaps.iter().any(|gap| !gap.of_order);
     for finding in found.iter_mut().filter(|finding| may_end || finding.property.is_of_order()) {
@@ -170,7 +181,7 @@ fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
     }
     found.sort_by_key(|finding| (finding.span.lo, finding.property));
     let mut report = Report { findings: found, samples: Vec::new(), communicates: races::communicates(&machine) };
-    if contract.samples && !report.is_refuted() && !report.is_proved() {
+    if contract.samples && !machine.launch.is_wider && !report.is_refuted() && !report.is_proved() {
         report.samples = samples(&machine);
     }
     report

@@ -50,6 +50,8 @@ pub(crate) struct Model {
     pub(crate) threads: Vec<usize>,
     /// True if a value may be one that no run has.
     pub(crate) is_loose: bool,
+    /// True if this is so because of numbers in structs alone.
+    pub(crate) is_passed: bool,
 }
 
 impl Model {
@@ -130,13 +132,13 @@ impl<'q> Views<'q> {
         if !self.spend(SETUP) {
             return Decision::Unknown;
         }
-        let Some(is_loose) = self.close() else { return Decision::Impossible };
+        let Some(origin) = self.close() else { return Decision::Impossible };
         if !self.spend(self.length()) {
             return Decision::Unknown;
         }
         // A thread's number is a variable, also as a factor. Where that is too hard, each value of a factor is a question of its own.
-        match self.decide_groups(budget, is_loose, false) {
-            Decision::Unknown if self.has_factors() => self.decide_groups(budget / 4, is_loose, true),
+        match self.decide_groups(budget, origin, false) {
+            Decision::Unknown if self.has_factors() => self.decide_groups(budget / 4, origin, true),
             decided => decided,
         }
     }
@@ -164,7 +166,7 @@ impl<'q> Views<'q> {
         found
     }
 
-    fn decide_groups(&self, budget: u32, is_loose: bool, by_factor: bool) -> Decision {
+    fn decide_groups(&self, budget: u32, origin: Origin, by_factor: bool) -> Decision {
         let groups: Option<Vec<Vec<Group>>> = (0..self.views.len()).map(|view| self.groups(view, by_factor)).collect();
         let Some(groups) = groups else { return Decision::Impossible };
         let count = groups.iter().map(Vec::len).product::<usize>();
@@ -205,21 +207,22 @@ impl<'q> Views<'q> {
                         [one] if one.0 < LEVELS => Some((*one, model[*at])),
                         _ => None,
                     });
-                    let is_loose = is_loose || !build.is_exact;
+                    let is_loose = origin != Origin::Exact || !build.is_exact;
+                    let is_passed = origin == Origin::Passed && build.is_exact;
                     let thread = |group: &Group, first: usize| {
                         let levels = group.levels.iter().zip(first..);
                         group.threads[levels.map(|((stride, _), var)| stride * model[var] as usize).sum::<usize>()]
                     };
                     let threads = chosen.iter().zip(&levels).map(|(group, first)| thread(group, *first)).collect();
-                    return Decision::Possible(Model { values: values.collect(), threads, is_loose });
+                    return Decision::Possible(Model { values: values.collect(), threads, is_loose, is_passed });
                 }
             }
         }
         if unknown { Decision::Unknown } else { Decision::Impossible }
     }
 
-    /// Adds the facts about every symbol that occurs; true if one of them is loose, nothing if a condition is false.
-    fn close(&mut self) -> Option<bool> {
+    /// Adds the facts about every symbol that occurs; the freest origin, nothing if a condition is false.
+    fn close(&mut self) -> Option<Origin> {
         let mut seen: Set<(Sym, usize)> = Set::default();
         let mut pending = Vec::new();
         let mixed: Vec<(usize, Form)> = self
@@ -235,20 +238,20 @@ impl<'q> Views<'q> {
         for (view, cond) in &self.conds {
             cond.forms(&mut |form| pending.extend(form.symbols().map(|symbol| (symbol, *view))));
         }
-        let mut is_loose = false;
+        let mut origin = Origin::Exact;
         while let Some((symbol, view)) = pending.pop() {
             let space = self.space(view, symbol);
             if !seen.insert((symbol, space)) {
                 continue;
             }
             let known = self.world.symbol(symbol);
-            is_loose |= known.origin == Origin::Loose;
+            origin = origin.max(known.origin);
             for fact in &known.facts {
                 fact.forms(&mut |form| pending.extend(form.symbols().map(|symbol| (symbol, space))));
                 self.conds.push((space, fact.clone()));
             }
         }
-        if self.conds.iter().any(|(_, cond)| *cond == Cond::Const(false)) { None } else { Some(is_loose) }
+        if self.conds.iter().any(|(_, cond)| *cond == Cond::Const(false)) { None } else { Some(origin) }
     }
 
     /// The threads of a view in groups; nothing if there is no thread.
@@ -436,7 +439,7 @@ impl Build<'_> {
                     Meaning::Blocks(_) | Meaning::Block(_) => blocks,
                     Meaning::Param(_) | Meaning::Number(_) | Meaning::Turn => number,
                     Meaning::Len(_) => bytes,
-                    Meaning::Base | Meaning::Other => continue,
+                    Meaning::Field(..) | Meaning::Base | Meaning::Other => continue,
                 };
                 problem.atleast.push(Linear { terms: vec![(*var, -1)], constant: most });
                 problem.atleast.push(Linear { terms: vec![(*var, 1)], constant: most });

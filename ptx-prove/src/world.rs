@@ -21,6 +21,8 @@ pub(crate) enum Scope {
 pub(crate) enum Origin {
     /// Every value in its range occurs in some launch, or its definitions determine it.
     Exact,
+    /// A number in a struct, whose constructors may exclude values.
+    Passed,
     /// Its value may be one that no run has.
     Loose,
 }
@@ -34,6 +36,8 @@ pub(crate) enum Meaning {
     Len(usize),
     /// A free number of the contract.
     Number(usize),
+    /// A number in a parameter that is a struct: the parameter, and the offset of its first byte.
+    Field(usize, i128),
     /// `%ctaid`
     Block(usize),
     /// `%nctaid`
@@ -134,6 +138,12 @@ impl World {
     /// A symbol of the launch.
     pub(crate) fn launch(&mut self, meaning: Meaning, (least, most): (i128, i128), scope: Scope) -> Sym {
         self.add(Symbol { least, most, scope, origin: Origin::Exact, meaning, facts: Vec::new() })
+    }
+
+    /// A number in a parameter that is a struct.
+    pub(crate) fn field(&mut self, (param, offset): (usize, i128), (least, most): (i128, i128)) -> Sym {
+        let (scope, origin, meaning) = (Scope::Grid, Origin::Passed, Meaning::Field(param, offset));
+        self.add(Symbol { least, most, scope, origin, meaning, facts: Vec::new() })
     }
 
     /// A value in a range of which nothing else is known.

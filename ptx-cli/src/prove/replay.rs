@@ -96,7 +96,9 @@ pub(super) fn launch(
 
 /// The bytes of the buffer of a parameter, if it is one.
 pub(super) fn buffer(proof: &Proof<'_>, example: &Counterexample, at: usize) -> Option<u64> {
-    let is_address = proof.params[at].size == 8 && example.params.get(at).copied().flatten().is_none();
+    let is_address = proof.params[at].size == 8
+        && proof.params[at].dims.is_empty()
+        && example.params.get(at).copied().flatten().is_none();
     if is_address && proof.params[at].ty.class() != Class::Float {
         example.lens.get(at).copied().flatten()
     } else {

@@ -183,6 +183,103 @@ fn kernels_from_text_are_proved_or_refused() {
     }
 }
 
+/// The functions of a struct, the attribute of a kernel that takes it, and the beginning of the error; none for a kernel that is proved.
+const WITH_STRUCTS: [(&str, &str, &str); 8] = [
+    // A nested array of strides, and what they reach.
+    (
+        "fn covers(&self, len: u64) -> bool {
+            let [row, column] = self.strides[1];
+            let last = (u64::from(self.rows) - 1) * row + 31 * column;
+            self.rows > 0 && self.rows < 1000 && row < 4096 && column < 4096 && len >= last + 1 }
+         fn grid(&self) -> u32 { self.rows }",
+        "grid = p.grid(), requires(p.covers(x.len()))",
+        "",
+    ),
+    // One element less.
+    (
+        "fn covers(&self, len: u64) -> bool {
+            let [row, column] = self.strides[1];
+            let last = (u64::from(self.rows) - 1) * row + 31 * column;
+            self.rows > 0 && self.rows < 1000 && row < 4096 && column < 4096 && len >= last }
+         fn grid(&self) -> u32 { self.rows }",
+        "grid = p.grid(), requires(p.covers(x.len()))",
+        "bounds are not decided: the conditions do not bound",
+    ),
+    // The other strides are not those that the kernel reads.
+    (
+        "fn covers(&self, len: u64) -> bool {
+            let [row, column] = self.strides[0];
+            let last = (u64::from(self.rows) - 1) * row + 31 * column;
+            self.rows > 0 && self.rows < 1000 && row < 4096 && column < 4096 && len >= last + 1 }
+         fn grid(&self) -> u32 { self.rows }",
+        "grid = p.grid(), requires(p.covers(x.len()))",
+        "bounds are not decided: the conditions do not bound",
+    ),
+    // More blocks than rows.
+    (
+        "fn covers(&self, len: u64) -> bool {
+            let [row, column] = self.strides[1];
+            let last = (u64::from(self.rows) - 1) * row + 31 * column;
+            self.rows > 0 && self.rows < 1000 && row < 4096 && column < 4096 && len >= last + 1 }
+         fn grid(&self) -> u32 { self.rows + 1 }",
+        "grid = p.grid(), requires(p.covers(x.len()))",
+        "bounds are not decided: the conditions do not bound",
+    ),
+    // `all`, `zip`, `if` and a call of another function.
+    (
+        "fn least(&self) -> u64 { if self.rows < 8 { 8 * 4096 } else { u64::from(self.rows) * 4096 } }
+         fn covers(&self, len: u64) -> bool {
+            self.strides[1].iter().zip([4064, 1]).all(|(stride, most)| *stride <= most) && self.rows < 1000 && len >= self.least() }
+         fn grid(&self) -> u32 { self.rows }",
+        "grid = p.grid(), requires(p.covers(x.len()))",
+        "",
+    ),
+    (
+        "fn least(&self) -> u64 { if self.rows < 8 { 8 * 4096 } else { u64::from(self.rows) * 4000 } }
+         fn covers(&self, len: u64) -> bool {
+            self.strides[1].iter().zip([4096, 1]).all(|(stride, most)| *stride <= most) && self.rows < 1000 && len >= self.least() }
+         fn grid(&self) -> u32 { self.rows }",
+        "grid = p.grid(), requires(p.covers(x.len()))",
+        "bounds are not decided: the conditions do not bound",
+    ),
+    // A condition without a description is left out: the others suffice, or they do not.
+    (
+        "fn covers(&self, len: u64) -> bool {
+            self.strides[1].iter().all(|stride| *stride <= 1) && self.rows < 1000 && self.rows.is_power_of_two() && len >= 2000 }
+         fn grid(&self) -> u32 { self.rows }",
+        "grid = p.grid(), requires(p.covers(x.len()))",
+        "",
+    ),
+    (
+        "fn covers(&self, len: u64) -> bool {
+            self.strides[1].iter().all(|stride| *stride <= 1) && self.rows.is_power_of_two() && self.rows < 1000 && len >= 500 }
+         fn grid(&self) -> u32 { self.rows }",
+        "grid = p.grid(), requires(p.covers(x.len()))",
+        "bounds are not decided",
+    ),
+];
+
+#[test]
+fn conditions_read_structs() {
+    for (functions, options, expected) in WITH_STRUCTS {
+        let text = format!(
+            "#[derive(KernelParam)] #[repr(C)] struct P {{ shift: i32, rows: u32, strides: [[u64; 2]; 2] }}
+             #[ptx_contract] impl P {{ {functions} }}
+             #[ptx_kernel(arch = \"sm_90\", params(P), block = 32, {options}, proved(bounds))]
+             pub fn k(x: &mut [f32], p: P) {{
+                let at: u64 = x + (p.strides[1][0] * (ctaid.x as u64) + p.strides[1][1] * (tid.x as u64)) * 4;
+                ptx! {{ st.global.f32 [at], 0.0; }} }}"
+        );
+        match Source::text("k.rs", &text).compile() {
+            Ok(_) => assert!(expected.is_empty(), "proved: {text}"),
+            Err(error) => {
+                let error = error.to_string();
+                assert!(!expected.is_empty() && error.contains(expected), "{text}\n{error}");
+            }
+        }
+    }
+}
+
 #[test]
 #[ignore = "proves every kernel, which takes minutes: cargo test -p ptx-cli --test commands -- --ignored proofs"]
 fn proofs_are_up_to_date() {

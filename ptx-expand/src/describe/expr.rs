@@ -229,7 +229,8 @@ impl Names<'_> {
         });
         let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
         let this = Bound::Struct(path.to_owned(), ty.to_owned());
-        let applied = Application { scope: self.scope, fields: &self.fields, depth: 0 };
+        let applied =
+            Application { scope: self.scope, fields: &self.fields, depth: 0, evaluated: self.evaluated.as_ref() };
         let result = applied.call(contracted, &name, Some(this), arguments);
         result.map_err(|why| Problem { message: format!("{}: {why}", refused(whole).message), ..refused(whole) })
     }

@@ -1,9 +1,10 @@
 //! Calls of condition functions: the function's tree with the arguments of the launch in it.
 
 use super::expr::{DEPTH, Expr, Operator, PARTS, literal, parts};
-use super::value::Scope;
+use super::value::{Scope, Value};
 use crate::contract::{Call, Contract, Pattern, Place, Tree};
 use crate::tokens::source_text;
+use std::cell::RefCell;
 
 /// The functions of a struct.
 pub struct Contracted {
@@ -30,6 +31,8 @@ pub struct Application<'a> {
     pub fields: &'a [(String, Expr)],
     /// Calls around it.
     pub depth: usize,
+    /// Where a compiler of Rust evaluates the functions as well: their constants, with the values found here.
+    pub evaluated: Option<&'a RefCell<Vec<(syn::Expr, Value)>>>,
 }
 
 /// The number at a path, or the array of them.
@@ -131,8 +134,11 @@ impl Frame<'_> {
             Tree::Constant(expr) => {
                 let scope = self.contracted.scope.as_ref().unwrap_or(self.application.scope);
                 let expr = own_name(expr, &self.contracted.contract.name());
-                let value = scope.value(&expr, &Vec::new()).and_then(literal);
-                value.ok_or_else(|| format!("the value of `{}` is unknown", source_text(&expr)))
+                let value = scope.value(&expr, &Vec::new());
+                if let (Some(value), Some(evaluated)) = (&value, self.application.evaluated) {
+                    evaluated.borrow_mut().push((expr.clone(), value.clone()));
+                }
+                value.and_then(literal).ok_or_else(|| format!("the value of `{}` is unknown", source_text(&expr)))
             }
             Tree::Index(both) => match (self.value(&both[0])?, self.value(&both[1])?) {
                 (Expr::List(values), Expr::Int(at)) => {

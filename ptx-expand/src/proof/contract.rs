@@ -18,13 +18,6 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         let help = "write numbers, or the constants of this `#[ptx_module]`, and operators, `min`, `max`, `div_ceil`, lengths and dimensions";
         (problem.message.clone(), help.to_owned())
     })?;
-    let sizes = [&launch.grid, &launch.shared].into_iter().flatten();
-    let mut stored = launch.requires.iter().map(|condition| &condition.holds).chain(sizes).filter_map(first_field);
-    if let Some(at) = stored.next() {
-        let name = kernel.params.get(at).map_or("", |param| &param.name);
-        let help = format!("pass the numbers of `{name}` as parameters of their own");
-        return Err((format!("the conditions read fields of `{name}`, and proofs do not describe structs"), help));
-    }
     let block = launch.block.as_ref().and_then(extents).ok_or_else(|| {
         (format!("`{}` has no constant `block`", kernel.name), "write `block = 256` in its attribute".to_owned())
     })?;
@@ -81,20 +74,9 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         signed: Vec::new(),
         overlaps: launch.pdl,
         numbers,
+        partial: true,
         samples: false,
     })
-}
-
-/// The parameter that is a struct, of the first field that an expression reads.
-fn first_field(expr: &Expr) -> Option<usize> {
-    match expr {
-        Expr::Field(at, _) => Some(*at),
-        Expr::Unary(_, of) => first_field(of),
-        Expr::Binary(_, both, _) => both.iter().find_map(first_field),
-        Expr::If(parts) => parts.iter().find_map(first_field),
-        Expr::List(parts) => parts.iter().find_map(first_field),
-        _ => None,
-    }
 }
 
 /// Bytes of the boxes of the tensor maps that a launch makes, by the names of the maps.
