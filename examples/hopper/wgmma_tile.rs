@@ -22,7 +22,7 @@ pub mod kernels {
     pub fn tile(
         #[tma(tile = swizzle::Tile128::<bf16, 64>)] a: Tile<bf16, (M, K)>,
         #[tma(tile = swizzle::Tile128::<bf16, 128>)] b: Tile<bf16, (N, K)>,
-        c: TileMut<f32, (M, N)>,
+        #[align(8)] c: TileMut<f32, (M, N)>,
     ) {
         #[shared]
         let (stage, full): (Stage, mbarrier::Barrier);

@@ -209,6 +209,7 @@ fn contract(
         absent: false,
         signed,
         overlaps: false,
+        boxes: arguments.boxes.clone(),
         numbers: reader.into_numbers(),
         partial: false,
         samples: true,

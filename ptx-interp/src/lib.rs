@@ -11,7 +11,7 @@
 //! - `engine` runs: lanes of a warp go in lock-step while they agree on the program counter; `poll` lets those go first for whom
 //!   others wait, `engine::spin` finds loops that wait for ever, `engine::ahead` uses several cores.
 //! - `ops/` holds the semantics, one file a family, each a list of `(row name, types, decoder)`.
-//! - `tensor_map`, `swizzle` and `texture` say where tiles and texels stand in memory.
+//! - `tensor_map` and `texture` say where tiles and texels stand in memory.
 //! - `chip` lists chips with their sizes and peaks: the limit of cooperative launches, occupancy, the roofline.
 //! - `observe` is the trait of those who watch a launch, with what the engine reports to them, and `kept` the state that they
 //!   have beside the engine's; `role` is what an instruction means to them, `map` names what lies at an address.
@@ -72,7 +72,6 @@ mod site;
 mod soft;
 mod space;
 mod special;
-mod swizzle;
 pub mod tensor_map;
 mod tensor_walk;
 pub mod texture;

@@ -49,6 +49,8 @@ pub struct Contract {
     pub signed: Vec<bool>,
     /// True if a launch may start while the one before it still runs.
     pub overlaps: bool,
+    /// Bytes of a box of each tensor map, by the name of its parameter.
+    pub boxes: Vec<(String, u64)>,
     /// Names of the free numbers (`Expr::Dim`).
     pub numbers: Vec<String>,
     /// True if a condition that is not described is left out, and not refused.

@@ -4,6 +4,7 @@ use crate::form::Cond;
 use crate::machine::{Machine, State, Value};
 use crate::memory;
 use crate::path::Path;
+use crate::signals;
 use crate::site::Site;
 use crate::tensor;
 use crate::trace::{Barrier, Collective, Group, Lanes, Source, Span};
@@ -21,8 +22,12 @@ const ACTIONS: &[(&str, Action)] = &[
     ("bar", barrier), ("barrier", barrier), ("trap", leave), ("fence", fence), ("membar", fence),
     ("prefetch", nothing), ("prefetchu", nothing), ("nanosleep", nothing), ("pmevent", nothing), ("createpolicy", nothing),
     ("setmaxnreg", nothing), ("brkpt", nothing), ("applypriority", nothing), ("griddepcontrol", dependency),
-    ("tcgen05", tensor::execute), ("mbarrier", memory::signal),
+    ("tcgen05", tensor::execute), ("mbarrier", signals::signal), ("wgmma", signals::signal),
+    ("mapa", signals::map),
 ];
+
+/// Opcodes with forms that are among the signals.
+const ASYNC: [&str; 3] = ["cp", "st", "red"];
 
 /// Instructions that only compute registers.
 #[rustfmt::skip]
@@ -90,6 +95,9 @@ pub(crate) struct Event;
 
 impl Event {
     pub(crate) fn action(site: &Site<'_>) -> Option<Action> {
+        if ASYNC.contains(&site.row.opcode()) && signals::describes(site) {
+            return Some(signals::signal);
+        }
         ACTIONS.iter().find(|(opcode, _)| *opcode == site.row.opcode()).map(|(_, action)| *action)
     }
 
@@ -190,7 +198,7 @@ fn barrier(
         return Vec::new();
     }
     if OTHER_BARRIERS.iter().any(|modifier| site.is(modifier)) {
-        machine.gap(at, format!("`{}` is not described here", site.row.name));
+        machine.gap_of_order(at, format!("`{}` is not described here", site.row.name));
         return Vec::new();
     }
     let count = site.row.operand("b").map(|at| site.operand(at)).filter(|count| **count != Operand::Absent);
@@ -209,7 +217,7 @@ fn barrier(
     };
     match span {
         Some(span) => machine.trace.barrier(node, barrier(span)),
-        None => machine.gap(
+        None => machine.gap_of_order(
             at,
             "barriers of threads that come to different instructions, or with a computed number, are not described",
         ),

@@ -229,6 +229,13 @@ impl Form {
         Form { terms: terms.collect(), constant: coef(&self.constant) }
     }
 
+    /// Its value modulo a number, if that is one for all values of the symbols, and for all threads.
+    pub(crate) fn modulo(&self, by: i128) -> Option<i128> {
+        let rest = self.constant.least().checked_rem_euclid(by)?;
+        let is_multiple = self.terms.iter().all(|(_, coef)| coef.all(|coef| coef % by == 0));
+        (is_multiple && self.constant.all(|value| value.rem_euclid(by) == rest)).then_some(rest)
+    }
+
     /// Returns true if every coefficient is a multiple, so that the value is one.
     pub(crate) fn is_multiple_of(&self, of: i128) -> bool {
         let fits = |coef: &Coef| coef.all(|value| value % of == 0);

@@ -9,6 +9,7 @@
 //! - `form` has values: sums of products of symbols with a coefficient for each thread of the block. `world` makes new symbols with definitions.
 //! - `machine` executes an entry symbolically: `step` one instruction, with the meanings of `ops/`, the effects of `event` and the accesses of
 //!   `memory`; `blocks` walks the basic blocks of `flow`, `turns` the loops; `path` holds conditions. `trace` records what happens.
+//! - `signals` has the accesses of instructions whose order is not described: `mbarrier`s, bulk copies, and matrices that descriptors name.
 //! - `tensor` walks the events of tensor memory, warp by warp.
 //! - `initial` finds what was written before it is read. `samples` finds launches for a run, where something is open.
 //! - `query` decides by `solver` if conditions can hold together, for groups of threads at once.
@@ -38,6 +39,7 @@ mod query;
 mod races;
 mod report;
 mod samples;
+mod signals;
 mod signs;
 mod site;
 pub mod solver;

@@ -84,6 +84,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) aligns: Vec<Option<u64>>,
     /// Bytes of dynamic shared memory.
     pub(crate) dynamic_shared: u64,
+    /// Bytes of the boxes of tensor maps, by the names of their parameters.
+    pub(crate) boxes: Vec<(String, u64)>,
     /// Buffers and variables that this execution wrote.
     pub(crate) writes: Set<What>,
     /// Numbers in parameters that are structs: by parameter, offset, bits and sign.
@@ -112,6 +114,7 @@ pub(crate) struct Setup<'m> {
     pub(crate) cluster: [u32; 3],
     pub(crate) written: Set<What>,
     pub(crate) dynamic_shared: u64,
+    pub(crate) boxes: Vec<(String, u64)>,
     pub(crate) lens: Vec<Option<Form>>,
     pub(crate) aligns: Vec<Option<u64>>,
 }
@@ -121,13 +124,26 @@ const STEPS: u32 = 60_000;
 
 impl<'m> Machine<'m> {
     pub(crate) fn new(setup: Setup<'m>) -> Machine<'m> {
-        let Setup { world, module, function, flow, launch, block, cluster, written, dynamic_shared, lens, aligns } =
-            setup;
+        let Setup {
+            world,
+            module,
+            function,
+            flow,
+            launch,
+            block,
+            cluster,
+            written,
+            dynamic_shared,
+            boxes,
+            lens,
+            aligns,
+        } = setup;
         Machine {
             base_symbols: Vec::new(),
             lens,
             aligns,
             dynamic_shared,
+            boxes,
             writes: Set::default(),
             fields: Map::default(),
             outside_params: Vec::new(),

@@ -8,29 +8,39 @@ use ptx_core::ir::{Base as Start, Operand, Param, RegId, Space, Symbol as Name, 
 use ptx_core::isa::Type;
 
 /// An address in a buffer or variable.
-struct Place {
-    base: usize,
+pub(crate) struct Place {
+    pub(crate) base: usize,
     /// As the address is: its sum may have left the width of a register.
-    offset: Form,
+    pub(crate) offset: Form,
     /// The same without that.
-    plain: Form,
+    pub(crate) plain: Form,
 }
 
+impl Place {
+    /// So many bytes further.
+    pub(crate) fn plus(&self, bytes: i128) -> Option<Place> {
+        Some(Place { base: self.base, offset: self.offset.plus(bytes)?, plain: self.plain.plus(bytes)? })
+    }
+}
+
+/// The end of the addresses of shared memory: no block has 256 KiB.
+const SHARED: i128 = 1 << 18;
 /// The alignment of allocated memory.
 pub(crate) const ALLOCATED: u64 = 256;
 
 /// The spaces by the modifiers of accesses.
-const SPACES: [(&str, Space); 6] = [
+const SPACES: [(&str, Space); 7] = [
     ("global", Space::Global),
     ("shared", Space::Shared),
     ("shared::cta", Space::Shared),
+    ("shared::cluster", Space::Shared),
     ("local", Space::Local),
     ("const", Space::Const),
     ("param", Space::Param),
 ];
 
 /// Modifiers of accesses that are not those of the thread alone, now.
-const OTHERS: [&str; 6] = ["async", "bulk", "shared::cluster", "multimem", "reduce", "mbarrier"];
+const OTHERS: [&str; 5] = ["async", "bulk", "multimem", "reduce", "mbarrier"];
 /// Accesses that other threads may use for communication.
 const STRONG: [&str; 7] = ["volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "sc"];
 
@@ -41,7 +51,7 @@ impl Machine<'_> {
     /// The address of a variable.
     pub(crate) fn variable(&mut self, id: VarId) -> Option<Form> {
         let variable = self.module.variables.get(id.index())?;
-        if variable.space == Space::Param {
+        if variable.space == Space::Param && !self.function.entry {
             return None;
         }
         // Arrays without a size are all at the start of dynamic shared memory.
@@ -59,13 +69,19 @@ impl Machine<'_> {
             Form::number(variable.size.into())
         };
         let align = if variable.size == 0 { variable.align.max(16) } else { variable.align.max(1) };
+        let most = match (variable.space, len.known()) {
+            (Space::Global, _) => 1 << 47,
+            (Space::Shared, Some(len)) => (SHARED - len).max(0),
+            _ => 1 << 24,
+        };
         let base = Base { what, space: variable.space, name: variable.name.clone(), len, align };
-        Some(self.add_base(base, if variable.space == Space::Global { 1 << 47 } else { 1 << 24 }))
+        Some(self.add_base(base, most))
     }
 
     pub(crate) fn add_base(&mut self, base: Base, most: i128) -> Form {
         let (scope, origin, meaning) = (Scope::Grid, Origin::Loose, Meaning::Base);
         let symbol = self.world.add(Symbol { least: 0, most, scope, origin, meaning, facts: Vec::new() });
+        self.world.align(symbol, base.align.into());
         self.register(base, symbol)
     }
 
@@ -110,8 +126,14 @@ impl Machine<'_> {
     }
 
     /// The buffers or variables of an address operand: several, with the condition of each, where one of several addresses is chosen.
-    fn places(&mut self, at: usize, site: &Site<'_>, operand: &Operand) -> Vec<(Place, Cond)> {
+    pub(crate) fn places(&mut self, at: usize, site: &Site<'_>, operand: &Operand) -> Vec<(Place, Cond)> {
         let Some((address, bits)) = self.address(at, site, operand) else { return Vec::new() };
+        self.places_of(at, address, bits)
+    }
+
+    /// The same of an address.
+    pub(crate) fn places_of(&mut self, at: usize, address: Form, bits: u32) -> Vec<(Place, Cond)> {
+        let address = self.world.whole(&address);
         let symbols = &self.world.symbols;
         let is_base = |symbol: u32| symbols[symbol as usize].meaning == Meaning::Base;
         let mut found = Vec::new();
@@ -203,17 +225,22 @@ impl Machine<'_> {
     }
 
     /// Records an access, if its space is that of the buffer.
-    fn record(&mut self, site: &Site<'_>, state: &State, place: &Place, access: Access) -> bool {
+    pub(crate) fn record(&mut self, site: &Site<'_>, state: &State, place: &Place, access: Access) -> bool {
         let space = self.bases[place.base].space;
         if let Some(named) = site.one_of(&SPACES)
             && named != space
-            && !(access.size > 0 && site.is("async"))
+            && !site.is("async")
+            && access.kind != Kind::Signal
         {
             self.gap(access.inst, "the address is in another state space than the instruction names");
             return false;
         }
         if !matches!(access.kind, Kind::Read | Kind::Fetch) {
-            self.writes.insert(self.bases[place.base].what);
+            let what = self.bases[place.base].what;
+            self.writes.insert(what);
+            if let What::Peer(id, _) = what {
+                self.writes.insert(What::Var(id));
+            }
         }
         let node = state.from.first().copied().unwrap_or(usize::MAX);
         self.trace.access(node, access);
@@ -221,8 +248,12 @@ impl Machine<'_> {
     }
 }
 
-/// Returns true for an access that this module does not describe, which leaves a gap.
+/// Returns true for an access that this module does not describe, which leaves a gap. An access of another block of the cluster is in its variable, or
+/// not, as one of the own block is; the order of both is not described.
 fn is_other(machine: &mut Machine<'_>, at: usize, site: &Site<'_>) -> bool {
+    if site.is("shared::cluster") {
+        machine.gap_of_order(at, format!("`{}` in the window of the cluster is not described here", site.row.name));
+    }
     let other = OTHERS.iter().any(|modifier| site.is(modifier));
     if other {
         machine.gap(at, format!("`{}` is not described here", site.row.name));
@@ -312,7 +343,7 @@ pub(crate) fn access_of_warp(
 }
 
 /// The access of an instruction.
-fn accessed(
+pub(crate) fn accessed(
     machine: &Machine<'_>,
     state: &State,
     guard: &Cond,
@@ -608,44 +639,3 @@ fn fetch(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, state: &State, g
 
 /// The bytes of which a bulk prefetch fetches a multiple.
 const FETCHED: i128 = 16;
-
-/// Instructions whose order is not described, with the bytes of shared memory at their address and the way they access it. Tensor memory is in no
-/// buffer or variable: no property is about accesses of it. `tcgen05.mma` and `tcgen05.cp` are not here, because descriptors name what they read.
-#[rustfmt::skip]
-const SIGNALS: [(&str, u64, Kind); 24] = [
-    ("mbarrier.init", 8, Kind::Signal), ("mbarrier.inval", 8, Kind::Signal), ("mbarrier.arrive", 8, Kind::Signal),
-    ("mbarrier.arrive.expect_tx", 8, Kind::Signal), ("mbarrier.arrive_drop", 8, Kind::Signal), ("mbarrier.arrive_drop.expect_tx", 8, Kind::Signal),
-    ("mbarrier.expect_tx", 8, Kind::Signal), ("mbarrier.complete_tx", 8, Kind::Signal), ("mbarrier.pending_count", 0, Kind::Signal),
-    ("mbarrier.test_wait", 8, Kind::Signal), ("mbarrier.test_wait.parity", 8, Kind::Signal), ("mbarrier.try_wait", 8, Kind::Signal),
-    ("mbarrier.try_wait.parity", 8, Kind::Signal), ("tcgen05.alloc", 4, Kind::Write), ("tcgen05.dealloc", 0, Kind::Signal),
-    ("tcgen05.relinquish_alloc_permit", 0, Kind::Signal), ("tcgen05.ld", 0, Kind::Signal), ("tcgen05.st", 0, Kind::Signal),
-    ("tcgen05.wait::ld", 0, Kind::Signal), ("tcgen05.wait::st", 0, Kind::Signal), ("tcgen05.fence::before_thread_sync", 0, Kind::Signal),
-    ("tcgen05.fence::after_thread_sync", 0, Kind::Signal), ("tcgen05.shift", 0, Kind::Signal), ("tcgen05.commit", 8, Kind::Signal),
-];
-/// An instruction of which only the accesses are described.
-pub(crate) fn signal(
-    machine: &mut Machine<'_>,
-    at: usize,
-    site: &Site<'_>,
-    state: &mut State,
-    guard: &Cond,
-) -> Vec<(RegId, Value)> {
-    let missing = format!("`{}` is not described here", site.row.name);
-    let known = SIGNALS.iter().find(|(name, ..)| *name == site.row.name).map(|(_, size, kind)| (*size, *kind));
-    // An address of the block's own variable is the block's own in the window of the cluster, too.
-    let is_other = ["async", "bulk", "multicast::cluster"].iter().any(|modifier| site.is(modifier));
-    let Some((size, kind)) = known.filter(|_| !is_other) else {
-        machine.gap(at, missing);
-        return Vec::new();
-    };
-    machine.gap_of_order(at, missing);
-    let memory = site.inst.operands.iter().find(|operand| matches!(operand, Operand::Memory { .. }));
-    for (place, cond) in
-        memory.filter(|_| size > 0).map(|memory| machine.places(at, site, memory)).into_iter().flatten()
-    {
-        let guard = Cond::all([guard.clone(), cond]);
-        let access = accessed(machine, state, &guard, site, &place, (at, size, kind));
-        machine.record(site, state, &place, access);
-    }
-    Vec::new()
-}

@@ -124,6 +124,7 @@ impl<'m> Input<'m> {
             cluster: contract.cluster,
             written,
             dynamic_shared: contract.shared,
+            boxes: contract.boxes.clone(),
             lens,
             aligns,
         });

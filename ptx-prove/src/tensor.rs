@@ -6,8 +6,9 @@
 
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::machine::{Machine, State, Value};
-use crate::memory::{access_of_warp, count, signal};
+use crate::memory::{access_of_warp, count};
 use crate::path::Path;
+use crate::signals::signal;
 use crate::site::Site;
 use crate::trace::{Act, Base, Kind, Mark, Slot, Span, Use, What};
 use ptx_core::check::access;

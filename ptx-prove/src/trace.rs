@@ -13,6 +13,8 @@ pub(crate) enum What {
     Param(usize),
     /// A variable.
     Var(VarId),
+    /// A variable of another block of the cluster, at one of its addresses.
+    Peer(VarId, usize),
     /// Tensor memory of the block: its bytes stand for lanes.
     Tensor,
 }
@@ -37,7 +39,7 @@ pub(crate) enum Kind {
     Atomic,
     /// Into a cache: no value is read.
     Fetch,
-    /// Of a barrier in memory, whose order is not described.
+    /// Any whose order is not described, such as one of a barrier in memory, or of a bulk copy.
     Signal,
 }
 

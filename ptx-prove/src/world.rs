@@ -86,6 +86,10 @@ pub(crate) struct World {
     pub(crate) excludes: fn(&World, Vec<Cond>) -> bool,
     /// Symbols that are a form where a condition holds, and else zero.
     choices: Map<Sym, (Cond, Form)>,
+    /// Numbers that divide a symbol's value.
+    aligns: Map<Sym, i128>,
+    /// Quotients of such symbols: the symbol and the number.
+    units: Map<Sym, (Sym, i128)>,
     /// Answers to whether a form is in a range, by the way on which that was asked.
     asked: Map<(Form, i128, i128), Vec<(Path, bool)>>,
 }
@@ -126,6 +130,8 @@ impl World {
             here: Path::default(),
             excludes: |_, _| false,
             choices: Map::default(),
+            aligns: Map::default(),
+            units: Map::default(),
             asked: Map::default(),
         }
     }
@@ -343,10 +349,69 @@ impl World {
         self.floor(&shifted, by).map(|(quotient, _)| quotient)
     }
 
+    /// Notes that a number divides a symbol's value.
+    pub(crate) fn align(&mut self, symbol: Sym, by: i128) {
+        self.aligns.insert(symbol, by);
+    }
+
+    /// The quotient of a symbol that a number divides.
+    fn unit(&mut self, symbol: Sym, by: i128) -> Option<Sym> {
+        let align = self.aligns.get(&symbol).copied()?;
+        if let Some((unit, _)) = self.units.iter().find(|(_, of)| **of == (symbol, by)) {
+            return Some(*unit);
+        }
+        if by < 2 || align.checked_rem(by) != Some(0) {
+            return None;
+        }
+        let Symbol { least, most, scope, .. } = *self.symbol(symbol);
+        let unit = self.derived((least.div_euclid(by), most.div_euclid(by)), scope);
+        self.symbols[unit as usize].origin = Origin::Loose;
+        let fact = Cond::equal(&Form::symbol(unit).scale(by)?, &Form::symbol(symbol))?;
+        self.assume(unit, fact);
+        self.units.insert(unit, (symbol, by));
+        Some(unit)
+    }
+
+    /// The form with symbols in the place of multiples of their quotients.
+    pub(crate) fn whole(&self, form: &Form) -> Form {
+        let mut sum = Form { terms: Vec::new(), constant: form.constant.clone() };
+        for (mono, coef) in &form.terms {
+            let unit = match mono.as_slice() {
+                [unit] => self.units.get(unit).filter(|(_, by)| coef.all(|coef| coef % by == 0)),
+                _ => None,
+            };
+            let term = match unit {
+                Some((symbol, by)) => (vec![*symbol], coef.map(|coef| coef / by)),
+                None => (mono.clone(), coef.clone()),
+            };
+            let Some(more) = sum.add(&Form { terms: vec![term], constant: Coef::One(0) }) else { return form.clone() };
+            sum = more;
+        }
+        sum
+    }
+
+    /// The quotient of the part of a form whose symbols a number divides, and the other part.
+    fn aligned_part(&mut self, form: &Form, by: i128) -> Option<Division> {
+        let mut quotient = Form::number(0);
+        let mut rest = form.clone();
+        for (mono, coef) in &form.terms {
+            let [symbol] = mono.as_slice() else { continue };
+            let Some(unit) = self.unit(*symbol, by) else { continue };
+            let part = |symbol: Sym| Form { terms: vec![(vec![symbol], coef.clone())], constant: Coef::One(0) };
+            quotient = quotient.add(&part(unit))?;
+            rest = rest.sub(&part(*symbol))?;
+        }
+        (!quotient.terms.is_empty()).then_some((quotient, rest))
+    }
+
     /// Floor division by a positive number.
     pub(crate) fn floor(&mut self, form: &Form, by: i128) -> Option<Division> {
         if by == 1 {
             return Some((form.clone(), Form::number(0)));
+        }
+        if let Some((units, rest)) = self.aligned_part(form, by) {
+            let (quotient, rest) = self.floor(&rest, by)?;
+            return Some((quotient.add(&units)?, rest));
         }
         // What is a multiple for all threads divides exactly; the rest may be a remainder already.
         let (whole, rest): (Vec<_>, Vec<_>) =

@@ -1,5 +1,6 @@
 //! The names and sizes that the compiler, the CPU device and the launch runtime share: targets, versions of PTX with the
-//! toolkits and drivers that read them, chips and their occupancy, contracts on machine code, and the choices of tensor maps.
+//! toolkits and drivers that read them, chips and their occupancy, contracts on machine code, the choices of tensor maps, and descriptors of
+//! matrices.
 //!
 //! A runtime that launches kernels needs these names and no compiler, so that it builds without `ptx-core`.
 //!
@@ -17,6 +18,7 @@
 
 pub mod chip;
 mod contract;
+pub mod descriptor;
 mod target;
 pub mod tensor;
 mod toolkit;

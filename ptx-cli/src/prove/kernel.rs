@@ -50,7 +50,7 @@ fn one(
     let entry = entry.ok_or_else(|| Failure::usage("there is no such entry"))?;
     let params = params(&checked, entry);
     let contract = contract(kernel).map_err(|(message, help)| Failure::usage(format!("{message}; help: {help}")))?;
-    let contract = Contract { samples: true, ..contract };
     let boxes = [boxes(kernel), arguments.boxes.clone()].concat();
+    let contract = Contract { samples: true, boxes: boxes.clone(), ..contract };
     decide(&Proof { source, checked: &checked, entry, contract, boxes, params }, arguments, out)
 }

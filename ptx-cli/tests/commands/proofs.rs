@@ -352,12 +352,20 @@ fn add(row: &mut Row, module: &Module, kernel: &Kernel) {
     if let Some(text) = report.findings.iter().find(|f| certain(f)).map(refuted) {
         return reason(text);
     }
-    let missing = report.findings.iter().find_map(|finding| match &finding.verdict {
-        Verdict::Unknown(missing) => Some(missing.clone()),
-        Verdict::Refuted(_) => Some("a later turn of a loop may violate it".to_owned()),
-        Verdict::Proved => None,
-    });
-    missing.into_iter().for_each(reason);
+    let missing = |properties: &'static [Property]| {
+        own(properties).find_map(|finding| match &finding.verdict {
+            Verdict::Unknown(missing) => Some(missing.clone()),
+            Verdict::Refuted(_) => Some("a later turn of a loop may violate it".to_owned()),
+            Verdict::Proved => None,
+        })
+    };
+    match [missing(bounds), missing(races)] {
+        [Some(bounds), Some(races)] if bounds != races => {
+            reason(format!("bounds: {bounds}"));
+            reason(format!("races: {races}"));
+        }
+        [bounds, races] => bounds.or(races).into_iter().for_each(reason),
+    }
 }
 
 /// The contract of an entry of `ptx!`.

@@ -73,6 +73,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         absent: true,
         signed: Vec::new(),
         overlaps: launch.pdl,
+        boxes: boxes(kernel),
         numbers,
         partial: true,
         samples: false,

@@ -17,9 +17,9 @@ use crate::listing::party;
 use crate::site::{Decoded, Refusal, Site};
 use crate::soft::mask;
 use crate::space::{Where, number};
-use crate::swizzle::{Descriptor, Major};
 use ptx_core::diag::codes;
 use ptx_core::isa::Type;
+use ptx_target::descriptor::{Descriptor, Major};
 use std::sync::Arc;
 
 #[rustfmt::skip]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "the tests use a part of each private module")]
 
+mod descriptor;
 mod figures;
 
 #[path = "../../src/profile/banks.rs"]
@@ -17,8 +18,6 @@ mod layouts;
 mod sectors;
 #[path = "../../src/soft.rs"]
 mod soft;
-#[path = "../../src/swizzle.rs"]
-mod swizzle;
 #[path = "../../src/tensor_map.rs"]
 mod tensor_map;
 #[path = "../../src/tmem.rs"]

@@ -22,7 +22,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ptx-core", &["ptx_target"]),
     ("ptx-language", &["ptx_core"]),
     ("ptx-interp", &["ptx_core", "ptx_target"]),
-    ("ptx-prove", &["ptx_core"]),
+    // Descriptors of matrices.
+    ("ptx-prove", &["ptx_core", "ptx_target"]),
     ("ptx-transpile", &["ptx_core", "ptx_language"]),
     // Contracts on machine code and the occupancy of chips; proofs.
     ("ptx-expand", &["ptx_core", "ptx_language", "ptx_pack", "ptx_prove", "ptx_target"]),

@@ -4,11 +4,11 @@ use super::{At, pairs, source};
 use crate::ctx::{Ctx, Flow};
 use crate::fault::{Fault, FaultKind};
 use crate::site::{Decoded, Site};
-use crate::swizzle::{Descriptor, Major};
 use crate::tmem::Taddr;
 use crate::tmem::{Cells, Use};
 use crate::warp::lanes;
 use ptx_core::diag::codes;
+use ptx_target::descriptor::{Descriptor, Major};
 
 /// Rows of the source that go to lanes of tensor memory.
 #[derive(Clone, Copy)]

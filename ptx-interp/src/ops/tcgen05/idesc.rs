@@ -1,6 +1,7 @@
 //! The instruction descriptor of `tcgen05.mma` (9.7.16.4.2): what each kind can be asked for, and what 32 bits ask for.
 
 use crate::fault::Fault;
+use ptx_target::descriptor::{Extents, Major};
 
 /// The type of D.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,18 +145,20 @@ impl Idesc {
             let (says, is) = if form.sparse { ("dense", ".sp") } else { ("sparse", "not .sp") };
             return refuse(form, format!("bit 2 that says {says} in an instruction that is {is}"));
         }
+        let extents = Extents::of(word);
+        let transpose = |major: Major| u32::from(major == Major::Mn);
         let (scale_b, scale_a) = if kind.scaled() { (field(4, 2), field(29, 2)) } else { (0, 0) };
-        let a = factor(form, 'A', field(7, 3), (field(13, 1), field(15, 1)), scale_a)?;
+        let a = factor(form, 'A', field(7, 3), (field(13, 1), transpose(extents.majors[0])), scale_a)?;
         let type_bits = if kind.bits == 4 { 2 } else { 3 };
-        let b = factor(form, 'B', field(10, type_bits), (field(14, 1), field(16, 1)), scale_b)?;
+        let b = factor(form, 'B', field(10, type_bits), (field(14, 1), transpose(extents.majors[1])), scale_b)?;
         let found = Idesc {
             selector: if kind.scaled() { 0 } else { field(0, 2) },
             saturate: kind.integer() && field(3, 1) == 1,
             result: result(form, field(4, 2))?,
             a,
             b,
-            n: field(17, 6) as usize * 8,
-            m: field(24, 5) as usize * 16,
+            n: extents.n as usize,
+            m: extents.m as usize,
             k: depth(form, kind.bits == 4 && field(31, 1) == 1)?,
             scale: scale_type(form, field(23, 1))?,
         };

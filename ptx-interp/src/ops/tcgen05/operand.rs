@@ -5,8 +5,8 @@ use super::idesc::{Factor, Form};
 use crate::ctx::Ctx;
 use crate::fault::Fault;
 use crate::soft::mask;
-use crate::swizzle::{Descriptor, Major};
 use crate::tmem::{Taddr, Tmem};
+use ptx_target::descriptor::{Descriptor, Major};
 use ptx_target::tensor::Swizzle;
 
 /// Bits of a value; those of 4 and 6 bits may stand in wider places.
@@ -104,13 +104,6 @@ impl Shared {
         for i in 0..self.per {
             put(i, (word >> (i as u32 * self.width)) as u32 & mask(self.width) as u32);
         }
-    }
-}
-
-impl Descriptor {
-    /// Bytes from the start to the end of the swizzle's row.
-    fn room(self) -> u64 {
-        self.swizzle.span() - self.start % self.swizzle.span()
     }
 }
 

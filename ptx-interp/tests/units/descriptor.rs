@@ -1,7 +1,7 @@
 //! Addresses against the tables and examples of the manual.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-use super::*;
+use ptx_target::descriptor::{Descriptor, Major};
+use ptx_target::tensor::Swizzle;
 
 /// The piece that stands at `column` of line `line`, as the tables of the manual print it.
 fn at(swizzle: Swizzle, line: u64, column: u64) -> u64 {
@@ -100,6 +100,29 @@ fn every_bit_without_a_field_has_one_value() {
         for bit in 0..64 {
             let refused = reserved.iter().any(|range| range.contains(&bit));
             assert!(read(right ^ 1 << bit).is_err() == refused || bit > 60, "{bit}");
+        }
+    }
+}
+
+/// Every piece is between the ends, and some piece is at each.
+#[test]
+fn the_extent_of_a_matrix_has_all_its_pieces() {
+    for (mode, swizzle) in [(0, 16), (1, 128), (2, 64), (3, 32)] {
+        for (start, major, size) in
+            [(1024u64, Major::K, [64, 2]), (1024 + 32, Major::K, [16, 2]), (4096, Major::Mn, [16, 8])]
+        {
+            let bits = mode << 62 | (swizzle >> 1) << 32 | (2048 >> 4) << 16 | start >> 4;
+            let matrix = Descriptor::wgmma(bits).unwrap();
+            let pieces = (0..size[0]).flat_map(|line| (0..size[1]).map(move |piece| matrix.piece(major, line, piece)));
+            let ends = pieces.map(|at| (i128::from(at), i128::from(at + 16)));
+            let (first, end) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap();
+            let within = |(least, most): (i128, i128)| {
+                assert!(least + i128::from(start) <= first && end <= most + i128::from(start), "{mode} {start}");
+                most - least
+            };
+            let known = within(matrix.extent(major, size, Some(start % matrix.swizzle.span())));
+            let unknown = within(matrix.extent(major, size, None));
+            assert!(known <= unknown && known < end - first + 128, "{mode} {start}");
         }
     }
 }
