@@ -1,10 +1,10 @@
 //! Bounds and alignment of every access.
 
 use crate::contract::Contract;
-use crate::finding::{blank, counterexample, describe, reached, worse};
+use crate::finding::{blank, counterexample, describe, worse};
 use crate::form::{Cond, Form};
 use crate::machine::Machine;
-use crate::query::{BUDGET, Decision, Views};
+use crate::query::{BUDGET, Decision, decide_in_launch};
 use crate::report::{Finding, Property, Verdict};
 use crate::trace::Access;
 use ptx_core::hash::Map;
@@ -41,20 +41,20 @@ pub(crate) fn check(machine: &mut Machine<'_>, contract: &Contract) -> Vec<Findi
     found.into_values().collect()
 }
 
-/// Decides bounds; the offset is a plain sum from then on, if that is in the buffer: as a number of a register's width it is a question of more
-/// variables. A sum that is in the buffer is such a number.
+/// Decides bounds. A sum of integers that is in the buffer is a number of the address's width, so that the width is a question only where it is not.
 fn decided(machine: &mut Machine<'_>, at: usize, access: Access) -> (Verdict, Access) {
-    if access.plain == access.offset {
-        return (within(machine, &access), access);
+    let verdict = within(machine, &access);
+    if verdict == Verdict::Proved || access.bits == 0 {
+        return (verdict, access);
     }
-    let plain = Access { offset: access.plain.clone(), ..access.clone() };
-    match within(machine, &plain) {
-        Verdict::Proved => {
-            machine.trace.accesses[at].offset = plain.offset.clone();
-            (Verdict::Proved, plain)
-        }
-        _ => (within(machine, &access), access),
+    machine.world.here = access.path.clone();
+    let offset = machine.world.number(&access.offset, access.bits, true);
+    if offset == access.offset {
+        return (verdict, access);
     }
+    machine.trace.accesses[at].offset = offset.clone();
+    let access = Access { offset, ..access };
+    (within(machine, &access), access)
 }
 
 fn within(machine: &Machine<'_>, access: &Access) -> Verdict {
@@ -83,9 +83,8 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
     if *must == Cond::Const(true) {
         return Verdict::Proved;
     }
-    let mut conds = reached(machine, access);
-    conds.push(must.negate());
-    match Views::one(&machine.world, conds).decide(BUDGET) {
+    let conds = vec![access.path.cond(), access.guard.clone(), must.negate()];
+    match decide_in_launch(&machine.world, conds, &machine.launch.facts, BUDGET) {
         Decision::Impossible => Verdict::Proved,
         Decision::Unknown => Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned()),
         Decision::Possible(model) if model.is_passed => Verdict::Unknown(

@@ -201,6 +201,8 @@ pub(crate) fn symbols(
             facts.iter().for_each(|fact| narrow(world, fact));
         }
     }
+    // Of alternatives such as `rows == 0 || …` a launch with blocks leaves one.
+    symbols.facts = symbols.facts.into_iter().map(|fact| world.simplify(fact)).collect();
     Ok(symbols)
 }
 
@@ -271,8 +273,38 @@ fn narrow(world: &mut World, cond: &Cond) {
                 }
             }
         }
+        Cond::Any(parts) => narrow_any(world, parts),
         _ => {}
     }
+}
+
+/// Of alternatives, the ranges that hold all of theirs.
+fn narrow_any(world: &mut World, parts: &[Cond]) {
+    let mut symbols = Vec::new();
+    parts.iter().for_each(|part| part.forms(&mut |form| symbols.extend(form.symbols())));
+    symbols.sort_unstable();
+    symbols.dedup();
+    let ranges = |world: &World| -> Vec<(i128, i128)> {
+        symbols.iter().map(|symbol| (world.symbol(*symbol).least, world.symbol(*symbol).most)).collect()
+    };
+    let set = |world: &mut World, ranges: &[(i128, i128)]| {
+        for (symbol, (least, most)) in symbols.iter().zip(ranges) {
+            let known = &mut world.symbols[*symbol as usize];
+            (known.least, known.most) = (*least, *most);
+        }
+    };
+    let before = ranges(world);
+    let mut hull: Option<Vec<(i128, i128)>> = None;
+    for part in parts {
+        narrow(world, part);
+        let own = ranges(world);
+        set(world, &before);
+        hull = Some(match hull {
+            None => own,
+            Some(hull) => hull.iter().zip(&own).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))).collect(),
+        });
+    }
+    set(world, &hull.unwrap_or(before));
 }
 
 /// The symbol of which a form is a multiple, and the positive factor.
@@ -523,7 +555,7 @@ impl Symbols {
         match operator {
             Operator::Add => int(a.add(b)),
             Operator::Sub => int(a.sub(b)),
-            Operator::Mul => int(a.mul(b)),
+            Operator::Mul => int(world.product(a, b)),
             Operator::Min => int(world.smaller(a, b)),
             Operator::Max => int(world.larger(a, b)),
             Operator::Shl => int(a.scale(1i128.checked_shl(u32::try_from(b.known()?).ok().filter(|by| *by < 100)?)?)),
@@ -533,7 +565,10 @@ impl Symbols {
             Operator::Div => int(self.division(world, a, b).map(|(quotient, _)| quotient)),
             Operator::Rem => int(self.division(world, a, b).map(|(_, rest)| rest)),
             Operator::DivCeil => int(self.ceiling(world, a, b)),
-            Operator::NextMultipleOf => int(self.ceiling(world, a, b)?.mul(b)),
+            Operator::NextMultipleOf => {
+                let quotient = self.ceiling(world, a, b)?;
+                int(world.product(&quotient, b))
+            }
             Operator::IsMultipleOf => {
                 let (_, rest) = self.division(world, a, b)?;
                 truth(Cond::equal(&rest, &Form::number(0)))
@@ -570,7 +605,12 @@ impl Symbols {
     fn ceiling(&mut self, world: &mut World, a: &Form, b: &Form) -> Option<Form> {
         match b.known() {
             Some(by) if by > 0 => world.floor(&a.plus(by - 1)?, by).map(|(quotient, _)| quotient),
-            _ => None,
+            Some(_) => None,
+            None => {
+                let up = a.add(b)?.plus(-1)?;
+                let is_negative = world.range(&up).is_none_or(|(least, _)| least < 0);
+                if is_negative { None } else { self.division(world, &up, b).map(|(quotient, _)| quotient) }
+            }
         }
     }
 }

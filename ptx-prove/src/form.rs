@@ -201,6 +201,11 @@ impl Form {
         Some(sum)
     }
 
+    /// The factors of its longest product.
+    pub(crate) fn degree(&self) -> usize {
+        self.terms.iter().map(|(mono, _)| mono.len()).max().unwrap_or(0)
+    }
+
     /// For each thread one of two forms.
     pub(crate) fn select(which: &[bool], yes: &Form, no: &Form) -> Option<Form> {
         let keep = Coef::of(which.iter().map(|yes| i128::from(*yes)).collect());

@@ -10,16 +10,16 @@ use ptx_core::isa::Type;
 /// An address in a buffer or variable.
 pub(crate) struct Place {
     pub(crate) base: usize,
-    /// As the address is: its sum may have left the width of a register.
+    /// As a sum of integers; the address is this modulo its width.
     pub(crate) offset: Form,
-    /// The same without that.
-    pub(crate) plain: Form,
+    /// The bits of the address.
+    pub(crate) bits: u32,
 }
 
 impl Place {
     /// So many bytes further.
     pub(crate) fn plus(&self, bytes: i128) -> Option<Place> {
-        Some(Place { base: self.base, offset: self.offset.plus(bytes)?, plain: self.plain.plus(bytes)? })
+        Some(Place { base: self.base, offset: self.offset.plus(bytes)?, bits: self.bits })
     }
 }
 
@@ -191,9 +191,11 @@ impl Machine<'_> {
         if offset.symbols().any(is_base) {
             return self.lost(at, "the offset depends on an address");
         }
-        let plain = offset;
-        let offset = self.world.number(&plain, bits, true);
-        Some(Place { base, offset, plain })
+        let offset = match offset.constant() {
+            Some(_) => self.world.number(&offset, bits, true),
+            None => offset,
+        };
+        Some(Place { base, offset, bits })
     }
 
     /// Records that a warp as one uses lanes of tensor memory: base and first lane, number and kind.
@@ -207,8 +209,8 @@ impl Machine<'_> {
             inst,
             kind,
             base,
-            plain: lane.clone(),
             offset: lane,
+            bits: 0,
             size,
             align: 1,
             path: state.path.clone(),
@@ -354,14 +356,14 @@ pub(crate) fn accessed(
     let guard = machine.world.simplify(guard.clone());
     let strong = STRONG.iter().any(|modifier| site.is(modifier));
     let narrow = NARROW.iter().any(|modifier| site.is(modifier));
-    let (base, offset, plain, path) = (place.base, place.offset.clone(), place.plain.clone(), state.path.clone());
+    let (base, offset, bits, path) = (place.base, place.offset.clone(), place.bits, state.path.clone());
     let turns = machine.open.as_slice().into();
     Access {
         inst,
         kind,
         base,
         offset,
-        plain,
+        bits,
         size,
         align: size,
         path,
@@ -624,14 +626,14 @@ fn fetch(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, state: &State, g
     };
     let ends = places.into_iter().flat_map(|(place, cond)| {
         let last = place.offset.add(&bytes).and_then(|end| end.plus(-FETCHED));
-        [Some(place.offset), last].map(|offset| (offset, place.base, cond.clone()))
+        [Some(place.offset), last].map(|offset| (offset, (place.base, place.bits), cond.clone()))
     });
-    for (offset, base, cond) in ends.collect::<Vec<_>>() {
+    for (offset, (base, bits), cond) in ends.collect::<Vec<_>>() {
         let (Some(offset), Some(some)) = (offset, bytes.plus(-1).map(Cond::at_least)) else {
             return machine.gap(at, "the number of bytes to fetch is not described");
         };
         let guard = Cond::all([guard.clone(), some, cond]);
-        let place = Place { plain: offset.clone(), offset, base };
+        let place = Place { offset, base, bits };
         let access = accessed(machine, state, &guard, site, &place, (at, FETCHED as u64, Kind::Fetch));
         machine.record(site, state, &place, access);
     }

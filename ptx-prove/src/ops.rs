@@ -61,10 +61,10 @@ const RULES: &[(&str, Rule)] = &[
     ("add", |m, a| bits_of(a.form(m, 0)?.add(&a.form(m, 1)?))),
     ("sub", |m, a| bits_of(a.form(m, 0)?.sub(&a.form(m, 1)?))),
     ("neg", |m, a| bits_of(a.form(m, 0)?.scale(-1))),
-    ("mul.lo", |m, a| bits_of(a.form(m, 0)?.mul(&a.form(m, 1)?))),
-    ("mad.lo", |m, a| bits_of(a.form(m, 0)?.mul(&a.form(m, 1)?)?.add(&a.form(m, 2)?))),
-    ("mul.wide", |m, a| bits_of(a.number(m, 0)?.mul(&a.number(m, 1)?))),
-    ("mad.wide", |m, a| bits_of(a.number(m, 0)?.mul(&a.number(m, 1)?)?.add(&a.form(m, 2)?))),
+    ("mul.lo", |m, a| { let (x, y) = (a.form(m, 0)?, a.form(m, 1)?); bits_of(m.world.product(&x, &y)) }),
+    ("mad.lo", |m, a| { let (x, y) = (a.form(m, 0)?, a.form(m, 1)?); bits_of(m.world.product(&x, &y)?.add(&a.form(m, 2)?)) }),
+    ("mul.wide", |m, a| { let (x, y) = (a.number(m, 0)?, a.number(m, 1)?); bits_of(m.world.product(&x, &y)) }),
+    ("mad.wide", |m, a| { let (x, y) = (a.number(m, 0)?, a.number(m, 1)?); bits_of(m.world.product(&x, &y)?.add(&a.form(m, 2)?)) }),
     ("mul.hi", |m, a| { let p = a.number(m, 0)?.mul(&a.number(m, 1)?)?; bits_of(m.world.floor(&p, 1 << a.bits).map(|(q, _)| q)) }),
     ("mad.hi", |m, a| {
         let p = a.number(m, 0)?.mul(&a.number(m, 1)?)?;

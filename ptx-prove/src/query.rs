@@ -25,9 +25,29 @@ const GROUPS: usize = 5_000;
 /// The most alternatives of a clause.
 const ALTERNATIVES: usize = 64;
 
-/// Returns true if conditions exclude each other, with little work.
+/// Returns true if conditions exclude each other in all launches, with little work.
 pub(crate) fn excludes(world: &World, conds: Vec<Cond>) -> bool {
-    Views::one(world, conds).decide(RANGE_BUDGET).is_impossible()
+    decide_in_launch(world, conds, &world.facts, RANGE_BUDGET).is_impossible()
+}
+
+/// Decides a question about a launch: first without what is said of the lengths of other buffers, which is much, and seldom of use.
+pub(crate) fn decide_in_launch(world: &World, conds: Vec<Cond>, facts: &[Cond], budget: u32) -> Decision {
+    let is_len = |symbol: &Sym| matches!(world.symbol(*symbol).meaning, Meaning::Len(_));
+    let mut lens: Set<Sym> = Set::default();
+    conds.iter().for_each(|cond| cond.forms(&mut |form| lens.extend(form.symbols().filter(is_len))));
+    let is_other = |fact: &Cond| {
+        let mut found = false;
+        fact.forms(&mut |form| found |= form.symbols().filter(is_len).any(|len| !lens.contains(&len)));
+        found
+    };
+    let own: Vec<Cond> = facts.iter().filter(|fact| !is_other(fact)).cloned().collect();
+    let is_whole = own.len() == facts.len();
+    let decided = Views::one(world, [&conds[..], &own[..]].concat()).decide(budget);
+    match decided {
+        Decision::Impossible => Decision::Impossible,
+        decided if is_whole => decided,
+        _ => Views::one(world, [&conds[..], facts].concat()).decide(budget),
+    }
 }
 
 /// The answer to a question.
@@ -587,6 +607,12 @@ impl Build<'_> {
             let mut rest = key.clone();
             let one = vec![rest.remove(at)];
             let (a, b) = (self.var(&rest), self.var(&one));
+            // A product is a factor of longer ones, where its sign counts. Its greatest value is of little use, and has many digits.
+            let symbols: Vec<Sym> = rest.iter().map(|(symbol, _)| *symbol).collect();
+            let is_whole = rest.len() > 1 && symbols.iter().all(|symbol| *symbol < LEVELS);
+            if is_whole && self.views.world.product_range(&symbols).is_some_and(|(least, _)| least >= 0) {
+                self.problem.atleast.push(Linear::variable(a));
+            }
             if !self.problem.products.contains(&(var, a, b)) {
                 self.problem.products.push((var, a, b));
             }

@@ -161,9 +161,8 @@ fn span(
     let mut found = Vec::new();
     for (place, cond) in machine.places(at, site, address) {
         let further = bytes.plus(-i128::from(PIECE)).ok_or(missing)?;
-        let last = [&place.offset, &place.plain].map(|offset| offset.add(&further));
-        let [Some(offset), Some(plain)] = last else { return Err(missing.to_owned()) };
-        let last = Place { base: place.base, offset, plain };
+        let Some(offset) = place.offset.add(&further) else { return Err(missing.to_owned()) };
+        let last = Place { base: place.base, offset, bits: place.bits };
         let cond = Cond::all([cond, some.clone()]);
         found.extend([place, last].map(|place| Part { place, cond: cond.clone(), size: PIECE, align: PIECE }));
     }

@@ -52,8 +52,8 @@ pub(crate) struct Access {
     pub(crate) base: usize,
     /// In bytes from its start.
     pub(crate) offset: Form,
-    /// The same as a sum of integers, which are bytes from the start if they are in the buffer.
-    pub(crate) plain: Form,
+    /// The bits of the address: the offset is a sum of integers modulo that. Zero if it is no address.
+    pub(crate) bits: u32,
     pub(crate) size: u64,
     pub(crate) align: u64,
     pub(crate) path: Path,

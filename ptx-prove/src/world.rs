@@ -82,7 +82,7 @@ pub(crate) struct World {
     pub(crate) facts: Vec<Cond>,
     /// The way to the instruction that is executed.
     pub(crate) here: Path,
-    /// Decides that conditions exclude each other. The solver's questions need a world, so that it is given.
+    /// Decides that conditions exclude each other in all launches. The solver's questions need a world, so that it is given.
     pub(crate) excludes: fn(&World, Vec<Cond>) -> bool,
     /// Symbols that are a form where a condition holds, and else zero.
     choices: Map<Sym, (Cond, Form)>,
@@ -90,6 +90,10 @@ pub(crate) struct World {
     aligns: Map<Sym, i128>,
     /// Quotients of such symbols: the symbol and the number.
     units: Map<Sym, (Sym, i128)>,
+    /// The symbols that are one where a condition holds, and else zero: one for each condition, so that choices go together.
+    bits: Map<Cond, Sym>,
+    /// Symbols for sums that are factors: remainders, and products of many factors.
+    names: Map<Form, Form>,
     /// Answers to whether a form is in a range, by the way on which that was asked.
     asked: Map<(Form, i128, i128), Vec<(Path, bool)>>,
 }
@@ -132,6 +136,8 @@ impl World {
             choices: Map::default(),
             aligns: Map::default(),
             units: Map::default(),
+            bits: Map::default(),
+            names: Map::default(),
             asked: Map::default(),
         }
     }
@@ -221,7 +227,7 @@ impl World {
         Some((least, most))
     }
 
-    fn product_range(&self, mono: &Mono) -> Option<(i128, i128)> {
+    pub(crate) fn product_range(&self, mono: &Mono) -> Option<(i128, i128)> {
         mono.iter().try_fold((1i128, 1i128), |(low, high), symbol| {
             let Symbol { least, most, .. } = self.symbol(*symbol);
             let ends = [
@@ -250,14 +256,12 @@ impl World {
         if let Some((_, is)) = known.next() {
             return *is;
         }
-        let way = [self.here.cond()].into_iter().chain(self.facts.iter().cloned());
-        let way: Vec<Cond> = way.collect();
+        let way = self.here.cond();
         let sides = [Cond::le(&Form::number(least), form), Cond::le(form, &Form::number(most))];
         let is = sides.into_iter().all(|side| {
             side.is_some_and(|side| {
                 let side = self.simplify(side);
-                let conds = way.iter().cloned().chain([side.negate()]);
-                side == Cond::Const(true) || (self.excludes)(self, conds.collect())
+                side == Cond::Const(true) || (self.excludes)(self, vec![way.clone(), side.negate()])
             })
         });
         self.asked.entry(key).or_default().push((self.here.clone(), is));
@@ -470,7 +474,7 @@ impl World {
         // In every launch, so that the quotient is of use on all ways.
         let never = |world: &World, most: i128| {
             let below = Cond::le(b, &Form::number(most))?;
-            Some((world.excludes)(world, world.facts.iter().cloned().chain([below]).collect()))
+            Some((world.excludes)(world, vec![below]))
         };
         let is_positive = divisor > 0 || never(self, 0)?;
         if divisor < 0 && !is_positive && !never(self, -1)? {
@@ -492,6 +496,9 @@ impl World {
         self.assume(symbol, fact);
         self.made.insert(key, quotient.clone());
         self.limit(symbol, b);
+        if is_positive {
+            self.name_rest(&rest, b);
+        }
         Some((quotient, rest))
     }
 
@@ -512,8 +519,7 @@ impl World {
         factors.retain(|factor| self.symbol(*factor).scope == Scope::Grid);
         for factor in factors {
             let Some(over) = Cond::le(&Form::symbol(factor), &Form::symbol(quotient)) else { continue };
-            let conds = self.facts.iter().cloned().chain([over.clone()]).collect();
-            if (self.excludes)(self, conds) {
+            if (self.excludes)(self, vec![over.clone()]) {
                 self.assume(quotient, over.negate());
             }
         }
@@ -531,11 +537,7 @@ impl World {
         let difference = yes.sub(no)?;
         let scope = self.cond_scope(cond);
         if difference.constant().is_some() || self.scope(&difference) == Scope::Grid {
-            let symbol = self.derived((0, 1), scope);
-            let bit = Form::symbol(symbol);
-            let is = Cond::at_least(bit.plus(-1)?);
-            self.assume(symbol, cond.choose(is.clone(), is.negate()));
-            self.choices.insert(symbol, (cond.clone(), Form::number(1)));
+            let bit = Form::symbol(self.bit_of(cond)?);
             return no.add(&difference.mul(&bit)?);
         }
         let (low, high) = self.range(&difference)?;
@@ -545,6 +547,61 @@ impl World {
         self.assume(symbol, fact);
         self.choices.insert(symbol, (cond.clone(), difference));
         no.add(&chosen)
+    }
+
+    /// The symbol that is one where a condition holds, and else zero.
+    fn bit_of(&mut self, cond: &Cond) -> Option<Sym> {
+        if let Some(symbol) = self.bits.get(cond) {
+            return Some(*symbol);
+        }
+        let symbol = self.derived((0, 1), self.cond_scope(cond));
+        let is = Cond::at_least(Form::symbol(symbol).plus(-1)?);
+        self.assume(symbol, cond.choose(is.clone(), is.negate()));
+        self.choices.insert(symbol, (cond.clone(), Form::number(1)));
+        self.bits.insert(cond.clone(), symbol);
+        Some(symbol)
+    }
+
+    /// A product. A remainder has one name in it, and so has a sum where the products of all factors would be too long.
+    pub(crate) fn product(&mut self, a: &Form, b: &Form) -> Option<Form> {
+        if a.constant().is_some() || b.constant().is_some() {
+            return a.mul(b);
+        }
+        let name = |form: &Form| self.names.get(form).cloned().unwrap_or_else(|| form.clone());
+        let (a, b) = (name(a), name(b));
+        if let Some(product) = a.mul(&b) {
+            return Some(product);
+        }
+        let (longer, other) = if a.degree() >= b.degree() { (&a, &b) } else { (&b, &a) };
+        let name = self.named(longer)?;
+        match name.mul(other) {
+            Some(product) => Some(product),
+            None => name.mul(&self.named(other)?),
+        }
+    }
+
+    /// A symbol that is a sum.
+    fn named(&mut self, form: &Form) -> Option<Form> {
+        if let Some(name) = self.names.get(form) {
+            return Some(name.clone());
+        }
+        let symbol = self.derived(self.range(form)?, self.scope(form));
+        let name = Form::symbol(symbol);
+        self.assume(symbol, Cond::equal(&name, form)?);
+        self.names.insert(form.clone(), name.clone());
+        Some(name)
+    }
+
+    /// Names the remainder of a division by a number above zero, so that products with it have its bounds.
+    fn name_rest(&mut self, rest: &Form, by: &Form) -> Option<()> {
+        let (_, most) = self.range(by)?;
+        self.learn(rest, (0, most.checked_sub(1)?));
+        let symbol = self.derived((0, most - 1), self.scope(rest));
+        let name = Form::symbol(symbol);
+        self.assume(symbol, Cond::equal(&name, rest)?);
+        self.assume(symbol, Cond::lt(&name, by)?);
+        self.names.insert(rest.clone(), name);
+        Some(())
     }
 
     /// A form that depends on a choice of addresses as one for each choice, with the condition of each.

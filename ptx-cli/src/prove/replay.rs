@@ -116,10 +116,14 @@ fn parameters(
     for (at, variable) in proof.params.iter().enumerate() {
         let value = match (buffer(proof, example, at), number(variable, example, at)) {
             (Some(bytes), _) => {
-                let address = machine.alloc(bytes).ok()?;
+                // Where buffers may be absent, those without bytes are.
+                let is_absent = proof.contract.absent && bytes == 0;
+                let address = if is_absent { 0 } else { machine.alloc(bytes).ok()? };
                 let bytes = usize::try_from(bytes).ok()?;
                 let words = (0..).flat_map(|at| fill(at).to_le_bytes());
-                machine.write(address, &words.take(bytes).collect::<Vec<u8>>()).ok()?;
+                if bytes > 0 {
+                    machine.write(address, &words.take(bytes).collect::<Vec<u8>>()).ok()?;
+                }
                 address
             }
             (None, Some(number)) => number as u64,

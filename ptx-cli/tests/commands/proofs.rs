@@ -48,7 +48,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 22] = [
+const FROM_TEXT: [(&str, &str, &str); 27] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -160,6 +160,38 @@ const FROM_TEXT: [(&str, &str, &str); 22] = [
         "block = 32, grid = 1, requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &[u32], n: u32) { let bytes = n * 4 + 16; if n < 1000 { ptx! { cp.async.bulk.prefetch.L2.global [x], bytes; } }",
         "[P0916",
+    ),
+    // A product of a stride and a remainder, with room for the last column, or one element less, or for one column less.
+    (
+        "block = 32, grid = 8, requires(w > 0, w < 1 << 20, stride < 1 << 30, rows < 1 << 20, x.len() >= (w - 1) * stride + rows)",
+        "x: &mut [u32], w: u32, rows: u32, stride: u64) { let i = ctaid.x * 32 + tid.x; let row = i / w; let column = i - row * w;
+         if row < rows { let at = x + (column as u64 * stride + row as u64) * 4; ptx! { red.global.add.u32 [at], 1; } }",
+        "",
+    ),
+    (
+        "block = 32, grid = 8, requires(w > 0, w < 1 << 20, stride < 1 << 30, rows < 1 << 20, x.len() >= (w - 1) * stride + rows - 1)",
+        "x: &mut [u32], w: u32, rows: u32, stride: u64) { let i = ctaid.x * 32 + tid.x; let row = i / w; let column = i - row * w;
+         if row < rows { let at = x + (column as u64 * stride + row as u64) * 4; ptx! { red.global.add.u32 [at], 1; } }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = 8, requires(w > 1, w < 1 << 20, stride < 1 << 30, rows < 1 << 20, x.len() >= (w - 2) * stride + rows)",
+        "x: &mut [u32], w: u32, rows: u32, stride: u64) { let i = ctaid.x * 32 + tid.x; let row = i / w; let column = i - row * w;
+         if row < rows { let at = x + (column as u64 * stride + row as u64) * 4; ptx! { red.global.add.u32 [at], 1; } }",
+        "[P091",
+    ),
+    // Choices of a buffer and of its stride go together, and not with the stride of the other one.
+    (
+        "block = 32, grid = (1, 2), requires(s < 1 << 30, t < 1 << 30, x.len() >= 31 * s + 1, y.len() >= 31 * t + 1)",
+        "x: &mut [u32], y: &mut [u32], s: u64, t: u64) { let first = ctaid.y == 0; let (a, b): (u64, u64) = (x, y);
+         let at = first.select(a, b) + tid.x as u64 * first.select(s, t) * 4; ptx! { red.global.add.u32 [at], 1; }",
+        "",
+    ),
+    (
+        "block = 32, grid = (1, 2), requires(s < 1 << 30, t < 1 << 30, x.len() >= 31 * s + 1, y.len() >= 31 * t + 1)",
+        "x: &mut [u32], y: &mut [u32], s: u64, t: u64) { let first = ctaid.y == 0; let (a, b): (u64, u64) = (x, y);
+         let at = first.select(a, b) + tid.x as u64 * first.select(t, s) * 4; ptx! { red.global.add.u32 [at], 1; }",
+        "[P091",
     ),
     ("block = 32, grid = LIMIT, requires(x.len() >= 32)", "x: &[u32]) {", "`LIMIT` cannot be evaluated"),
 ];

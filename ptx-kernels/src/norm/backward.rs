@@ -293,6 +293,7 @@ pub(super) mod kernels {
         pdl,
         instances = [of_type = ([f32, bf16, f16])],
         unsafe(requires(
+            slices < 1 << 31,
             arrays == 1 || arrays == 2,
             columns < 1 << 31,
             partial.len() >= 4 * slices * arrays * columns,
