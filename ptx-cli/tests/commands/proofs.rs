@@ -48,7 +48,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 27] = [
+const FROM_TEXT: [(&str, &str, &str); 30] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -160,6 +160,25 @@ const FROM_TEXT: [(&str, &str, &str); 27] = [
         "block = 32, grid = 1, requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &[u32], n: u32) { let bytes = n * 4 + 16; if n < 1000 { ptx! { cp.async.bulk.prefetch.L2.global [x], bytes; } }",
         "[P0916",
+    ),
+    // Alternatives bound a number: products of three factors. With one more array, or one less in the length, it is not so.
+    (
+        "block = 32, grid = rows, requires(rows < 1 << 20, arrays == 1 || arrays == 2, columns < 1 << 20, x.len() >= rows * arrays * columns)",
+        "x: &mut [u32], rows: u32, arrays: u32, columns: u32) { let mut array: u32 = 0; while array < arrays { if tid.x < columns {
+         let at = x.at((ctaid.x * arrays + array) as u64 * columns as u64 + tid.x as u64); ptx! { red.global.add.u32 [at], 1; } } array += 1; }",
+        "",
+    ),
+    (
+        "block = 32, grid = rows, requires(rows < 1 << 20, arrays == 1 || arrays == 2, columns < 1 << 20, x.len() >= rows * arrays * columns)",
+        "x: &mut [u32], rows: u32, arrays: u32, columns: u32) { let mut array: u32 = 0; while array <= arrays { if tid.x < columns {
+         let at = x.at((ctaid.x * arrays + array) as u64 * columns as u64 + tid.x as u64); ptx! { red.global.add.u32 [at], 1; } } array += 1; }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = rows, requires(rows < 1 << 20, arrays == 1 || arrays == 2, columns < 1 << 20, x.len() >= rows * columns)",
+        "x: &mut [u32], rows: u32, arrays: u32, columns: u32) { let mut array: u32 = 0; while array < arrays { if tid.x < columns {
+         let at = x.at((ctaid.x * arrays + array) as u64 * columns as u64 + tid.x as u64); ptx! { red.global.add.u32 [at], 1; } } array += 1; }",
+        "[P091",
     ),
     // A product of a stride and a remainder, with room for the last column, or one element less, or for one column less.
     (
