@@ -20,6 +20,7 @@
 //! other means than barriers, such as `ld.global.nc`, does not change. Loads and stores are compared with copies and products, and not with each
 //! other: such races, and those in global memory, are the watcher's.
 
+mod assume;
 mod code;
 mod cover;
 mod effect;
@@ -95,6 +96,7 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
     // Once to find the bytes that copies write, so that accesses before the first copy are compared with it, too.
     for _ in 0..ROUNDS {
         let mut state = start(&code, contract);
+        state.facts = assume::facts(&mut walk.atoms, module, function, contract);
         warps = state.warps.len();
         let mut ranges: Vec<_> = walk.ranges.iter().copied().collect();
         ranges.sort_unstable();

@@ -67,7 +67,8 @@ pub(crate) fn covers(atoms: &mut Atoms, general: &Seen, own: &Seen) -> bool {
         for (a, b) in general.terms.iter().zip(&own.terms) {
             bind(atoms, a, b, &mut by, 0);
         }
-        if by.len() == before {
+        // A value from memory that stands beside others is the same, unless it is found to be another one.
+        if by.len() == before && !general.terms.iter().zip(&own.terms).any(|(a, b)| same_data(atoms, a, b, &mut by)) {
             break;
         }
     }
@@ -127,6 +128,24 @@ fn bind(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly>,
     }
 }
 
+/// Lets values from memory stand for themselves where a term has several fresh atoms; true if there are any.
+fn same_data(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly>) -> bool {
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    atoms.fresh_in(general, &mut left);
+    atoms.fresh_in(own, &mut right);
+    left.retain(|atom| !by.contains_key(atom));
+    let data: Vec<Atom> = left
+        .iter()
+        .copied()
+        .filter(|atom| matches!(atoms.defs[*atom as usize], Def::Fresh(_, true)) && right.contains(atom))
+        .collect();
+    if data.is_empty() || left.iter().all(|atom| data.contains(atom)) {
+        return false;
+    }
+    data.iter().for_each(|atom| drop(by.insert(*atom, Poly::atom(*atom))));
+    true
+}
+
 /// Fresh atoms of a term that is equal stand for themselves.
 fn identity(atoms: &Atoms, of: &Poly, by: &mut Map<Atom, Poly>) {
     let mut fresh = Vec::new();
@@ -172,6 +191,9 @@ struct Joins<'a> {
     /// The fresh atom of differences by numbers.
     step: Option<Poly>,
     pairs: Map<(Poly, Poly), Poly>,
+    /// The differences of terms, and the largest multiple of one in a fact.
+    steps: Vec<Poly>,
+    ratio: i128,
     /// False while facts are joined: no new atoms.
     may_add: bool,
     facts: [&'a Facts; 2],
@@ -182,16 +204,38 @@ pub(crate) fn join(atoms: &mut Atoms, a: &Seen, b: &Seen) -> Option<Seen> {
     if a.terms.len() != b.terms.len() {
         return None;
     }
-    let mut joins = Joins { atoms, step: None, pairs: Map::default(), may_add: true, facts: [&a.facts, &b.facts] };
+    let mut joins = Joins {
+        atoms,
+        step: None,
+        pairs: Map::default(),
+        steps: Vec::new(),
+        ratio: 0,
+        may_add: true,
+        facts: [&a.facts, &b.facts],
+    };
     let terms: Option<Vec<Poly>> = a.terms.iter().zip(&b.terms).map(|(a, b)| joins.join(a, b, 0)).collect();
     let terms = terms?;
     joins.may_add = false;
     let mut facts = Facts::default();
-    for fact in &a.facts.0 {
-        for other in &b.facts.0 {
-            if let Some(joined) = joins.join(fact, other, 0) {
-                facts.assume(joins.atoms, &joined);
+    let only = |of: &Facts, other: &Facts| -> Vec<Poly> {
+        of.0.iter().filter(|fact| !other.0.contains(fact)).cloned().collect()
+    };
+    a.facts.0.iter().filter(|fact| b.facts.0.contains(fact)).for_each(|fact| facts.assume(joins.atoms, fact));
+    // A fact of one with the fact of the other one that is the same steps away as the terms are.
+    for (own, others, is_first) in
+        [(only(&a.facts, &b.facts), &b.facts.0, true), (only(&b.facts, &a.facts), &a.facts.0, false)]
+    {
+        for fact in own {
+            let mut nearest: Option<(i128, Poly)> = None;
+            for other in others {
+                joins.ratio = 0;
+                let joined = if is_first { joins.join(&fact, other, 0) } else { joins.join(other, &fact, 0) };
+                if let Some(joined) = joined.filter(|_| nearest.as_ref().is_none_or(|(ratio, _)| joins.ratio < *ratio))
+                {
+                    nearest = Some((joins.ratio, joined));
+                }
             }
+            nearest.iter().for_each(|(_, joined)| facts.assume(joins.atoms, joined));
         }
     }
     // A fact of one that follows from those of the other one.
@@ -218,7 +262,14 @@ impl Joins<'_> {
         let both = |atom: Atom| a.atoms().any(|own| own == atom) && b.atoms().any(|own| own == atom);
         let is_step = difference.known().is_some()
             || difference.atoms().all(|atom| both(atom) && !self.atoms.has_fresh(&Poly::atom(atom)));
+        if is_step && !self.may_add {
+            let multiple = |step: &Poly| difference.multiple_of(step);
+            self.ratio = self.ratio.max(self.steps.iter().filter_map(multiple).min()?);
+        }
         if is_step {
+            if self.may_add && !self.steps.contains(&difference) {
+                self.steps.push(difference.clone());
+            }
             let step = match (&self.step, self.may_add) {
                 (Some(step), _) => step.clone(),
                 (None, true) => self.step.insert(self.atoms.fresh(false)).clone(),

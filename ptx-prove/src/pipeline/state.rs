@@ -23,6 +23,26 @@ impl Clock {
         Clock(Rc::new(own.map(|(at, own)| if chosen(at) { (*own).min(other.at(at)) } else { *own }).collect()))
     }
 
+    /// Clears the components that are chosen.
+    fn clear(&mut self, chosen: impl Fn(usize, u32) -> bool) {
+        if self.0.iter().enumerate().any(|(component, at)| *at > 0 && chosen(component, *at)) {
+            let own = Rc::make_mut(&mut self.0);
+            own.iter_mut().enumerate().filter(|(component, at)| chosen(*component, **at)).for_each(|(_, at)| *at = 0);
+        }
+    }
+
+    /// The last of the marks at or before each component.
+    fn round(&mut self, marks: &[Vec<u32>]) {
+        let last = |component: usize, at: u32| match marks[component].partition_point(|mark| *mark <= at) {
+            0 => 0,
+            count => marks[component][count - 1],
+        };
+        if self.0.iter().enumerate().any(|(component, at)| last(component, *at) != *at) {
+            let own = Rc::make_mut(&mut self.0);
+            own.iter_mut().enumerate().for_each(|(component, at)| *at = last(component, *at));
+        }
+    }
+
     pub(crate) fn at(&self, component: usize) -> u32 {
         self.0.get(component).copied().unwrap_or(0)
     }
@@ -195,6 +215,8 @@ pub(crate) struct State {
     pub(crate) words: BTreeMap<(usize, u32), Word>,
     /// Events so far, by component.
     pub(crate) events: Vec<u32>,
+    /// By component: the events that others must come behind, since they were forgotten last.
+    pub(crate) marks: Vec<Vec<u32>>,
     /// By component: true if it orders accesses to memory, and not execution.
     pub(crate) of_memory: Vec<bool>,
     /// The last groups of each warp group.
@@ -213,7 +235,7 @@ pub(crate) enum Place {
     Word(usize, u32),
 }
 
-/// Behind so many events nothing is known of a component anymore.
+/// Behind so many groups nothing is concluded from a wait.
 const FAR: u32 = 60;
 
 impl State {
@@ -311,80 +333,147 @@ impl State {
         }
     }
 
-    /// The number of events since one.
+    /// Returns true for components of groups, whose waits count back from the last one.
+    fn is_group(&self, component: usize) -> bool {
+        let warps = self.warps.len();
+        (2 * warps..super::effect::components(warps, self.ended.len())).contains(&component)
+    }
+
+    /// The number of events since one, in a component of groups; the rank of an event among those that others must come behind, in any other.
     fn age(&self, component: usize, event: u32) -> u32 {
         match event {
             0 => FAR,
-            event => self.events.get(component).map_or(FAR, |now| now.saturating_sub(event)).min(FAR),
+            event if self.is_group(component) => self.events[component].saturating_sub(event).min(FAR),
+            event => self.marks.get(component).map_or(0, |marks| marks.partition_point(|mark| *mark <= event)) as u32,
         }
     }
 
-    /// Forgets what lies too far behind: clocks hold less, and what must be ordered is taken to be later.
+    /// Forgets what no check depends on. An event that all warps are behind needs no place, because all that comes is behind them. A clock counts by the
+    /// last event at or before it that others must come behind. Groups that are too far behind are taken to be later.
     pub(crate) fn forget_old(&mut self) {
-        let events = self.events.clone();
-        let old = |clock: &mut Clock| {
-            let is_old = |component: usize, at: u32| {
-                at > 0 && events.get(component).is_some_and(|now| now.saturating_sub(at) >= FAR)
-            };
-            if clock.0.iter().enumerate().any(|(component, at)| is_old(component, *at)) {
-                let own = Rc::make_mut(&mut clock.0);
-                own.iter_mut()
-                    .enumerate()
-                    .filter(|(component, at)| is_old(*component, **at))
-                    .for_each(|(_, at)| *at = 0);
+        self.forget_common();
+        let (events, groups) = (self.events.clone(), 2 * self.warps.len());
+        let groups = groups..super::effect::components(self.warps.len(), self.ended.len());
+        for stage in &mut self.stages {
+            for (component, event) in stage.reads.iter_mut().filter(|(component, _)| groups.contains(component)) {
+                *event = (*event).max((events[*component] + 1).saturating_sub(FAR));
             }
-        };
-        let later = |component: usize, event: &mut u32| {
-            if *event > 0 {
-                *event = (*event).max((events[component] + 1).saturating_sub(FAR));
+        }
+        self.marks = self.marks();
+        let marks = std::mem::take(&mut self.marks);
+        let round = |clock: &mut Clock| clock.round(&marks);
+        self.clocks(&round);
+        self.warps.iter_mut().for_each(|warp| {
+            round(&mut warp.clock);
+            warp.behind.iter_mut().for_each(|(_, known)| round(known));
+        });
+        self.marks = marks;
+    }
+
+    /// By component: the events that others must come behind, in order.
+    fn marks(&self) -> Vec<Vec<u32>> {
+        let mut marks = vec![Vec::new(); self.events.len()];
+        let mut mark = |component: usize, event: u32| marks[component].push(event);
+        for barrier in self.barriers.values() {
+            mark(barrier.init.0, barrier.init.1);
+            barrier.passed.iter().chain(&barrier.expected).for_each(|(warp, event)| mark(*warp, *event));
+            mark(barrier.component, barrier.phase);
+            mark(barrier.component, barrier.phase.saturating_sub(1));
+            barrier.copied.iter().for_each(|copied| mark(barrier.component, copied + 1));
+        }
+        self.named.values().for_each(|named| mark(named.component, named.phase));
+        self.remote.iter().for_each(|((_, warp), event)| mark(*warp, *event));
+        for (number, warp) in self.warps.iter().enumerate() {
+            mark(super::effect::bulk(self, number), warp.stored);
+            // It looks for its own arrival.
+            if warp.arrived {
+                mark(number, warp.clock.at(number));
             }
-        };
-        let live: Vec<Clock> = self
+        }
+        for stage in &self.stages {
+            mark(stage.full.0, stage.full.1);
+            stage.reads.iter().for_each(|(component, event)| mark(*component, *event));
+            for (component, written) in &stage.writes {
+                mark(*component, written.event);
+                written.fence.iter().for_each(|(component, event)| mark(*component, *event));
+            }
+        }
+        self.words.values().for_each(|word| mark(word.event.0, word.event.1));
+        for ((block, group), all) in &self.groups {
+            let component = super::effect::tensor_of(self.warps.len(), *block, *group);
+            all.iter().for_each(|(number, ..)| mark(component, *number));
+        }
+        for own in &mut marks {
+            own.retain(|event| *event > 0);
+            own.sort_unstable();
+            own.dedup();
+        }
+        marks
+    }
+
+    /// Changes the clocks that warps join, or that are compared when blocks end.
+    fn clocks(&mut self, change: &dyn Fn(&mut Clock)) {
+        for barrier in self.barriers.values_mut() {
+            [&mut barrier.arrivals, &mut barrier.counted, &mut barrier.done].into_iter().for_each(change);
+        }
+        for named in self.named.values_mut() {
+            [&mut named.arrivals, &mut named.done].into_iter().for_each(change);
+        }
+        [&mut self.cluster.arrivals, &mut self.cluster.done].into_iter().for_each(change);
+        self.groups.values_mut().flatten().for_each(|(.., clock)| change(clock));
+        self.ended.iter_mut().for_each(change);
+    }
+
+    /// Forgets events that all warps are behind that go on.
+    fn forget_common(&mut self) {
+        let live: Vec<(usize, Clock)> = self
             .warps
             .iter()
             .filter(|warp| warp.stop != Stop::Ended)
-            .map(|warp| warp.behind.as_ref().map_or(&warp.clock, |(_, known)| known).clone())
+            .map(|warp| (warp.block, warp.behind.as_ref().map_or(&warp.clock, |(_, known)| known).clone()))
             .collect();
-        let all_know = |component: usize, event: u32| live.iter().all(|clock| clock.at(component) >= event);
+        let least = |component: usize| live.iter().map(|(_, clock)| clock.at(component)).min().unwrap_or(0);
+        let common: Vec<u32> = (0..self.events.len()).map(least).collect();
+        let all = |component: usize, event: u32| common[component] >= event;
+        // Blocks end behind all of their warps.
+        for (block, clock) in self.ended.iter_mut().enumerate() {
+            clock.clear(|component, event| {
+                live.iter().any(|(own, other)| *own == block && other.at(component) >= event)
+            });
+        }
         for barrier in self.barriers.values_mut() {
-            if all_know(barrier.init.0, barrier.init.1) {
+            if all(barrier.init.0, barrier.init.1) {
                 barrier.init = (0, 0);
             }
-            later(barrier.init.0, &mut barrier.init.1);
-            old(&mut barrier.arrivals);
-            old(&mut barrier.counted);
-            old(&mut barrier.done);
-            barrier.passed.iter_mut().chain(&mut barrier.expected).for_each(|(warp, event)| later(*warp, event));
+            barrier.passed.retain(|(warp, event)| !all(*warp, *event));
+            barrier.expected.retain(|(warp, event)| !all(*warp, *event));
         }
-        self.warps.iter_mut().for_each(|warp| {
-            old(&mut warp.clock);
-            warp.behind.iter_mut().for_each(|(_, known)| old(known));
-        });
-        self.named.values_mut().chain([&mut self.cluster]).for_each(|named| {
-            old(&mut named.arrivals);
-            old(&mut named.done);
-        });
-        self.ended.iter_mut().for_each(&old);
-        self.groups.values_mut().flatten().for_each(|(.., clock)| old(clock));
         for stage in &mut self.stages {
-            // Everybody is behind it.
-            if all_know(stage.full.0, stage.full.1) {
+            if all(stage.full.0, stage.full.1) {
                 stage.full = (0, 0);
             }
-            stage.reads.retain(|component, event| !all_know(*component, *event));
+            stage.reads.retain(|component, event| !all(*component, *event));
             stage.writes.retain(|component, written| {
-                let is_shown = written.fence.is_some_and(|(component, event)| all_know(component, event));
-                !(is_shown && all_know(*component, written.event))
+                let is_shown = written.fence.is_some_and(|(component, event)| all(component, event));
+                !(is_shown && all(*component, written.event))
             });
-            later(stage.full.0, &mut stage.full.1);
-            stage.reads.iter_mut().for_each(|(component, event)| later(*component, event));
-            for (component, written) in &mut stage.writes {
-                later(*component, &mut written.event);
-                written.fence.iter_mut().for_each(|(component, event)| later(*component, event));
+        }
+        for number in 0..self.warps.len() {
+            let component = super::effect::bulk(self, number);
+            let warp = &mut self.warps[number];
+            if warp.clock.at(component) >= warp.stored {
+                warp.stored = 0;
             }
         }
-        self.remote.iter_mut().for_each(|((_, warp), event)| later(*warp, event));
-        self.words.values_mut().for_each(|word| later(word.event.0, &mut word.event.1));
+        for word in self.words.values_mut().filter(|word| all(word.event.0, word.event.1)) {
+            word.event = (0, 0);
+        }
+        let is_behind = |block: usize, warp: usize, event: u32| {
+            self.ended[block].at(warp) >= event
+                || live.iter().any(|(own, clock)| *own == block && clock.at(warp) >= event)
+        };
+        let remote = std::mem::take(&mut self.remote);
+        self.remote = remote.into_iter().filter(|((block, warp), event)| !is_behind(*block, *warp, *event)).collect();
     }
 
     fn ages(&self, clock: &Clock, key: &mut Vec<u32>) {
@@ -432,6 +521,7 @@ impl State {
                 self.ages(clock, &mut key);
             }
         }
+        key.push(self.remote.len() as u32);
         for ((block, warp), event) in &self.remote {
             key.extend([*block as u32, *warp as u32]);
             self.event_key((*warp, *event), &mut key);

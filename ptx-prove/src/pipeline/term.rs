@@ -4,7 +4,7 @@
 //! Terms are numbers without a width. That no term of a condition leaves its register is one of the assumptions of a proof of a pipeline.
 
 use ptx_core::hash::Map;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 /// An index into the atoms.
@@ -15,6 +15,10 @@ const DEGREE: usize = 4;
 const TERMS: usize = 24;
 /// The operation that reads memory.
 pub(crate) const MEMORY: &str = "memory";
+/// The most lists of facts whose consequences are kept.
+const MOST_DECIDED: usize = 64;
+/// The most minima, maxima and quotients of a condition that are looked into.
+const CASES: u32 = 4;
 /// Larger coefficients are given up.
 const LARGEST: i128 = 1 << 90;
 
@@ -84,6 +88,48 @@ impl Poly {
         sum.checked()
     }
 
+    /// The absolute value of a number that is this term divided by another one.
+    pub(crate) fn multiple_of(&self, other: &Poly) -> Option<i128> {
+        let (own, by) = match other.terms.first_key_value() {
+            Some((mono, by)) => (*self.terms.get(mono)?, *by),
+            None => (self.constant, other.constant),
+        };
+        let ratio = if by != 0 && own % by == 0 { own / by } else { return None };
+        (other.scale(ratio)? == *self).then_some(ratio.abs())
+    }
+
+    /// With another term in the place of an atom.
+    fn with(&self, atom: Atom, value: &Poly) -> Option<Poly> {
+        let mut sum = Poly::number(self.constant);
+        for (mono, factor) in &self.terms {
+            let mut product = Poly::number(*factor);
+            for own in mono {
+                product = product.times(if *own == atom { value } else { continue })?;
+            }
+            let rest: Vec<Atom> = mono.iter().copied().filter(|own| *own != atom).collect();
+            let rest = if rest.is_empty() { Poly::number(1) } else { Poly { terms: [(rest, 1)].into(), constant: 0 } };
+            sum = sum.plus(&product.times(&rest)?, 1)?;
+        }
+        Some(sum)
+    }
+
+    /// A term that is not more than this one, without the product of the quotient `of / by` with its divisor: `of - by + 1 <= by * quotient <= of`.
+    fn without_quotient(&self, quotient: Atom, of: &Poly, by: &Poly) -> Option<Poly> {
+        let (divisor, factor) = by.terms.first_key_value().filter(|_| by.terms.len() == 1 && by.constant == 0)?;
+        let mut product = divisor.clone();
+        product.push(quotient);
+        product.sort_unstable();
+        let value = *self.terms.get(&product)?;
+        if value % factor != 0 {
+            return None;
+        }
+        let mut rest = self.clone();
+        rest.terms.remove(&product);
+        let value = value / factor;
+        let least = if value < 0 { of.clone() } else { of.plus(by, -1)?.add(1) };
+        rest.plus(&least, value)
+    }
+
     pub(crate) fn atoms(&self) -> impl Iterator<Item = Atom> + '_ {
         self.terms.keys().flatten().copied()
     }
@@ -123,6 +169,8 @@ pub(crate) struct Atoms {
     fresh: u32,
     /// Pairs of facts that were tried.
     pub(crate) tried: Cell<u64>,
+    /// By facts: the truth of terms that are at least zero.
+    decided: RefCell<Map<Vec<Poly>, Map<Poly, Option<bool>>>>,
 }
 
 impl Atoms {
@@ -421,30 +469,91 @@ impl Facts {
         if self.implies(atoms, &of) {
             return;
         }
-        // One that follows from the new one.
-        self.0.retain(|old| old.plus(&of, -1).is_none_or(|rest| rest.known().is_none_or(|rest| rest < 0)));
+        // Those that follow from the new one.
+        self.0.retain(|old| old.plus(&of, -1).is_none_or(|rest| !atoms.is_positive(&rest)));
         self.0.push(of);
     }
 
+    /// Adds a condition, as far as it is terms that are at least zero.
+    pub(crate) fn suppose(&mut self, atoms: &Atoms, cond: &Cond) {
+        match cond {
+            Cond::AtLeast(of) => self.assume(atoms, of),
+            Cond::Zero(of) => {
+                self.assume(atoms, of);
+                of.scale(-1).iter().for_each(|minus| self.assume(atoms, minus));
+            }
+            // A number that is not zero and has no sign.
+            Cond::Not(inner) => match &**inner {
+                Cond::Zero(of) if self.decide(atoms, of) == Some(true) => self.assume(atoms, &of.add(-1)),
+                _ => {}
+            },
+            Cond::And(parts) => parts.iter().for_each(|part| self.suppose(atoms, part)),
+            Cond::Const(_) => {}
+        }
+    }
+
+    /// Returns true if a term is at least zero because one fact or the sum of two is at most the term.
     fn implies(&self, atoms: &Atoms, of: &Poly) -> bool {
-        atoms.tried.set(atoms.tried.get() + 1 + (self.0.len() * self.0.len()) as u64);
-        let follows = |rest: Option<Poly>| rest.is_some_and(|rest| atoms.is_positive(&rest));
-        atoms.is_positive(of)
-            || self.0.iter().any(|fact| follows(of.plus(fact, -1)))
-            || self.0.iter().any(|fact| {
-                shares(fact, of)
-                    && self.0.iter().any(|other| follows(of.plus(fact, -1).and_then(|rest| rest.plus(other, -1))))
-            })
+        if atoms.is_positive(of) {
+            return true;
+        }
+        let count = || atoms.tried.set(atoms.tried.get() + 1);
+        self.0.iter().filter(|fact| shares(fact, of)).any(|fact| {
+            count();
+            let Some(rest) = of.plus(fact, -1) else { return false };
+            atoms.is_positive(&rest)
+                || self.0.iter().filter(|other| shares(other, &rest)).any(|other| {
+                    count();
+                    rest.plus(other, -1).is_some_and(|rest| atoms.is_positive(&rest))
+                })
+        })
     }
 
     /// The truth of `of >= 0`, if it follows.
     pub(crate) fn decide(&self, atoms: &Atoms, of: &Poly) -> Option<bool> {
-        let own = atoms.normal(of);
-        if self.implies(atoms, &own) {
-            return Some(true);
+        if let Some(known) = atoms.decided.borrow().get(&self.0).and_then(|all| all.get(of)) {
+            return *known;
         }
-        let not = atoms.normal(&own.scale(-1)?.add(-1));
-        self.implies(atoms, &not).then_some(false)
+        let own = atoms.normal(of);
+        let truth = match self.holds(atoms, &own, CASES) {
+            true => Some(true),
+            false => {
+                let not = atoms.normal(&own.scale(-1)?.add(-1));
+                self.holds(atoms, &not, CASES).then_some(false)
+            }
+        };
+        let mut decided = atoms.decided.borrow_mut();
+        if decided.len() > MOST_DECIDED {
+            decided.clear();
+        }
+        decided.entry(self.0.clone()).or_default().insert(of.clone(), truth);
+        truth
+    }
+
+    /// The same as `implies`, with what minima, maxima and quotients are.
+    fn holds(&self, atoms: &Atoms, of: &Poly, cases: u32) -> bool {
+        if self.implies(atoms, of) {
+            return true;
+        }
+        let Some(cases) = cases.checked_sub(1) else { return false };
+        let holds = |of: Option<Poly>| of.is_some_and(|of| self.holds(atoms, &atoms.normal(&of), cases));
+        for atom in of.atoms() {
+            match &atoms.defs[atom as usize] {
+                // It is one of them.
+                Def::Of("min" | "max", both) => {
+                    return both.iter().all(|value| holds(of.with(atom, value)));
+                }
+                Def::Of("div", both) => {
+                    let Some(less) = of.without_quotient(atom, &both[0], &both[1]) else { continue };
+                    let is_quotient = [both[0].clone(), both[1].add(-1)].into_iter().all(|of| holds(Some(of)));
+                    if is_quotient && holds(Some(less)) {
+                        return true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
     }
 
     /// The truth of a condition, or a term whose sign would decide more of it.

@@ -12,7 +12,7 @@ use ptx_core::ir::{Base, Inst, Operand, RegId, Symbol};
 use ptx_core::isa::{Class, SpecialRegister, Type};
 use std::rc::Rc;
 
-/// The most pairs of facts that are tried.
+/// The most facts that are tried.
 const TRIED: u64 = 2_000_000;
 
 /// An exploration ends without a proof.
@@ -360,8 +360,8 @@ impl Walk<'_, '_> {
     fn param(&mut self, site: &Site<'_>) -> Option<Value> {
         let Operand::Memory { base: Base::Symbol(Symbol::Var(id)), offset, .. } = site.operand(1) else { return None };
         let name = &self.code.module.variables.get(id.index())?.name;
-        let name = if *offset == 0 { name.clone() } else { format!("{name}+{offset}") };
         let (bits, is_signed) = site.last_type().and_then(integer)?;
+        let name = super::assume::name_of(name, u64::try_from(*offset).ok()?, bits);
         if !is_signed {
             return Some(Value::term(self.atoms.name(name)));
         }
