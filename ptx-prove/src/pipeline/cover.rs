@@ -67,8 +67,7 @@ pub(crate) fn covers(atoms: &mut Atoms, general: &Seen, own: &Seen) -> bool {
         for (a, b) in general.terms.iter().zip(&own.terms) {
             bind(atoms, a, b, &mut by, 0);
         }
-        // A value from memory that stands beside others is the same, unless it is found to be another one.
-        if by.len() == before && !general.terms.iter().zip(&own.terms).any(|(a, b)| same_data(atoms, a, b, &mut by)) {
+        if by.len() == before && !general.terms.iter().zip(&own.terms).any(|(a, b)| absorb(atoms, a, b, &mut by)) {
             break;
         }
     }
@@ -128,21 +127,45 @@ fn bind(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly>,
     }
 }
 
-/// Lets values from memory stand for themselves where a term has several fresh atoms; true if there are any.
-fn same_data(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly>) -> bool {
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    atoms.fresh_in(general, &mut left);
-    atoms.fresh_in(own, &mut right);
-    left.retain(|atom| !by.contains_key(atom));
-    let data: Vec<Atom> = left
-        .iter()
-        .copied()
-        .filter(|atom| matches!(atoms.defs[*atom as usize], Def::Fresh(_, true)) && right.contains(atom))
-        .collect();
-    if data.is_empty() || left.iter().all(|atom| data.contains(atom)) {
+/// Binds the atoms of a term with several fresh ones: one of them takes the difference, and the others stand for themselves.
+fn absorb(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly>) -> bool {
+    let Some(left) = atoms.replaced(general, by) else { return false };
+    let unbound = |atoms: &Atoms, mono: &[Atom], by: &Map<Atom, Poly>| -> Vec<Atom> {
+        mono.iter().copied().filter(|atom| atoms.is_fresh(*atom) && !by.contains_key(atom)).collect()
+    };
+    let mut open: Vec<(Vec<Atom>, i128, Atom)> = Vec::new();
+    for (mono, value) in &left.terms {
+        match unbound(atoms, mono, by)[..] {
+            [] => {}
+            [atom] => open.push((mono.clone(), *value, atom)),
+            _ => return false,
+        }
+    }
+    if open.len() < 2 {
         return false;
     }
-    data.iter().for_each(|atom| drop(by.insert(*atom, Poly::atom(*atom))));
+    let is_missing = |(mono, value, _): &&(Vec<Atom>, i128, Atom)| own.terms.get(mono) != Some(value);
+    match open.iter().filter(is_missing).count() {
+        0 => {}
+        1 => open.sort_by_key(|(mono, value, _)| own.terms.get(mono) == Some(value)),
+        _ => return false,
+    }
+    let is_data = |atom: Atom| matches!(atoms.defs[atom as usize], Def::Fresh(_, true));
+    let mut candidates: Vec<_> = open.iter().collect();
+    match open.iter().any(|one| is_missing(&one)) {
+        true => candidates.truncate(1),
+        false => candidates.sort_by_key(|(.., atom)| is_data(*atom)),
+    }
+    let found = candidates.into_iter().find_map(|(mono, value, atom)| {
+        let own_part = Poly { terms: [(mono.clone(), *value)].into(), constant: 0 };
+        let rest = own.plus(&left, -1)?.plus(&own_part, 1)?;
+        Some((*atom, quotient(&rest, mono, *value, *atom)?))
+    });
+    let Some((atom, value)) = found else { return false };
+    by.insert(atom, value);
+    for (.., other) in open {
+        by.entry(other).or_insert_with(|| Poly::atom(other));
+    }
     true
 }
 
