@@ -19,6 +19,9 @@ pub(crate) const MEMORY: &str = "memory";
 const MOST_DECIDED: usize = 64;
 /// The most minima, maxima and quotients of a condition that are looked into.
 const CASES: u32 = 4;
+/// Operations whose result is one of their operands, and those that divide, rounding down.
+const ONE_OF: [&str; 2] = ["min", "max"];
+const QUOTIENTS: [&str; 1] = ["div"];
 /// Larger coefficients are given up.
 const LARGEST: i128 = 1 << 90;
 
@@ -159,6 +162,9 @@ pub(crate) enum Def {
     Fresh(u32, bool),
 }
 
+/// By term: the truth of `term >= 0`, if it follows.
+type Truths = Map<Poly, Option<bool>>;
+
 /// All atoms of an exploration.
 #[derive(Default)]
 pub(crate) struct Atoms {
@@ -170,7 +176,7 @@ pub(crate) struct Atoms {
     /// Pairs of facts that were tried.
     pub(crate) tried: Cell<u64>,
     /// By facts: the truth of terms that are at least zero.
-    decided: RefCell<Map<Vec<Poly>, Map<Poly, Option<bool>>>>,
+    decided: RefCell<Map<Vec<Poly>, Truths>>,
 }
 
 impl Atoms {
@@ -540,10 +546,10 @@ impl Facts {
         for atom in of.atoms() {
             match &atoms.defs[atom as usize] {
                 // It is one of them.
-                Def::Of("min" | "max", both) => {
+                Def::Of(name, both) if ONE_OF.contains(name) => {
                     return both.iter().all(|value| holds(of.with(atom, value)));
                 }
-                Def::Of("div", both) => {
+                Def::Of(name, both) if QUOTIENTS.contains(name) => {
                     let Some(less) = of.without_quotient(atom, &both[0], &both[1]) else { continue };
                     let is_quotient = [both[0].clone(), both[1].add(-1)].into_iter().all(|of| holds(Some(of)));
                     if is_quotient && holds(Some(less)) {

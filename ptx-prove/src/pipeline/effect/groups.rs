@@ -3,6 +3,7 @@
 use super::Here;
 use crate::pipeline::state::State;
 use crate::pipeline::walk::{Done, Halt};
+use ptx_target::descriptor::{Descriptor, Major};
 
 /// The component of a warp's bulk groups.
 pub(crate) fn bulk(state: &State, w: usize) -> usize {
@@ -115,8 +116,10 @@ impl Here<'_, '_, '_> {
             };
             let Some(bits) = types.get(number) else { return self.gap("the types of the product are not described") };
             let is_transposed = matches!(self.operand(transposed), Some(ptx_core::ir::Operand::Int(1)));
-            let range = matrix(descriptor, (lines, depth * u64::from(*bits)), is_transposed, u64::from(*bits));
-            self.use_stage(range, event)?;
+            match matrix(descriptor, [lines, depth], is_transposed, u64::from(*bits)) {
+                Ok(range) => self.use_stage(range, event)?,
+                Err(text) => return self.wrong(text),
+            }
         }
         Ok(Done::Next)
     }
@@ -178,25 +181,14 @@ impl Here<'_, '_, '_> {
     }
 }
 
-/// Bytes from the first to the last of a matrix in shared memory, by the fields of its descriptor: lines along M or N with so many bits along K each, or, if
-/// it is transposed, the other way around.
-fn matrix(descriptor: u64, (lines, bits): (u64, u64), is_transposed: bool, element: u64) -> (u32, u32) {
-    let field = |at: u32| (descriptor >> at & 0x3fff) << 4;
-    let (start, leading, stride) = (field(0), field(16), field(32));
-    // Bytes of a row of the pattern, by the mode of the swizzle; 16 without one.
-    let span = [16, 128, 64, 32][(descriptor >> 62) as usize];
-    let (along, across) = if is_transposed { (lines * element, bits / element) } else { (bits, lines) };
-    let (pieces, per) = (along.div_ceil(128).max(1), span / 16);
-    let offset = |line: u64, piece: u64| match (is_transposed, span) {
-        (true, 16) => line % 8 * 16 + line / 8 * leading + piece * stride,
-        _ => line % 8 * span + line / 8 * stride + piece % per * 16 + piece / per * leading,
-    };
-    let lines = (0..across.min(8)).chain(across.saturating_sub(8)..across);
-    let last = lines.flat_map(|line| (0..pieces).map(move |piece| (line, piece))).map(|(l, p)| offset(l, p)).max();
-    let end = start + last.unwrap_or(0) + 16;
-    match span {
-        16 => (start as u32, end as u32),
-        // The pattern moves pieces inside of 128 bytes.
-        _ => ((start & !127) as u32, end.next_multiple_of(128) as u32),
-    }
+/// Bytes from the first to the last of a matrix in shared memory: lines along M or N of so many elements along K, or, if it is transposed, the other way
+/// around.
+fn matrix(bits: u64, [lines, depth]: [u64; 2], is_transposed: bool, element: u64) -> Result<(u32, u32), String> {
+    let descriptor = Descriptor::wgmma(bits)?;
+    let (major, along, across) = if is_transposed { (Major::Mn, lines, depth) } else { (Major::K, depth, lines) };
+    let pieces = (along * element).div_ceil(128).max(1);
+    let rest = descriptor.start % descriptor.swizzle.span();
+    let (first, end) = descriptor.extent(major, [across, pieces], Some(rest));
+    let place = |at: i128| i128::from(descriptor.start).saturating_add(at).clamp(0, u32::MAX.into()) as u32;
+    Ok((place(first), place(end)))
 }
