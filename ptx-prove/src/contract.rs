@@ -596,8 +596,9 @@ impl Symbols {
             }
             Some(_) => None,
             None => {
-                let (least, _) = world.range(b)?;
-                if least < 1 { None } else { world.divide(a, b, 64) }
+                // Below zero a quotient is rounded up, which `divide` does not describe.
+                let ((least, _), (divisor, _)) = (world.range(a)?, world.range(b)?);
+                if least < 0 || divisor < 1 { None } else { world.divide(a, b, 64) }
             }
         }
     }
@@ -606,11 +607,7 @@ impl Symbols {
         match b.known() {
             Some(by) if by > 0 => world.floor(&a.plus(by - 1)?, by).map(|(quotient, _)| quotient),
             Some(_) => None,
-            None => {
-                let up = a.add(b)?.plus(-1)?;
-                let is_negative = world.range(&up).is_none_or(|(least, _)| least < 0);
-                if is_negative { None } else { self.division(world, &up, b).map(|(quotient, _)| quotient) }
-            }
+            None => self.division(world, &a.add(b)?.plus(-1)?, b).map(|(quotient, _)| quotient),
         }
     }
 }

@@ -48,7 +48,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 30] = [
+const FROM_TEXT: [(&str, &str, &str); 31] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -178,6 +178,12 @@ const FROM_TEXT: [(&str, &str, &str); 30] = [
         "block = 32, grid = rows, requires(rows < 1 << 20, arrays == 1 || arrays == 2, columns < 1 << 20, x.len() >= rows * columns)",
         "x: &mut [u32], rows: u32, arrays: u32, columns: u32) { let mut array: u32 = 0; while array < arrays { if tid.x < columns {
          let at = x.at((ctaid.x * arrays + array) as u64 * columns as u64 + tid.x as u64); ptx! { red.global.add.u32 [at], 1; } } array += 1; }",
+        "[P091",
+    ),
+    // A quotient of a number below zero is rounded up: of 1 - 3 and 2 it is -1, and `x` may have one element.
+    (
+        "block = 1, grid = 1, requires(n >= 1, n < 8, w >= 1, w < 8, x.len() > (n - 3) / w + 1)",
+        "x: &mut [u32], n: u32, w: u32) { if n == 1 { let at = x.at(1); ptx! { red.global.add.u32 [at], 1; } }",
         "[P091",
     ),
     // A product of a stride and a remainder, with room for the last column, or one element less, or for one column less.
