@@ -105,7 +105,9 @@ impl Reader<'_> {
                     Operator::Sub => a.plus(&b, -1),
                     Operator::Mul => a.times(&b),
                     Operator::DivCeil => {
-                        let by = b.known().filter(|by| *by > 0)?;
+                        // A quotient is an atom, and those are at least zero.
+                        let is_positive = a.constant >= 0 && a.terms.values().all(|value| *value >= 0);
+                        let by = b.known().filter(|by| *by > 0 && is_positive)?;
                         Some(self.atoms.floor(&a.add(by - 1), by))
                     }
                     _ => None,
