@@ -4,7 +4,7 @@ use crate::contract::Contract;
 use crate::finding::{blank, counterexample, describe, worse};
 use crate::form::{Cond, Form};
 use crate::machine::Machine;
-use crate::query::{BUDGET, Decision, decide_in_launch};
+use crate::query::{BUDGET, Decision, decide};
 use crate::report::{Finding, Property, Verdict};
 use crate::trace::Access;
 use ptx_core::hash::Map;
@@ -83,8 +83,8 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
     if *must == Cond::Const(true) {
         return Verdict::Proved;
     }
-    let conds = vec![access.path.cond(), access.guard.clone(), must.negate()];
-    match decide_in_launch(&machine.world, conds, &machine.launch.facts, BUDGET) {
+    let conds = [access.path.cond(), access.guard.clone()];
+    match decide(&machine.world, &conds, &machine.launch.facts, &must.negate(), BUDGET) {
         Decision::Impossible => Verdict::Proved,
         Decision::Unknown => Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned()),
         Decision::Possible(model) if model.is_passed => Verdict::Unknown(

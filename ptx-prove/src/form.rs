@@ -1,5 +1,6 @@
 //! Values of all threads of a block at once: sums of products of symbols, with a coefficient for each thread.
 
+use crate::solver::gcd;
 use std::rc::Rc;
 
 /// A symbol: an index into the symbols of the proof.
@@ -54,6 +55,13 @@ impl Coef {
         match self {
             Coef::One(value) => Coef::One(f(*value)),
             Coef::Each(values) => Coef::of(values.iter().map(|value| f(*value)).collect()),
+        }
+    }
+
+    fn values(&self) -> &[i128] {
+        match self {
+            Coef::One(value) => std::slice::from_ref(value),
+            Coef::Each(values) => values,
         }
     }
 
@@ -239,6 +247,16 @@ impl Form {
         let rest = self.constant.least().checked_rem_euclid(by)?;
         let is_multiple = self.terms.iter().all(|(_, coef)| coef.all(|coef| coef % by == 0));
         (is_multiple && self.constant.all(|value| value.rem_euclid(by) == rest)).then_some(rest)
+    }
+
+    /// The form divided by the greatest number that divides every coefficient, and that number.
+    pub(crate) fn reduced(&self) -> (Form, i128) {
+        let coefs = || self.terms.iter().map(|(_, coef)| coef).chain([&self.constant]);
+        let divisor =
+            coefs().fold(0, |divisor, coef| coef.values().iter().fold(divisor, |a, b| gcd(a, *b).unwrap_or(1)));
+        let by = |coef: &Coef| coef.map(|value| value / divisor.max(1));
+        let terms = self.terms.iter().map(|(mono, coef)| (mono.clone(), by(coef)));
+        (Form { terms: terms.collect(), constant: by(&self.constant) }, divisor.max(1))
     }
 
     /// Returns true if every coefficient is a multiple, so that the value is one.

@@ -30,6 +30,7 @@ mod form;
 mod initial;
 mod machine;
 mod memory;
+mod near;
 mod ops;
 mod overlap;
 mod path;

@@ -4,6 +4,7 @@
 //! Threads whose coefficients agree are one question: their numbers are written as sums over small ranges.
 
 use crate::form::{Coef, Cond, Form, Sym};
+use crate::near::{near, without_addresses, without_other_lengths};
 use crate::solver::{Answer, Conjunction, Linear, Problem, solve};
 use crate::world::{Meaning, Origin, Symbol, World};
 use ptx_core::hash::{Map, Set};
@@ -25,28 +26,26 @@ const GROUPS: usize = 5_000;
 /// The most alternatives of a clause.
 const ALTERNATIVES: usize = 64;
 
-/// Returns true if conditions exclude each other in all launches, with little work.
-pub(crate) fn excludes(world: &World, conds: Vec<Cond>) -> bool {
-    decide_in_launch(world, conds, &world.facts, RANGE_BUDGET).is_impossible()
+/// Returns true if conditions exclude a goal in all launches, with little work.
+pub(crate) fn excludes(world: &World, conds: &[Cond], goal: &Cond) -> bool {
+    decide(world, conds, &world.facts, goal, RANGE_BUDGET).is_impossible()
 }
 
-/// Decides a question about a launch: first without what is said of the lengths of other buffers, which is much, and seldom of use.
-pub(crate) fn decide_in_launch(world: &World, conds: Vec<Cond>, facts: &[Cond], budget: u32) -> Decision {
-    let is_len = |symbol: &Sym| matches!(world.symbol(*symbol).meaning, Meaning::Len(_));
-    let mut lens: Set<Sym> = Set::default();
-    conds.iter().for_each(|cond| cond.forms(&mut |form| lens.extend(form.symbols().filter(is_len))));
-    let is_other = |fact: &Cond| {
-        let mut found = false;
-        fact.forms(&mut |form| found |= form.symbols().filter(is_len).any(|len| !lens.contains(&len)));
-        found
-    };
-    let own: Vec<Cond> = facts.iter().filter(|fact| !is_other(fact)).cloned().collect();
-    let is_whole = own.len() == facts.len();
-    let decided = Views::one(world, [&conds[..], &own[..]].concat()).decide(budget);
+/// Decides if a goal can hold under conditions and the facts about a launch: at first by some of them, which suffices for most proofs.
+pub(crate) fn decide(world: &World, conds: &[Cond], facts: &[Cond], goal: &Cond, budget: u32) -> Decision {
+    let of = |conds: Vec<Cond>, budget: u32| Views::one(world, conds).decide(budget);
+    if of(near(world, conds.iter().chain(facts), goal), budget / 4).is_impossible() {
+        return Decision::Impossible;
+    }
+    let weaker: Vec<Cond> =
+        conds.iter().map(|cond| without_addresses(world, cond, goal)).chain([goal.clone()]).collect();
+    let own = without_other_lengths(world, &weaker, facts);
+    let is_whole = own.len() == facts.len() && weaker.iter().take(conds.len()).eq(conds);
+    let decided = of([weaker, own].concat(), if is_whole { budget } else { budget / 2 });
     match decided {
         Decision::Impossible => Decision::Impossible,
         decided if is_whole => decided,
-        _ => Views::one(world, [&conds[..], facts].concat()).decide(budget),
+        _ => of([conds, facts, &[goal.clone()]].concat(), budget),
     }
 }
 
@@ -417,8 +416,13 @@ impl Build<'_> {
                 self.bounds(var, (0, *length as i128 - 1));
             }
         }
-        for (view, cond) in &self.views.conds {
-            match self.alternatives(*view, cond, &firsts) {
+        // What holds without an alternative is no part of one.
+        let parts = self.views.conds.iter().flat_map(|(view, cond)| match cond {
+            Cond::All(parts) => parts.iter().map(|part| (*view, part)).collect(),
+            other => vec![(*view, other)],
+        });
+        for (view, cond) in parts {
+            match self.alternatives(view, cond, &firsts) {
                 None => self.is_exact = false,
                 Some(mut any) => match any.len() {
                     0 => return None,

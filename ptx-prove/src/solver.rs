@@ -104,14 +104,18 @@ pub enum Answer {
 
 /// Decides a problem with at most so much work: the budget counts inequalities that are looked at.
 pub fn solve(problem: &Problem, budget: &mut u32) -> Answer {
+    let wider = with_more_products(problem);
+    if wider.as_ref().is_some_and(|wider| is_empty(wider, budget)) {
+        return Answer::Unsat;
+    }
     let given = *budget;
     *budget = given / 2;
     let answer = decide(problem, budget);
     *budget += given - given / 2;
-    if answer != Answer::Unknown || problem.products.is_empty() {
+    if answer != Answer::Unknown {
         return answer;
     }
-    match with_more_products(problem).map(|wider| decide(&wider, budget)) {
+    match wider.map(|wider| decide(&wider, budget)) {
         Some(Answer::Sat(mut model)) => {
             model.truncate(problem.variables);
             Answer::Sat(model)
@@ -119,6 +123,12 @@ pub fn solve(problem: &Problem, budget: &mut u32) -> Answer {
         Some(answer) => answer,
         None => answer,
     }
+}
+
+/// Returns true if no rational numbers satisfy what is no clause.
+fn is_empty(problem: &Problem, budget: &mut u32) -> bool {
+    let (mut search, mut node) = start(problem, budget);
+    matches!(search.point(&mut node), simplex::Found::Nothing)
 }
 
 /// The most products that are added to a problem, and the most terms of a fact for which they are.
@@ -154,6 +164,12 @@ fn with_more_products(problem: &Problem) -> Option<Problem> {
 }
 
 fn decide(problem: &Problem, budget: &mut u32) -> Answer {
+    let (mut search, node) = start(problem, budget);
+    search.split(node, &(0..problem.clauses.len()).collect::<Vec<_>>(), 0)
+}
+
+/// A search, and what is no clause.
+fn start<'p>(problem: &'p Problem, budget: &'p mut u32) -> (Search<'p>, Node) {
     let named = problem.products.iter().flat_map(|(p, a, b)| [((*a, *b), *p), ((*b, *a), *p)]).collect();
     let factors = problem.products.iter().flat_map(|(_, a, b)| [*a, *b]).collect();
     let mut search = Search { problem, budget, named, factors };
@@ -162,11 +178,15 @@ fn decide(problem: &Problem, budget: &mut u32) -> Answer {
         node.hold_zero(fact);
     }
     search.extend(&mut node, &problem.atleast);
-    search.split(node, &(0..problem.clauses.len()).collect::<Vec<_>>(), 0)
+    (search, node)
 }
 
 /// The most choices inside of each other, besides those of clauses.
 const DEPTH: usize = 24;
+/// The most tightened sums of facts.
+const ROUNDED: usize = 64;
+/// Bounds beyond this say little, also of products.
+const FAR: u128 = 1 << 33;
 /// The most inequalities of products that are added at once.
 const CUTS: usize = 16;
 /// Of the work, the part for a candidate of a model.
@@ -187,6 +207,8 @@ struct Node {
     seen: Set<Linear>,
     /// Besides those of the problem.
     equal: Vec<Linear>,
+    /// The number of those that are tightened sums of others.
+    rounded: usize,
     /// Those of the facts that bound a factor of a product.
     bounds: Vec<(usize, i128, i128)>,
     /// Inequalities of products. The tableau has those that a point violated.
@@ -201,6 +223,7 @@ impl Node {
             facts: Vec::new(),
             seen: Set::default(),
             equal: Vec::new(),
+            rounded: 0,
             bounds: Vec::new(),
             implied: Vec::new(),
             tableau: Some(Tableau::new(variables)),
@@ -221,16 +244,27 @@ impl Node {
 }
 
 impl Search<'_> {
-    /// Adds facts, and the products of each with the bounds of factors.
+    /// Adds facts, with what follows for integers, and the products of each with the bounds of factors.
     fn extend(&mut self, node: &mut Node, more: &[Linear]) {
-        let cost = more.len() * (1 + node.bounds.len() / 4);
+        let cost = more.len() * (1 + (node.bounds.len() + node.facts.len()) / 4);
         *self.budget = self.budget.saturating_sub(u32::try_from(cost).unwrap_or(u32::MAX));
-        for fact in more.iter().map(tightened) {
+        let mut pending: Vec<Linear> = more.iter().rev().map(tightened).collect();
+        while let Some(fact) = pending.pop() {
             if !node.seen.insert(fact.clone()) {
                 continue;
             }
-            node.hold(&fact);
+            if node.rounded < ROUNDED {
+                let before = pending.len();
+                pending.extend(node.facts.iter().filter_map(|other| rounded(&fact, other)));
+                node.rounded += pending.len() - before;
+            }
             node.facts.push(fact.clone());
+            // A far bound is met by most points, and makes large numbers of small ones.
+            if fact.terms.len() == 1 && fact.constant.unsigned_abs() > FAR {
+                node.implied.push(fact);
+                continue;
+            }
+            node.hold(&fact);
             let mut found: Vec<Linear> = Vec::new();
             if let [(factor, sign)] = fact.terms[..]
                 && sign.abs() == 1
@@ -469,6 +503,17 @@ fn tightened(fact: &Linear) -> Linear {
             constant: fact.constant.div_euclid(divisor),
         },
     }
+}
+
+/// The sum of two facts in which a variable falls out, if integers tighten it: of `n >= 256 q + 1` and `n <= 256 p` it is `p >= q + 1`.
+fn rounded(a: &Linear, b: &Linear) -> Option<Linear> {
+    let cancels = |(variable, factor): &(usize, i128)| factor.checked_neg() == Some(b.coefficient(*variable));
+    if a.terms.len().min(b.terms.len()) < 2 || !a.terms.iter().any(cancels) {
+        return None;
+    }
+    let sum = a.combine(1, b, 1).filter(|sum| sum.terms.len() < a.terms.len() + b.terms.len() - 2)?;
+    let divisor = omega::content(&sum);
+    (divisor > 1 && sum.constant % divisor != 0).then(|| tightened(&sum))
 }
 
 /// `fact · (sign · factor + constant)`, which is at least zero as both are; nothing if it has a product without a variable, or does not fit.

@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::flow::End;
 use crate::form::{Coef, Cond, Form};
 use crate::machine::{Machine, State, Value};
-use crate::query::{LOOP_BUDGET, Views};
+use crate::query::{LOOP_BUDGET, decide};
 use crate::site::integer;
 use crate::trace::{Barrier, Span, Turns};
 use crate::world::{Meaning, Origin, Scope, Symbol};
@@ -44,12 +44,29 @@ struct Before {
     sum: Form,
 }
 
+impl Before {
+    /// The sum of the first turn.
+    fn at_start(&self, turn: u32) -> Option<Form> {
+        self.sum.replaced(&|symbol| Some(if symbol == turn { Form::number(0) } else { Form::symbol(symbol) }))
+    }
+}
+
 /// The condition under which a turn leads to the next one.
+#[derive(Clone)]
 struct Back {
     cond: Cond,
     turn: u32,
     /// The first symbol that was made in the turn.
     first: u32,
+}
+
+impl Back {
+    /// Returns true if numbers that the turn made are in it.
+    fn has_own_numbers(&self) -> bool {
+        let mut found = false;
+        self.cond.forms(&mut |form| found |= form.symbols().any(|symbol| symbol >= self.first && symbol != self.turn));
+        found
+    }
 }
 
 /// What earlier executions of a loop found.
@@ -67,6 +84,8 @@ struct Known {
 /// An execution of a loop for all turns.
 struct Summary {
     exits: Vec<(usize, State)>,
+    /// What holds at the start of every turn.
+    facts: Vec<Cond>,
     failed: Vec<(RegId, bool)>,
     passed: Vec<usize>,
     back: Back,
@@ -170,13 +189,21 @@ impl Machine<'_> {
                 self.gap(at, "the loop is too long for the budget of a proof");
                 return summary.exits;
             }
-            if known.before.is_some() && summary.failed.is_empty() && summary.passed.is_empty() {
-                return summary.exits;
-            }
+            let holds = summary.failed.is_empty() && summary.passed.is_empty();
             if known.before.is_none() {
                 known = Known { before: Some(summary.back), ..Known::default() };
             } else if known.likely.is_none() {
+                let wraps = known.before.as_ref().is_some_and(Back::has_own_numbers);
+                if holds && !wraps && counters(&summary.back.cond, summary.back.turn, summary.back.first).is_empty() {
+                    self.limit_turns(&summary);
+                    return summary.exits;
+                }
+                // Without wrapped numbers, if they are known not to wrap.
+                known.before = known.before.map(|before| if holds { summary.back.clone() } else { before });
                 known.likely = Some(summary.back);
+            } else if holds {
+                self.limit_turns(&summary);
+                return summary.exits;
             } else if summary.passed.is_empty() {
                 known.refused.extend(summary.failed);
             } else {
@@ -185,6 +212,32 @@ impl Machine<'_> {
             }
             (self.trace, self.gaps) = (trace, gaps);
         }
+    }
+
+    /// Narrows the range of a turn's number by the facts about it: products of wide ranges are hard to decide.
+    fn limit_turns(&mut self, summary: &Summary) {
+        let turn = summary.back.turn;
+        let forms = summary.facts.iter().filter_map(|fact| match fact {
+            Cond::AtLeast(form) => Some(form),
+            _ => None,
+        });
+        let most = forms.filter_map(|form| self.most_turns(form, turn));
+        if let Some(most) = most.min() {
+            self.world.restrict(turn, (0, most));
+        }
+    }
+
+    /// The greatest number of a turn for which a sum can be at least zero, if it falls with every turn.
+    fn most_turns(&self, sum: &Form, turn: u32) -> Option<i128> {
+        let (with, rest): (Vec<_>, Vec<_>) = sum.terms.iter().cloned().partition(|(mono, _)| mono.contains(&turn));
+        let [(mono, factor)] = &with[..] else { return None };
+        let least = |symbol: &u32| if *symbol == turn { 1 } else { self.world.symbol(*symbol).least };
+        let once = mono.iter().filter(|symbol| **symbol == turn).count() == 1;
+        let falls = factor.most() < 0 && mono.iter().all(|symbol| least(symbol) > 0);
+        let (_, most) = self.world.range(&Form { terms: rest, constant: sum.constant.clone() })?;
+        let each =
+            mono.iter().try_fold(factor.most().checked_neg()?, |each, symbol| each.checked_mul(least(symbol)))?;
+        (once && falls && most >= 0).then(|| most / each)
     }
 
     /// The registers that change by the same amount in every turn: found by a turn from any values.
@@ -238,10 +291,17 @@ impl Machine<'_> {
         if let Some(back) = &known.likely
             && let Some(cond) = self.world.earlier(&back.cond, back.turn, turn, back.first)
         {
-            let mut found = Vec::new();
-            unequal(&cond, turn, back.first, &mut found);
-            sums = found.into_iter().enumerate().filter(|(at, _)| !known.passed.contains(at)).collect();
-            facts.extend(sums.iter().filter_map(|(_, one)| Some(Cond::any([is_first.clone(), less(&one.sum)?]))));
+            sums = counters(&cond, turn, back.first)
+                .into_iter()
+                .enumerate()
+                .filter(|(at, _)| !known.passed.contains(at))
+                .collect();
+            for (_, one) in &sums {
+                let Some(holds) = less(&one.sum) else { continue };
+                let at_start = one.at_start(turn).and_then(|sum| less(&sum));
+                let from_start = at_start.is_some_and(|cond| self.follows(&state, &cond));
+                facts.push(if from_start { holds } else { Cond::any([is_first.clone(), holds]) });
+            }
         }
         if let Some(back) = &known.before
             && let Some(cond) = self.world.earlier(&back.cond, back.turn, turn, back.first)
@@ -251,7 +311,7 @@ impl Machine<'_> {
             enters = Some(cond.clone());
             facts.push(cond);
         }
-        start.path = start.path.fact(Cond::all(facts));
+        start.path = start.path.fact(Cond::all(facts.iter().cloned()));
         let own = self.trace.loops.len();
         self.trace.loops.push(Turns { turn, first, together: scope == Scope::Block, warps, enters });
         let node = self.trace.node(&start.from, &self.open, &start.path);
@@ -296,7 +356,7 @@ impl Machine<'_> {
         failed.dedup();
         passed.sort_unstable();
         passed.dedup();
-        Summary { exits, failed, passed, back: way }
+        Summary { exits, facts, failed, passed, back: way }
     }
 
     /// Notes that threads take a jump back together.
@@ -371,16 +431,8 @@ impl Machine<'_> {
 
     /// Returns true if a condition follows from the path to the next turn.
     fn follows(&self, next: &State, cond: &Cond) -> bool {
-        let goal = cond.negate();
-        let mut near = Vec::new();
-        next.path.steps().for_each(|step| add_near(&step.cond, &goal, &mut near));
-        near.push(goal.clone());
-        let decide = |conds: Vec<Cond>, budget: u32| Views::one(&self.world, conds).decide(budget).is_impossible();
-        // Few conditions, about the same numbers, often suffice.
-        decide(near, LOOP_BUDGET / 4) || {
-            let conds = [next.path.cond(), goal].into_iter().chain(self.launch.facts.iter().cloned());
-            decide(conds.collect(), LOOP_BUDGET)
-        }
+        let conds: Vec<Cond> = next.path.steps().map(|step| step.cond.clone()).collect();
+        decide(&self.world, &conds, &self.launch.facts, &cond.negate(), LOOP_BUDGET).is_impossible()
     }
 }
 
@@ -388,26 +440,11 @@ fn is_base(symbol: &Symbol) -> bool {
     symbol.meaning == Meaning::Base
 }
 
-/// The most alternatives of a condition that is near another one.
-const NEAR: usize = 3;
-
-/// Adds the simple parts of a condition that have a symbol of another one.
-fn add_near(cond: &Cond, to: &Cond, found: &mut Vec<Cond>) {
-    if let Cond::All(parts) = cond {
-        return parts.iter().for_each(|part| add_near(part, to, found));
-    }
-    let is_simple = match cond {
-        Cond::AtLeast(_) => true,
-        Cond::Any(parts) => parts.len() <= NEAR && parts.iter().all(|part| matches!(part, Cond::AtLeast(_))),
-        _ => false,
-    };
-    let mut symbols = Vec::new();
-    to.forms(&mut |form| symbols.extend(form.symbols()));
-    let mut meets = false;
-    cond.forms(&mut |form| meets |= form.symbols().any(|symbol| symbols.contains(&symbol)));
-    if is_simple && meets {
-        found.push(cond.clone());
-    }
+/// Sums that are not zero under the condition, as `unequal` finds them.
+fn counters(cond: &Cond, turn: u32, made: u32) -> Vec<Before> {
+    let mut found = Vec::new();
+    unequal(cond, turn, made, &mut found);
+    found
 }
 
 /// Sums of the turn before that are not zero under a condition, with the sign with which they grow. Numbers that a turn makes are not in them.

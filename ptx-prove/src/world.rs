@@ -82,8 +82,8 @@ pub(crate) struct World {
     pub(crate) facts: Vec<Cond>,
     /// The way to the instruction that is executed.
     pub(crate) here: Path,
-    /// Decides that conditions exclude each other in all launches. The solver's questions need a world, so that it is given.
-    pub(crate) excludes: fn(&World, Vec<Cond>) -> bool,
+    /// Decides that conditions exclude a goal in all launches. The solver's questions need a world, so that it is given.
+    pub(crate) excludes: fn(&World, &[Cond], &Cond) -> bool,
     /// Symbols that are a form where a condition holds, and else zero.
     choices: Map<Sym, (Cond, Form)>,
     /// Numbers that divide a symbol's value.
@@ -132,7 +132,7 @@ impl World {
             work: Cell::new(WORK),
             facts: Vec::new(),
             here: Path::default(),
-            excludes: |_, _| false,
+            excludes: |_, _, _| false,
             choices: Map::default(),
             aligns: Map::default(),
             units: Map::default(),
@@ -261,7 +261,7 @@ impl World {
         let is = sides.into_iter().all(|side| {
             side.is_some_and(|side| {
                 let side = self.simplify(side);
-                side == Cond::Const(true) || (self.excludes)(self, vec![way.clone(), side.negate()])
+                side == Cond::Const(true) || (self.excludes)(self, std::slice::from_ref(&way), &side.negate())
             })
         });
         self.asked.entry(key).or_default().push((self.here.clone(), is));
@@ -474,7 +474,7 @@ impl World {
         // In every launch, so that the quotient is of use on all ways.
         let never = |world: &World, most: i128| {
             let below = Cond::le(b, &Form::number(most))?;
-            Some((world.excludes)(world, vec![below]))
+            Some((world.excludes)(world, &[], &below))
         };
         let is_positive = divisor > 0 || never(self, 0)?;
         if divisor < 0 && !is_positive && !never(self, -1)? {
@@ -519,7 +519,7 @@ impl World {
         factors.retain(|factor| self.symbol(*factor).scope == Scope::Grid);
         for factor in factors {
             let Some(over) = Cond::le(&Form::symbol(factor), &Form::symbol(quotient)) else { continue };
-            if (self.excludes)(self, vec![over.clone()]) {
+            if (self.excludes)(self, &[], &over) {
                 self.assume(quotient, over.negate());
             }
         }
@@ -540,13 +540,15 @@ impl World {
             let bit = Form::symbol(self.bit_of(cond)?);
             return no.add(&difference.mul(&bit)?);
         }
+        // A multiple stays one.
+        let (difference, factor) = difference.reduced();
         let (low, high) = self.range(&difference)?;
         let symbol = self.derived((low.min(0), high.max(0)), scope.max(self.scope(&difference)));
         let chosen = Form::symbol(symbol);
         let fact = cond.choose(Cond::equal(&chosen, &difference)?, Cond::equal(&chosen, &Form::number(0))?);
         self.assume(symbol, fact);
         self.choices.insert(symbol, (cond.clone(), difference));
-        no.add(&chosen)
+        no.add(&chosen.scale(factor)?)
     }
 
     /// The symbol that is one where a condition holds, and else zero.
