@@ -273,14 +273,7 @@ impl Machine<'_> {
         known: &Known,
     ) -> Summary {
         let first = self.world.symbols.len() as u32;
-        let turn = self.world.add(Symbol {
-            least: 0,
-            most: MOST_TURNS,
-            scope,
-            origin: Origin::Exact,
-            meaning: Meaning::Turn,
-            facts: Vec::new(),
-        });
+        let turn = self.turn_number(scope);
         let mut start = state.clone();
         self.forget(&mut start, written);
         let candidates = self.start(&mut start, state, (turn, inductions), &known.refused);
@@ -289,7 +282,8 @@ impl Machine<'_> {
         let mut enters = None;
         let mut sums: Vec<(usize, Before)> = Vec::new();
         if let Some(back) = &known.likely
-            && let Some(cond) = self.world.earlier(&back.cond, back.turn, turn, back.first)
+            && let Some(last) = Form::symbol(turn).plus(-1)
+            && let Some(cond) = self.world.of_turn(&back.cond, back.turn, &last, back.first)
         {
             sums = counters(&cond, turn, back.first)
                 .into_iter()
@@ -304,7 +298,7 @@ impl Machine<'_> {
             }
         }
         if let Some(back) = &known.before
-            && let Some(cond) = self.world.earlier(&back.cond, back.turn, turn, back.first)
+            && let Some(cond) = self.led_here(back, turn, scope)
         {
             // A turn is the first one, or the one before led back.
             let cond = Cond::any([is_first, cond]);
@@ -357,6 +351,23 @@ impl Machine<'_> {
         passed.sort_unstable();
         passed.dedup();
         Summary { exits, facts, failed, passed, back: way }
+    }
+
+    fn turn_number(&mut self, scope: Scope) -> u32 {
+        let (origin, meaning) = (Origin::Exact, Meaning::Turn);
+        self.world.add(Symbol { least: 0, most: MOST_TURNS, scope, origin, meaning, facts: Vec::new() })
+    }
+
+    /// The condition under which the turn before this one led to it.
+    fn led_here(&mut self, back: &Back, turn: u32, scope: Scope) -> Option<Cond> {
+        let last = Form::symbol(turn).plus(-1)?;
+        if !back.has_own_numbers() {
+            return self.world.of_turn(&back.cond, back.turn, &last, back.first);
+        }
+        // The facts about a turn's own numbers hold for turns that there are: the first one has none before it.
+        let before = Form::symbol(self.turn_number(scope));
+        let led = self.world.of_turn(&back.cond, back.turn, &before, back.first)?;
+        Some(Cond::all([Cond::equal(&before, &last)?, led]))
     }
 
     /// Notes that threads take a jump back together.

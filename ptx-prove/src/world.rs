@@ -296,13 +296,13 @@ impl World {
         }
     }
 
-    /// A condition about the turn before: other symbols of that turn get new names.
-    pub(crate) fn earlier(&mut self, cond: &Cond, old: Sym, new: Sym, first: Sym) -> Option<Cond> {
+    /// A condition about a turn as one about another turn: symbols from `first` on that the turn made get new names.
+    pub(crate) fn of_turn(&mut self, cond: &Cond, old: Sym, new: &Form, first: Sym) -> Option<Cond> {
         let mut renamed = Map::default();
         self.renamed(cond, (old, new, first), &mut renamed)
     }
 
-    fn renamed(&mut self, cond: &Cond, turn: (Sym, Sym, Sym), names: &mut Map<Sym, Sym>) -> Option<Cond> {
+    fn renamed(&mut self, cond: &Cond, turn: (Sym, &Form, Sym), names: &mut Map<Sym, Sym>) -> Option<Cond> {
         Some(match cond {
             Cond::AtLeast(form) => Cond::at_least(self.renamed_form(form, turn, names)?),
             Cond::All(parts) => {
@@ -315,13 +315,13 @@ impl World {
         })
     }
 
-    fn renamed_form(&mut self, form: &Form, turn: (Sym, Sym, Sym), names: &mut Map<Sym, Sym>) -> Option<Form> {
+    fn renamed_form(&mut self, form: &Form, turn: (Sym, &Form, Sym), names: &mut Map<Sym, Sym>) -> Option<Form> {
         let mut sum = Form { terms: Vec::new(), constant: form.constant.clone() };
         for (mono, coef) in &form.terms {
             let mut product = Form { terms: Vec::new(), constant: coef.clone() };
             for symbol in mono {
                 let factor = match *symbol {
-                    old if old == turn.0 => Form::symbol(turn.1).plus(-1)?,
+                    old if old == turn.0 => turn.1.clone(),
                     made if made >= turn.2 => Form::symbol(self.renamed_symbol(made, turn, names)?),
                     other => Form::symbol(other),
                 };
@@ -332,7 +332,7 @@ impl World {
         Some(sum)
     }
 
-    fn renamed_symbol(&mut self, symbol: Sym, turn: (Sym, Sym, Sym), names: &mut Map<Sym, Sym>) -> Option<Sym> {
+    fn renamed_symbol(&mut self, symbol: Sym, turn: (Sym, &Form, Sym), names: &mut Map<Sym, Sym>) -> Option<Sym> {
         if let Some(name) = names.get(&symbol) {
             return Some(*name);
         }
