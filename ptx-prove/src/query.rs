@@ -45,7 +45,7 @@ pub(crate) fn decide(world: &World, conds: &[Cond], facts: &[Cond], goal: &Cond,
     match decided {
         Decision::Impossible => Decision::Impossible,
         decided if is_whole => decided,
-        _ => of([conds, facts, &[goal.clone()]].concat(), budget),
+        _ => of([conds, facts, std::slice::from_ref(goal)].concat(), budget),
     }
 }
 

@@ -293,7 +293,7 @@ impl Machine<'_> {
             for (_, one) in &sums {
                 let Some(holds) = less(&one.sum) else { continue };
                 let at_start = one.at_start(turn).and_then(|sum| less(&sum));
-                let from_start = at_start.is_some_and(|cond| self.follows(&state, &cond));
+                let from_start = at_start.is_some_and(|cond| self.follows(state, &cond));
                 facts.push(if from_start { holds } else { Cond::any([is_first.clone(), holds]) });
             }
         }
