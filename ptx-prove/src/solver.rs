@@ -5,6 +5,7 @@
 //! spent, that a number does not fit into 128 bits, or that no model of the products was found.
 
 mod omega;
+mod presolve;
 mod simplex;
 
 use ptx_core::hash::{Map, Set};
@@ -104,6 +105,13 @@ pub enum Answer {
 
 /// Decides a problem with at most so much work: the budget counts inequalities that are looked at.
 pub fn solve(problem: &Problem, budget: &mut u32) -> Answer {
+    match presolve::presolved(problem, budget) {
+        Some(problem) => search(&problem, budget),
+        None => Answer::Unsat,
+    }
+}
+
+fn search(problem: &Problem, budget: &mut u32) -> Answer {
     let wider = with_more_products(problem);
     if wider.as_ref().is_some_and(|wider| is_empty(wider, budget)) {
         return Answer::Unsat;
@@ -183,8 +191,10 @@ fn start<'p>(problem: &'p Problem, budget: &'p mut u32) -> (Search<'p>, Node) {
 
 /// The most choices inside of each other, besides those of clauses.
 const DEPTH: usize = 24;
-/// The most tightened sums of facts.
-const ROUNDED: usize = 64;
+/// From this depth on, alternatives are tried before the sides of numbers.
+const SHALLOW: usize = 2;
+/// The most facts that are sums of others.
+const ROUNDED: usize = 128;
 /// Bounds beyond this say little, also of products.
 const FAR: u128 = 1 << 33;
 /// The most inequalities of products that are added at once.
@@ -207,7 +217,9 @@ struct Node {
     seen: Set<Linear>,
     /// Besides those of the problem.
     equal: Vec<Linear>,
-    /// The number of those that are tightened sums of others.
+    /// Equalities among the facts, each with a variable that it gives.
+    solved: Vec<(usize, Linear)>,
+    /// The number of those that are sums of others.
     rounded: usize,
     /// Those of the facts that bound a factor of a product.
     bounds: Vec<(usize, i128, i128)>,
@@ -223,6 +235,7 @@ impl Node {
             facts: Vec::new(),
             seen: Set::default(),
             equal: Vec::new(),
+            solved: Vec::new(),
             rounded: 0,
             bounds: Vec::new(),
             implied: Vec::new(),
@@ -256,6 +269,11 @@ impl Search<'_> {
             if node.rounded < ROUNDED {
                 let before = pending.len();
                 pending.extend(node.facts.iter().filter_map(|other| rounded(&fact, other)));
+                pending.extend(node.solved.iter().filter_map(|equality| without(&fact, equality)));
+                if let Some(equality) = self.solved(node, &fact) {
+                    pending.extend(node.facts.iter().filter_map(|other| without(other, &equality)));
+                    node.solved.push(equality);
+                }
                 node.rounded += pending.len() - before;
             }
             node.facts.push(fact.clone());
@@ -286,6 +304,16 @@ impl Search<'_> {
         }
     }
 
+    /// An equality with a variable that it gives the others, if this fact is the second half of one.
+    fn solved(&self, node: &Node, fact: &Linear) -> Option<(usize, Linear)> {
+        let opposite = fact.combine(-1, &Linear::default(), 1)?;
+        let is_free = |variable: &usize| !node.solved.iter().any(|(other, _)| other == variable);
+        let unit = |(variable, factor): &&(usize, i128)| factor.abs() == 1 && is_free(variable);
+        let (variable, _) =
+            fact.terms.iter().filter(unit).max_by_key(|(variable, _)| !self.factors.contains(variable))?;
+        node.seen.contains(&opposite).then(|| (*variable, fact.clone()))
+    }
+
     /// Decides the conjunction with the open clauses.
     fn split(&mut self, mut node: Node, open: &[usize], depth: usize) -> Answer {
         let point = match self.point(&mut node) {
@@ -301,9 +329,12 @@ impl Search<'_> {
         }
         let mut values = point[..self.problem.variables].iter();
         if let Some(variable) = values.position(|value| value.integer().is_none()) {
-            return match depth < DEPTH {
-                true => self.sides(&node, (variable, point[variable].floor()), open, depth),
-                false => self.whole(node, open, depth),
+            // An alternative that this point fulfills may have no integers.
+            let smallest = open.iter().copied().min_by_key(|at| clause(at).len());
+            return match smallest.filter(|_| depth >= SHALLOW) {
+                Some(open_clause) => self.branch(&node, open_clause, open, depth),
+                None if depth < DEPTH => self.sides(&node, (variable, point[variable].floor()), open, depth),
+                None => self.whole(node, open, depth),
             };
         }
         let model: Vec<i128> = point[..self.problem.variables].iter().map(|value| value.floor()).collect();
@@ -503,6 +534,13 @@ fn tightened(fact: &Linear) -> Linear {
             constant: fact.constant.div_euclid(divisor),
         },
     }
+}
+
+/// A fact with what an equality says in the place of a variable.
+fn without(fact: &Linear, (variable, equality): &(usize, Linear)) -> Option<Linear> {
+    let factor = fact.coefficient(*variable);
+    let by = factor.checked_mul(equality.coefficient(*variable))?.checked_neg()?;
+    (factor != 0).then(|| fact.combine(1, equality, by)).flatten().map(|found| tightened(&found))
 }
 
 /// The sum of two facts in which a variable falls out, if integers tighten it: of `n >= 256 q + 1` and `n <= 256 p` it is `p >= q + 1`.
