@@ -70,6 +70,7 @@ const TABLES: &[(&str, Origin)] = &[
             "two GPUs or more",
         ),
     ),
+    ("first-calls", Command("python/tests/first_call.py FOLDER", "PyTorch, and a library with machine code in FOLDER")),
     ("commands", Command("cargo examples, cargo test --workspace", "an empty `target` folder, and no GPU")),
     ("sizes", Command(".ci/sizes", "release builds, of crates outside of the workspace, too")),
     ("summary", Nothing("it names cells of other files")),
