@@ -536,7 +536,7 @@ fn tightened(fact: &Linear) -> Linear {
     }
 }
 
-/// A fact with what an equality says in the place of a variable.
+/// A fact without a variable that an equality gives.
 fn without(fact: &Linear, (variable, equality): &(usize, Linear)) -> Option<Linear> {
     let factor = fact.coefficient(*variable);
     let by = factor.checked_mul(equality.coefficient(*variable))?.checked_neg()?;

@@ -9,7 +9,7 @@ use ptx_interp::{FaultKind, Launch, Machine, Options, Program};
 use ptx_prove::{Contract, Passed, Property, Report, Verdict, prove, signed_params};
 use std::time::{Duration, Instant};
 
-const KERNELS: [(&str, &str); 10] = [
+const KERNELS: [(&str, &str); 11] = [
     ("saxpy", include_str!("proved/saxpy.ptx")),
     ("tree", include_str!("proved/tree.ptx")),
     ("tile", include_str!("proved/tile.ptx")),
@@ -18,6 +18,7 @@ const KERNELS: [(&str, &str); 10] = [
     ("matmul", include_str!("proved/matmul.ptx")),
     ("histogram", include_str!("proved/histogram.ptx")),
     ("stride", include_str!("proved/stride.ptx")),
+    ("unrolled", include_str!("proved/unrolled.ptx")),
     ("scan", include_str!("proved/scan.ptx")),
     ("tensor", include_str!("proved/tensor.ptx")),
 ];
