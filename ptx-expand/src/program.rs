@@ -178,8 +178,10 @@ fn one(
         items::ItemKind::Text(call) => {
             let group = call.mac.path.span().join(call.mac.delimiter.span().close()).unwrap_or_else(Span::call_site);
             let (mut reader, text) = text_module::compile(group, call.mac.tokens.clone());
-            let module =
-                text.map(|text| text::described(&mut reader, &text.module, &text.signatures, text.ptx, String::new()));
+            let structs = |path: &syn::Path| index.fields(&item.place, path).cloned();
+            let module = text.map(|text| {
+                text::described(&mut reader, (&text.module, text.ptx), (&text.signatures, &structs), &around())
+            });
             (module.filter(|_| !reader.failed()), problems(&reader))
         }
     })

@@ -6,18 +6,25 @@ use ptx_runtime::expansion::{Arithmetic, Int, IntegerArithmetic, Text, defined, 
 use ptx_runtime::{Config, Dim, Error, ErrorKind, IntoDim, Kernel, Result};
 use std::fmt::Debug;
 
+/// The values of a launch's arguments.
+pub(crate) trait Known {
+    /// The number of a parameter, if it is one.
+    fn number(&self, at: usize) -> Option<Number>;
+
+    /// The elements of its memory.
+    fn len(&self, at: usize) -> usize;
+
+    /// Its bytes, if it is a struct.
+    fn bytes(&self, at: usize) -> &[u8];
+}
+
 /// The arguments of a launch, as host expressions see them.
-pub(crate) struct Arguments<'a> {
+pub(crate) struct Arguments<'a, K> {
     /// The kernel, for errors.
     pub(crate) kernel: &'a Kernel,
-    /// For each parameter its number, if it is one.
-    pub(crate) numbers: &'a [Option<Number>],
-    /// For each parameter the elements of its memory.
-    pub(crate) lens: &'a [usize],
+    pub(crate) known: &'a K,
     /// The dimensions of tiles.
     pub(crate) dims: &'a [u32],
-    /// For each parameter its bytes, if it is a struct.
-    pub(crate) structs: &'a [&'a [u8]],
 }
 
 /// The value of an expression.
@@ -41,7 +48,7 @@ impl Value {
     }
 }
 
-impl Arguments<'_> {
+impl<K: Known> Arguments<'_, K> {
     /// The configuration of the launch, after the conditions were checked.
     ///
     /// # Errors
@@ -110,6 +117,14 @@ impl Arguments<'_> {
     }
 
     fn extents(&self, expr: &Expr) -> Result<Dim> {
+        // Most lists are written as such, and need no list of values.
+        if let Expr::List(parts) = expr {
+            return match &parts[..] {
+                [x, y] => Ok((self.integer(x)?, self.integer(y)?).into_dim()),
+                [x, y, z] => Ok((self.integer(x)?, self.integer(y)?, self.integer(z)?).into_dim()),
+                _ => Err(self.no_number()),
+            };
+        }
         match self.value(expr)? {
             Value::List(extents) => match extents[..] {
                 [x, y] => Ok((x, y).into_dim()),
@@ -129,13 +144,13 @@ impl Arguments<'_> {
             Expr::Int(number) => Value::Int(int(*number)),
             Expr::Bool(truth) => Value::Bool(*truth),
             Expr::Float(number) => Value::Float(*number),
-            Expr::Argument(at) => match self.numbers.get(*at).copied().flatten() {
+            Expr::Argument(at) => match self.known.number(*at) {
                 Some(Number::Int(number)) => Value::Int(number),
                 Some(Number::Float(number)) => Value::Float(number),
                 None => return Err(self.no_number()),
             },
             Expr::Field(at, field) => self.field(*at, field).ok_or_else(|| self.no_number())?,
-            Expr::Len(at) => Value::Int(int(self.lens.get(*at).copied().unwrap_or(0))),
+            Expr::Len(at) => Value::Int(int(self.known.len(*at))),
             Expr::Dim(at) => Value::Int(int(self.dims.get(*at).copied().unwrap_or(0))),
             Expr::Unary(operator, of) => self.unary(*operator, self.value(of)?)?,
             Expr::Binary(operator, both, text) => self.binary(*operator, both, text)?,
@@ -149,7 +164,7 @@ impl Arguments<'_> {
     }
 
     fn field(&self, at: usize, field: &Field) -> Option<Value> {
-        let bytes = self.structs.get(at)?;
+        let bytes = self.known.bytes(at);
         match field.ty {
             Plain::Float(_) => field.float(bytes).map(Value::Float),
             ty => {

@@ -3,7 +3,7 @@
 
 mod maps;
 
-use crate::host::Arguments;
+use crate::host::{Arguments, Known};
 use crate::kernel::JitKernel;
 use crate::scalar::{Number, Scalar};
 use ptx_expand::program::{Dim, From, Kernel, Kind};
@@ -12,6 +12,7 @@ use ptx_runtime::{
     AnyMemory, Arg, AsStream, Bound, Config, Error, ErrorKind, ReadSlice, ReadTile, Result, WriteSlice, WriteTile,
 };
 use std::fmt::Display;
+use std::ops::Range;
 
 /// A launch of a [`JitKernel`]: the arguments so far.
 #[must_use]
@@ -19,31 +20,37 @@ pub struct JitLaunch<'a> {
     kernel: &'a JitKernel,
     config: Option<Config>,
     arguments: Vec<Argument<'a>>,
+    /// The extents of all tiles, and the bytes of all numbers and structs: what is allocated once is allocated quickly.
+    extents: Vec<usize>,
+    bytes: Vec<u8>,
 }
 
 struct Argument<'a> {
     content: Content<'a>,
     number: Option<Number>,
     len: usize,
-    shape: Vec<usize>,
+    /// Its part of `extents`.
+    shape: Range<usize>,
 }
 
 enum Content<'a> {
-    Bytes(Vec<u8>),
+    /// A part of `bytes`.
+    Bytes(Range<usize>),
     Memory(AnyMemory<'a>),
 }
 
 /// An argument that is tied to a stream.
 enum Ready<'s> {
     Bytes(&'s [u8]),
-    Memory(Bound<'s>),
+    /// And its part of `extents`.
+    Memory(Bound<'s>, Range<usize>),
 }
 
 impl Ready<'_> {
     fn arg(&self) -> Arg<'_> {
         match self {
             Ready::Bytes(bytes) => Arg::bytes(bytes),
-            Ready::Memory(bound) => bound.arg(),
+            Ready::Memory(bound, _) => bound.arg(),
         }
     }
 }
@@ -51,7 +58,9 @@ impl Ready<'_> {
 impl JitKernel {
     /// Starts a launch. The arguments follow in the order of the parameters.
     pub fn launch(&self) -> JitLaunch<'_> {
-        JitLaunch { kernel: self, config: None, arguments: Vec::with_capacity(self.described.params.len()) }
+        let count = self.described.params.len();
+        let (extents, bytes) = (Vec::with_capacity(4 * count), Vec::new());
+        JitLaunch { kernel: self, config: None, arguments: Vec::with_capacity(count), extents, bytes }
     }
 }
 
@@ -72,7 +81,7 @@ impl<'a> JitLaunch<'a> {
             format_args!("&[{}]", name::<T>()),
         )?;
         let len = memory.len();
-        Ok(self.push(Argument { len, ..Argument::memory(AnyMemory::read(memory)) }))
+        Ok(self.push_memory(AnyMemory::read(memory), len, &[]))
     }
 
     /// The next argument is memory that the kernel writes, for `&mut [T]`.
@@ -85,7 +94,7 @@ impl<'a> JitLaunch<'a> {
             format_args!("&mut [{}]", name::<T>()),
         )?;
         let len = memory.len();
-        Ok(self.push(Argument { len, ..Argument::memory(AnyMemory::write(memory)) }))
+        Ok(self.push_memory(AnyMemory::write(memory), len, &[]))
     }
 
     /// The next argument is memory with a shape that the kernel reads, for `Tile<T, …>`.
@@ -97,8 +106,8 @@ impl<'a> JitLaunch<'a> {
             |kind| matches!(kind, Kind::Tile { element, dims, written: false } if is::<T>(element) && dims.len() == R),
             format_args!("Tile<{}, …> of {R} dimensions", name::<T>()),
         )?;
-        let (len, shape) = (tile.len(), tile.shape().to_vec());
-        Ok(self.push(Argument { len, shape, ..Argument::memory(AnyMemory::read(tile)) }))
+        let (len, shape) = (tile.len(), tile.shape());
+        Ok(self.push_memory(AnyMemory::read(tile), len, &shape))
     }
 
     /// The next argument is memory with a shape that the kernel writes, for `TileMut<T, …>`.
@@ -110,8 +119,8 @@ impl<'a> JitLaunch<'a> {
             |kind| matches!(kind, Kind::Tile { element, dims, written: true } if is::<T>(element) && dims.len() == R),
             format_args!("TileMut<{}, …> of {R} dimensions", name::<T>()),
         )?;
-        let (len, shape) = (tile.len(), tile.shape().to_vec());
-        Ok(self.push(Argument { len, shape, ..Argument::memory(AnyMemory::write(tile)) }))
+        let (len, shape) = (tile.len(), tile.shape());
+        Ok(self.push_memory(AnyMemory::write(tile), len, &shape))
     }
 
     /// The next argument is memory that the kernel reads, for a slice or a tile of any element type: its bytes, the name and the size of its
@@ -121,7 +130,7 @@ impl<'a> JitLaunch<'a> {
     /// As [`read`](JitLaunch::read), and if the memory has fewer elements than the shape.
     pub fn read_bytes(self, memory: impl ReadSlice<u8> + 'a, element: (&str, usize), shape: &[usize]) -> Result<Self> {
         let len = self.expect_bytes(memory.len(), element, shape, false)?;
-        Ok(self.push(Argument { len, shape: shape.to_vec(), ..Argument::memory(AnyMemory::read(memory)) }))
+        Ok(self.push_memory(AnyMemory::read(memory), len, shape))
     }
 
     /// The next argument is memory that the kernel writes, as [`read_bytes`](JitLaunch::read_bytes).
@@ -135,7 +144,7 @@ impl<'a> JitLaunch<'a> {
         shape: &[usize],
     ) -> Result<Self> {
         let len = self.expect_bytes(memory.len(), element, shape, true)?;
-        Ok(self.push(Argument { len, shape: shape.to_vec(), ..Argument::memory(AnyMemory::write(memory)) }))
+        Ok(self.push_memory(AnyMemory::write(memory), len, shape))
     }
 
     /// The next argument is this number.
@@ -145,9 +154,8 @@ impl<'a> JitLaunch<'a> {
     pub fn value<T: Scalar>(self, value: T) -> Result<Self> {
         self.expect(|kind| matches!(kind, Kind::Value(ty) if is::<T>(ty)), name::<T>())?;
         // SAFETY: a parameter's every byte is initialized, and it lives during this expression.
-        let bytes = unsafe { std::slice::from_raw_parts((&raw const value).cast::<u8>(), size_of::<T>()) }.to_vec();
-        let number = Some(value.number());
-        Ok(self.push(Argument { content: Content::Bytes(bytes), number, len: 0, shape: Vec::new() }))
+        let bytes = unsafe { std::slice::from_raw_parts((&raw const value).cast::<u8>(), size_of::<T>()) };
+        Ok(self.push_bytes(bytes, Some(value.number())))
     }
 
     /// The next argument is a struct, of these bytes.
@@ -162,7 +170,7 @@ impl<'a> JitLaunch<'a> {
             |kind| matches!(kind, Kind::Value(_)) && size == Some(bytes.len() as u64),
             format_args!("{} bytes", bytes.len()),
         )?;
-        Ok(self.push(Argument { content: Content::Bytes(bytes.to_vec()), number: None, len: 0, shape: Vec::new() }))
+        Ok(self.push_bytes(bytes, None))
     }
 
     /// The number of elements of `bytes` bytes.
@@ -186,8 +194,19 @@ impl<'a> JitLaunch<'a> {
         }
     }
 
-    fn push(mut self, argument: Argument<'a>) -> Self {
-        self.arguments.push(argument);
+    fn push_memory(mut self, memory: AnyMemory<'a>, len: usize, shape: &[usize]) -> Self {
+        let from = self.extents.len();
+        self.extents.extend_from_slice(shape);
+        let shape = from..self.extents.len();
+        self.arguments.push(Argument { content: Content::Memory(memory), number: None, len, shape });
+        self
+    }
+
+    fn push_bytes(mut self, bytes: &[u8], number: Option<Number>) -> Self {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        let content = Content::Bytes(from..self.bytes.len());
+        self.arguments.push(Argument { content, number, len: 0, shape: 0..0 });
         self
     }
 
@@ -233,28 +252,24 @@ impl<'a> JitLaunch<'a> {
         let config = self.configured(&dims)?;
         let submission = Submission::on(stream.as_stream());
         let stream = submission.stream();
-        let count = self.arguments.len();
-        let (mut ready, mut shapes) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        for Argument { content, shape, .. } in &mut self.arguments {
-            shapes.push(shape.as_slice());
-            ready.push(match content {
-                Content::Bytes(bytes) => Ready::Bytes(bytes),
-                Content::Memory(memory) => Ready::Memory(memory.bind(stream)?),
+        let JitLaunch { arguments, extents, bytes, .. } = &mut self;
+        let mut ready = Vec::with_capacity(arguments.len());
+        for argument in arguments.iter_mut() {
+            ready.push(match &mut argument.content {
+                Content::Bytes(part) => Ready::Bytes(bytes.get(part.clone()).unwrap_or_default()),
+                Content::Memory(memory) => Ready::Memory(memory.bind(stream)?, argument.shape.clone()),
             });
         }
-        let addresses: Vec<u64> = ready
-            .iter()
-            .map(|ready| match ready {
-                Ready::Memory(bound) => bound.address(),
-                Ready::Bytes(_) => 0,
-            })
-            .collect();
         for (param, ready) in kernel.params.iter().zip(&ready) {
-            if let (Some(align), Ready::Memory(memory)) = (param.align, ready) {
+            if let (Some(align), Ready::Memory(memory, _)) = (param.align, ready) {
                 aligned(memory, align, loaded, &param.name)?;
             }
         }
-        let maps = maps::all((kernel, loaded), stream, &addresses, &shapes)?;
+        let tile = |at: usize| match ready.get(at) {
+            Some(Ready::Memory(memory, shape)) => (memory.address(), extents.get(shape.clone()).unwrap_or_default()),
+            _ => (0, [].as_slice()),
+        };
+        let maps = maps::all((kernel, loaded), stream, tile)?;
         let args = kernel.taken.iter().filter_map(|taken| match taken.from {
             From::Param(at) => ready.get(at).map(Ready::arg),
             From::Dim(at) => dims.get(at).map(Arg::new),
@@ -271,19 +286,44 @@ impl<'a> JitLaunch<'a> {
     /// The dimensions that tiles name, which agree with each other and with the constants.
     fn dims(&self) -> Result<Vec<u32>> {
         let (kernel, loaded) = (&self.kernel.described, self.kernel.runtime.kernel());
-        let mut places: Vec<Vec<(&str, usize)>> = vec![Vec::new(); kernel.dims.len()];
+        let mut found: Vec<Option<u32>> = vec![None; kernel.dims.len()];
         for (param, argument) in kernel.params.iter().zip(&self.arguments) {
             let Kind::Tile { dims, .. } = &param.kind else { continue };
-            for (named, extent) in dims.iter().zip(&argument.shape) {
+            for (named, extent) in dims.iter().zip(self.shape(argument)) {
                 match named {
-                    Dim::Named(at) => places.get_mut(*at).into_iter().for_each(|of| of.push((&param.name, *extent))),
+                    Dim::Named(at) => {
+                        let Some(known) = found.get_mut(*at) else { continue };
+                        match u32::try_from(*extent) {
+                            Ok(extent) if known.is_none_or(|known| known == extent) => *known = Some(extent),
+                            _ => return self.dim_of_all(*at).map(|_| Vec::new()),
+                        }
+                    }
                     Dim::Constant(name, value) => {
                         dim(loaded, name, &[(name, *value as usize), (&param.name, *extent)])?;
                     }
                 }
             }
         }
-        kernel.dims.iter().zip(places).map(|(name, places)| dim(loaded, name, &places)).collect()
+        Ok(found.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    /// The extent of this name in all tiles, or the error that shows them.
+    #[cold]
+    fn dim_of_all(&self, wanted: usize) -> Result<u32> {
+        let kernel = &self.kernel.described;
+        let mut places = Vec::new();
+        for (param, argument) in kernel.params.iter().zip(&self.arguments) {
+            let Kind::Tile { dims, .. } = &param.kind else { continue };
+            let named = dims.iter().zip(self.shape(argument));
+            let named = named.filter(|(dim, _)| matches!(dim, Dim::Named(at) if *at == wanted));
+            places.extend(named.map(|(_, extent)| (param.name.as_str(), *extent)));
+        }
+        let name = kernel.dims.get(wanted).map_or("", String::as_str);
+        dim(self.kernel.runtime.kernel(), name, &places)
+    }
+
+    fn shape(&self, argument: &Argument<'_>) -> &[usize] {
+        self.extents.get(argument.shape.clone()).unwrap_or_default()
     }
 
     fn configured(&self, dims: &[u32]) -> Result<Config> {
@@ -292,11 +332,7 @@ impl<'a> JitLaunch<'a> {
             Error::new(ErrorKind::Unsupported, format!("`{}` is launched, and {}", kernel.entry, problem.message))
                 .help(problem.help.join("; "))
         })?;
-        let numbers: Vec<_> = self.arguments.iter().map(|argument| argument.number).collect();
-        let lens: Vec<_> = self.arguments.iter().map(|argument| argument.len).collect();
-        let structs: Vec<&[u8]> = self.arguments.iter().map(Argument::bytes).collect();
-        let arguments =
-            Arguments { kernel: self.kernel.runtime.kernel(), numbers: &numbers, lens: &lens, dims, structs: &structs };
+        let arguments = Arguments { kernel: self.kernel.runtime.kernel(), known: self, dims };
         let attribute = arguments.config(launch)?;
         match self.config {
             Some(config) if launch.vouched || launch.proved => config.safely_over(attribute),
@@ -306,16 +342,19 @@ impl<'a> JitLaunch<'a> {
     }
 }
 
-impl<'a> Argument<'a> {
-    fn memory(memory: AnyMemory<'a>) -> Argument<'a> {
-        Argument { content: Content::Memory(memory), number: None, len: 0, shape: Vec::new() }
+impl Known for JitLaunch<'_> {
+    fn number(&self, at: usize) -> Option<Number> {
+        self.arguments.get(at)?.number
     }
 
-    /// The bytes of a number or a struct; none of memory.
-    fn bytes(&self) -> &[u8] {
-        match &self.content {
-            Content::Bytes(bytes) => bytes,
-            Content::Memory(_) => &[],
+    fn len(&self, at: usize) -> usize {
+        self.arguments.get(at).map_or(0, |argument| argument.len)
+    }
+
+    fn bytes(&self, at: usize) -> &[u8] {
+        match self.arguments.get(at).map(|argument| &argument.content) {
+            Some(Content::Bytes(part)) => self.bytes.get(part.clone()).unwrap_or_default(),
+            _ => &[],
         }
     }
 }

@@ -6,22 +6,20 @@ use ptx_runtime::{
     ElementType, Error, ErrorKind, Fill, Interleave, Promotion, Result, StreamRef, Swizzle, TensorMap, TensorMapBuilder,
 };
 
-/// All maps of a kernel; `addresses` and `shapes` are those of its arguments.
-pub(super) fn all(
+/// All maps of a kernel; `tile` gives the address and the shape of an argument.
+pub(super) fn all<'t>(
     (kernel, loaded): (&Kernel, &ptx_runtime::Kernel),
     stream: StreamRef<'_>,
-    addresses: &[u64],
-    shapes: &[&[usize]],
+    tile: impl Fn(usize) -> (u64, &'t [usize]),
 ) -> Result<Vec<TensorMap>> {
-    kernel.maps.iter().map(|map| one((kernel, loaded), map, stream, addresses, shapes)).collect()
+    kernel.maps.iter().map(|map| one((kernel, loaded), map, stream, tile(map.of))).collect()
 }
 
 fn one(
     (kernel, loaded): (&Kernel, &ptx_runtime::Kernel),
     map: &Described,
     stream: StreamRef<'_>,
-    addresses: &[u64],
-    shapes: &[&[usize]],
+    (address, shape): (u64, &[usize]),
 ) -> Result<TensorMap> {
     let unknown =
         || Error::new(ErrorKind::TensorMap, format!("the tensor map `{}` has an option that is not known", map.name));
@@ -29,8 +27,6 @@ fn one(
         Some(Kind::Tile { element, .. }) => element_type(element),
         _ => None,
     };
-    let address = addresses.get(map.of).copied().unwrap_or(0);
-    let shape = shapes.get(map.of).copied().unwrap_or_default();
     // A tile has at least as many elements as its shape has.
     let start = TensorMap::of_address(stream, element.ok_or_else(unknown)?, address, shape).tile(&map.tile);
     let built = map.words.iter().try_fold(start, with_word).ok_or_else(unknown)?;

@@ -8,7 +8,9 @@ use pyo3_ffi::{Py_EQ, Py_Ellipsis, Py_False, Py_None, PyTuple_Size};
 use pyo3_ffi::{
     PyDict_New, PyDict_SetItem, PyObject_IsTrue, PyObject_RichCompareBool, PyObject_SetAttr, PyTuple_GetItem,
 };
+use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
+use std::ptr::null;
 
 /// `__ptx_ffi_infer`.
 pub(crate) type Infer = unsafe extern "C" fn(*const c_void, *const Any, c_int, u32, *mut Made) -> c_int;
@@ -64,6 +66,27 @@ struct Names {
     materialize_grads: Ptr,
     state: Ptr,
     numbers: Ptr,
+}
+
+/// A call that autograd records: its forward function finds the arguments as the call has read them.
+struct Recorded<'a> {
+    door: &'a Door,
+    arguments: Cell<Option<&'a mut Arguments>>,
+    values: &'a [Ptr],
+}
+
+thread_local! {
+    /// The innermost call of this thread that has not come to its forward function yet.
+    static RECORDED: Cell<*const Recorded<'static>> = const { Cell::new(null()) };
+}
+
+/// Forgets the call of this thread at the end of its scope.
+struct Forget;
+
+impl Drop for Forget {
+    fn drop(&mut self) {
+        RECORDED.set(null());
+    }
 }
 
 /// An operator of `torch.library`.
@@ -139,7 +162,7 @@ impl Door {
             if given != 0 || !self.records {
                 return Err(Other::Elsewhere);
             }
-            return self.record(torch, capsule, values);
+            return self.record(torch, capsule, values, &mut arguments);
         }
         arguments.make(self, torch, values, wanted & !given)?;
         arguments.invoke(self, torch)?;
@@ -188,9 +211,13 @@ impl Door {
     }
 
     /// A call that autograd records.
-    fn record(&self, torch: &Torch, capsule: Ptr, values: &[Ptr]) -> Outcome<Object> {
-        let arguments: Vec<Ptr> = [capsule].into_iter().chain(self.inputs.iter().map(|at| values[*at])).collect();
-        let made = call(torch.record, Some(&tuple(arguments.into_iter())?))?;
+    fn record(&self, torch: &Torch, capsule: Ptr, values: &[Ptr], read: &mut Arguments) -> Outcome<Object> {
+        let passed: Vec<Ptr> = [capsule].into_iter().chain(self.inputs.iter().map(|at| values[*at])).collect();
+        let recorded = Recorded { door: self, arguments: Cell::new(Some(read)), values };
+        let _forget = Forget;
+        RECORDED.set((&raw const recorded).cast());
+        let made = tuple(passed.into_iter()).and_then(|passed| call(torch.record, Some(&passed)));
+        let made = made?;
         // Python's code returns a tuple.
         // SAFETY: the object is alive; a tuple lends its item.
         unsafe {
@@ -220,8 +247,14 @@ impl Door {
         let torch = torch()?;
         let mut values = self.spread(inputs)?;
         let values = &mut values[..self.params.len()];
-        let mut arguments = Arguments::new();
-        arguments.read(self, torch, values)?;
+        let mut own = Arguments::new();
+        let arguments = match self.recorded(values) {
+            Some(read) => read,
+            None => {
+                own.read(self, torch, values)?;
+                &mut own
+            }
+        };
         arguments.make(self, torch, values, bits(&self.saved))?;
         if !arguments.is_floating(self.main[0]) {
             return Err(Other::Elsewhere);
@@ -230,16 +263,28 @@ impl Door {
         let kept: Vec<Ptr> = self.kept.iter().map(|at| values[*at]).collect();
         // SAFETY: the objects are alive.
         unsafe {
-            let numbers = Object::own(PyDict_New())?;
-            for at in &self.scalars {
-                PyDict_SetItem(numbers.get(), self.params[*at].name, values[*at]);
-            }
             set(context, self.names.to_save, tuple(kept.into_iter())?.get())?;
             set(context, self.names.materialize_grads, Py_False())?;
             set(context, self.names.state, self.state)?;
-            set(context, self.names.numbers, numbers.get())?;
+            if !self.scalars.is_empty() {
+                let numbers = Object::own(PyDict_New())?;
+                for at in &self.scalars {
+                    PyDict_SetItem(numbers.get(), self.params[*at].name, values[*at]);
+                }
+                set(context, self.names.numbers, numbers.get())?;
+            }
         }
         Ok(Object::share(values[self.main[0]]))
+    }
+
+    /// The arguments of the call that this thread records, if it is one of these inputs.
+    fn recorded<'r>(&self, values: &[Ptr]) -> Option<&'r mut Arguments> {
+        let innermost = RECORDED.replace(null());
+        // SAFETY: the call sets the pointer back when it ends, and waits for its forward function until then.
+        let recorded = unsafe { innermost.cast::<Recorded<'r>>().as_ref() }?;
+        let is_same =
+            std::ptr::eq(recorded.door, self) && self.inputs.iter().all(|at| recorded.values[*at] == values[*at]);
+        if is_same { recorded.arguments.take() } else { None }
     }
 
     /// The values of all parameters, from those of the inputs.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any, Callable, Sequence
 
@@ -74,19 +75,16 @@ class Function:
         # Positional arguments, and True if these may also be all parameters.
         self.passed = self.inputs
         self.takes_all = False
-        self._direct: Any = None
         # The native ways of PyTorch's tensors into the function: from the values of all parameters, and from arguments.
         self.quick: Callable[[list[Any]], Any] | None = None
         self.quick_apply: Callable[..., Any] | None = None
         # What the frameworks keep about it.
         self.torch_state: Any = None
 
-    @property
+    @functools.cached_property
     def direct(self) -> Any:
         """The function as TVM-FFI calls it: all parameters in the order of Rust, outputs among them. Nothing is allocated."""
-        if self._direct is None:
-            self._direct = self.library._direct(self.name)
-        return self._direct
+        return self.library._direct(self.name)
 
     @property
     def backward(self) -> "Function | None":
@@ -144,7 +142,13 @@ class Function:
         return values
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not is_compiling() and self.quick_apply is not None:
+        if is_compiling():
+            return call_slowly(self, self.bind(args, kwargs))
+        return self.apply(args, kwargs)
+
+    def apply(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A call that PyTorch's compiler does not read."""
+        if self.quick_apply is not None:
             made = self.quick_apply(*args, **kwargs)
             if made is not NotImplemented:
                 return made

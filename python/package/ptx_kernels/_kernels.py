@@ -7,6 +7,7 @@ checks, messages, operators and custom calls.
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import json
 import linecache
@@ -165,11 +166,9 @@ class KernelFunction(Function):
         self.passed = [at for at, param in enumerate(self.params) if not param.is_made]
         self.takes_all = True
 
-    @property
+    @functools.cached_property
     def direct(self) -> Any:
-        if self._direct is None:
-            self._direct = _COMPILED.direct_of(self.key)
-        return self._direct
+        return _COMPILED.direct_of(self.key)
 
     def __reduce__(self) -> Any:
         return _function_again, (self.request, self.entry)
@@ -276,6 +275,9 @@ class Kernel:
         self._generics: list[list[Any]] = [] if outline is None else outline["generics"]
         self._function: Any = None
         self._by_types: dict[Any, Any] = {}
+        # Where one type is open: the positional argument that has it, and the instances by its type.
+        self._decides = -1
+        self._by_dtype: dict[Any, Any] = {}
         # The times that ``tune`` has measured.
         self.tuning: dict[str, float] = {}
         missing = [generic for generic, _ in self._generics if generic not in self.choices]
@@ -286,6 +288,9 @@ class Kernel:
             self._open = missing
             outputs = [is_output for _, _, is_output in outline["params"]]
             self._passed = [at for at, is_output in enumerate(outputs) if not is_output]
+            deciding = [at for at, (_, element, _) in enumerate(outline["params"]) if element in missing]
+            if len({outline["params"][at][1] for at in deciding}) == 1 and not any(outputs[: deciding[0] + 1]):
+                self._decides = deciding[0]
         else:
             self._open = []
             self._function = self._chosen(*(self.choices[generic] for generic, _ in self._generics))
@@ -337,13 +342,29 @@ class Kernel:
         return self._with(chosen)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        function = self._function
-        if function is None:
-            function = self._of_arguments(args, kwargs) if _function.is_compiling() else self._known_function(args, kwargs)
-        return function(*args, **kwargs)
+        if _function.is_compiling():
+            function = self._function
+            if function is None:
+                function = self._of_arguments(args, kwargs)
+            return function(*args, **kwargs)
+        return self._known_function(args, kwargs).apply(args, kwargs)
 
     def _known_function(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The instance for the types of arguments, from a table of the calls before."""
+        if self._function is not None:
+            return self._function
+        decides = self._decides
+        if not 0 <= decides < len(args):
+            return self._function_of_types(args, kwargs)
+        dtype = getattr(args[decides], "dtype", None)
+        function = self._by_dtype.get(dtype)
+        if function is None:
+            function = self._function_of_types(args, kwargs)
+            if dtype is not None:
+                self._by_dtype[dtype] = function
+        return function
+
+    def _function_of_types(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         types = [getattr(value, "dtype", None) for value in args]
         for name, value in kwargs.items():
             types += name, getattr(value, "dtype", None)
@@ -358,7 +379,7 @@ class Kernel:
         """The function that a call with these arguments runs: ``direct`` calls it the quickest way, with outputs that are there."""
         return self._function or self._of_arguments(args, kwargs)
 
-    @property
+    @functools.cached_property
     def direct(self) -> Any:
         """The kernel as TVM-FFI calls it: all parameters in their order, outputs among them. Nothing is allocated."""
         return self._fixed().direct
@@ -483,14 +504,21 @@ class Differentiable:
         self.forward, self.backward = forward, backward
         self.name = self.__name__ = forward.name
         self.__doc__ = forward.__doc__
+        # The pairs by the functions of the forward kernel.
+        self._pairs: dict[Any, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        forward = self.forward.function(*args, **kwargs)
-        pair = self.__dict__.get(_INSTANCE + forward.arguments)
-        if pair is not None and not _function.is_compiling():
-            return pair(*args, **kwargs)
+        if _function.is_compiling():
+            return self._pair_of(self.forward.function(*args, **kwargs))(*args, **kwargs)
+        forward = self.forward._known_function(args, kwargs)
+        pair = self._pairs.get(forward)
+        if pair is None:
+            pair = self._pairs[forward] = self._pair_of(forward)
+        return pair.apply(args, kwargs)
+
+    def _pair_of(self, forward: Any) -> Any:
         self._prepare(forward.arguments)
-        return getattr(self, _INSTANCE + forward.arguments)(*args, **kwargs)
+        return getattr(self, _INSTANCE + forward.arguments)
 
     def _prepare(self, arguments: str) -> bool:
         """The same as that of kernels."""

@@ -196,9 +196,10 @@ class Operators:
         if missing:
             raise TypeError(f"{function.label}: nothing is called {missing[0]!r} in {self.function.label}")
         values: list[Any] = [None] * len(function.params)
+        numbers = _numbers(ctx)
         for at in function.inputs:
             name = function.params[at].name
-            values[at] = known[name] if name in known else ctx.numbers.get(name, function.params[at].default)
+            values[at] = known[name] if name in known else numbers.get(name, function.params[at].default)
         if any(values[at] is None and not function.params[at].optional for at in function.tensors):
             self._recompute(ctx, known, function, values)
         if backward is not None:
@@ -217,7 +218,8 @@ class Operators:
     def _recompute(self, ctx: Any, known: dict[str, Any], function: Function, values: list[Any]) -> None:
         """Computes outputs that the operator without saved outputs did not keep."""
         params = self.function.params
-        inputs = [known.get(params[at].name, ctx.numbers.get(params[at].name)) for at in self.function.inputs]
+        numbers = _numbers(ctx)
+        inputs = [known.get(params[at].name, numbers.get(params[at].name)) for at in self.function.inputs]
         made = self.op_saved(*inputs)
         made = made if isinstance(made, (tuple, list)) else (made,)
         for at, value in zip(self.saved, made):
@@ -235,6 +237,12 @@ class Operators:
 
 
 _LIBRARIES: dict[str, Any] = {}
+
+
+def _numbers(ctx: Any) -> dict[str, Any]:
+    """The numbers of a recorded call by their names; the door keeps none where a function takes none."""
+    numbers: dict[str, Any] = getattr(ctx, "numbers", {})
+    return numbers
 
 
 def _schema(param: Param, alias: str | None = None) -> str:
