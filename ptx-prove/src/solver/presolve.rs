@@ -2,6 +2,7 @@
 //! cannot be. The search is spared what they would cost, above all the large numbers of wrapped registers.
 
 use super::{Conjunction, Linear, Problem};
+use ptx_core::hash::Set;
 use std::cmp::{max, min};
 
 /// The most passes over the facts.
@@ -61,14 +62,19 @@ pub(super) fn presolved(problem: &Problem, budget: &mut u32) -> Option<Problem> 
             break;
         }
     }
-    let known = |fact: &Linear| with_known(fact, &ranges);
+    // Bounds of products follow from those of their factors, and have large numbers: what is said of products stays as it is.
+    let products: Set<usize> = problem.products.iter().map(|(product, ..)| *product).collect();
+    let is_of_product = |fact: &Linear| fact.terms.iter().any(|(variable, _)| products.contains(variable));
+    let known = |fact: &Linear| if is_of_product(fact) { fact.clone() } else { with_known(fact, &ranges) };
+    let is_needed = |fact: &Linear| is_of_product(fact) || !always(fact, &ranges);
     let mut atleast: Conjunction = bounds(&ranges);
-    atleast.extend(problem.atleast.iter().map(known).filter(|fact| !always(fact, &ranges)));
+    atleast.retain(|bound| !is_of_product(bound));
+    atleast.extend(problem.atleast.iter().map(known).filter(is_needed));
     problem.atleast = atleast;
     problem.equal =
         problem.equal.iter().map(known).filter(|fact| !fact.terms.is_empty() || fact.constant != 0).collect();
     for part in problem.clauses.iter_mut().flatten() {
-        *part = part.iter().map(known).filter(|fact| !always(fact, &ranges)).collect();
+        *part = part.iter().map(known).filter(is_needed).collect();
     }
     Some(problem)
 }
@@ -147,7 +153,7 @@ fn always(fact: &Linear, ranges: &[Range]) -> bool {
     opposite.and_then(|opposite| most(&opposite, ranges)).is_some_and(|most| most <= 0)
 }
 
-/// The fact with the numbers of variables that have one.
+/// The fact with the numbers of variables that have one; their bounds are facts, too.
 fn with_known(fact: &Linear, ranges: &[Range]) -> Linear {
     let mut found = Linear::constant(fact.constant);
     for (variable, factor) in &fact.terms {
