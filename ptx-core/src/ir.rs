@@ -2,6 +2,9 @@
 //!
 //! It has no text of its own; spans lead back to the tree, which the emitter prints.
 
+pub mod annotation;
+
+use self::annotation::{Annotation, Kind};
 use crate::isa::{Arch, Member, Row, SpecialRegister, Type, Version};
 use crate::span::Span;
 use std::ops::Deref;
@@ -164,6 +167,8 @@ pub struct Function {
     pub prototypes: Vec<Signature>,
     /// `.branchtargets` and `.calltargets`.
     pub targets: Vec<Vec<Operand>>,
+    /// Conditions that stand between the instructions, in order.
+    pub annotations: Vec<Annotation>,
     /// The instructions, in order.
     pub insts: Vec<Inst>,
     /// The spans of their operands; [`Function::operand_span`] finds one.
@@ -180,6 +185,11 @@ impl Function {
     /// Its directive of that name, without the dot.
     pub fn limit(&self, name: &str) -> Option<&Limit> {
         self.limits.iter().find(|limit| limit.name == name)
+    }
+
+    /// The conditions that its author takes for granted.
+    pub fn assumptions(&self) -> impl Iterator<Item = &Annotation> {
+        self.annotations.iter().filter(|one| one.kind == Kind::Assume)
     }
 
     /// Position of an operand of one of its instructions; that of the instruction if there is no such operand.

@@ -3,6 +3,7 @@
 //! Phases never abort: what cannot be resolved becomes [`Operand::Error`](crate::ir::Operand) and a diagnostic.
 //! Whole-module rules (flow, limits, protocol) are `check`'s work.
 
+mod annotation;
 mod bind;
 mod body;
 pub mod constant;

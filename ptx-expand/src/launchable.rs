@@ -37,6 +37,8 @@ pub struct Launchable {
     pub launch: Launch,
     /// Everything that `proved` names is proved, or an error gives the reason.
     pub is_proved: bool,
+    /// The proof takes conditions for granted, `assume!`: whoever launches the kernel vouches for them.
+    pub assumes: bool,
     /// Constants of the attribute must have the values with which the proof was made: conditions, each with the instance whose arguments it names.
     pub claims: Vec<(Option<usize>, TokenStream)>,
     /// The first error of its options and its signature, if they have one, as a call of `compile_error!`.
@@ -51,7 +53,7 @@ impl Launchable {
 
     /// Returns true if the launch is a safe function because of a proof alone.
     pub fn is_safe_by_proof(&self) -> bool {
-        self.is_proved && self.launch.vouched.is_none() && self.launch.is_safe()
+        self.is_proved && !self.assumes && self.launch.vouched.is_none() && self.launch.is_safe()
     }
 }
 
@@ -96,6 +98,7 @@ impl Reader {
             names: attribute.names,
             launch: Launch { cooperative: attribute.options.cooperative, ..attribute.launch },
             is_proved: false,
+            assumes: false,
             claims: Vec::new(),
             wrong: None,
         };

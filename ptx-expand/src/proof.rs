@@ -44,6 +44,7 @@ pub fn prove(reader: &mut Reader, kernels: &mut [Launchable], compiled: &mut Com
                 }
             }
         }
+        kernel.assumes = described.iter().any(|instance| assumes(&instance.entry, compiled));
         let at = reader.host.token(wanted.name.span());
         let mut proof = Proof { reader, at, wanted: &wanted, told: Set::default(), found: Vec::new() };
         for instance in &described {
@@ -54,6 +55,13 @@ pub fn prove(reader: &mut Reader, kernels: &mut [Launchable], compiled: &mut Com
     }
     compiled.texts.iter_mut().for_each(|text| text.checked = None);
     compiled.failed = reader.failed();
+}
+
+/// Returns true if an entry has an assumption.
+fn assumes(entry: &str, compiled: &Compiled) -> bool {
+    let modules = compiled.texts.iter().filter_map(|text| text.checked.as_ref()).map(Checked::module);
+    let mut own = modules.flat_map(|module| &module.functions).filter(|function| function.name == entry);
+    own.any(|function| function.assumptions().next().is_some())
 }
 
 /// The condition that a constant has its value in Rust; nothing for one of literals alone.

@@ -252,7 +252,7 @@ impl<'a> Ctx<'a> {
             self.trace(active, &before);
         }
         if let (Some(observer), Flow::Next | Flow::Yield) = (observer, flow) {
-            observer.after(self, active);
+            observer.after(self, active)?;
         }
         Ok(flow)
     }
@@ -261,7 +261,8 @@ impl<'a> Ctx<'a> {
     fn locate(&self, mut fault: Fault, active: u32) -> Fault {
         let lane = fault.lane.map_or(active.trailing_zeros() as usize % 32, usize::from);
         let inst = self.listing.code.get(self.warp.at as usize);
-        fault.span = inst.map(|i| i.span);
+        // An annotation has a place of its own.
+        fault.span = fault.span.or(inst.map(|i| i.span));
         fault.function = inst.and_then(|i| self.listing.function_name(i.function));
         fault.thread = self.warp.tid.get(lane).copied();
         fault.block = Some(self.block.id);

@@ -39,6 +39,8 @@ pub enum FaultKind {
     StepLimit,
     /// An instruction that the manual leaves undefined for these operands.
     Undefined,
+    /// An annotation that does not hold.
+    Annotation,
     /// An instruction over the real numbers that depends on more than their sums and products.
     Undecided,
 }

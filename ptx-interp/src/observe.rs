@@ -87,7 +87,9 @@ pub(super) trait Observer: Keeper {
     }
 
     /// It has run.
-    fn after(&self, exec: &mut ExecState, active: u32) {}
+    fn after(&self, exec: &mut ExecState, active: u32) -> Result<(), Fault> {
+        Ok(())
+    }
 
     /// Lanes end.
     fn exit(&self, exec: &mut ExecState, group: u32) {}

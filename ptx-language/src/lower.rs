@@ -7,6 +7,7 @@
 
 mod access;
 mod address;
+mod annotation;
 mod arguments;
 mod body;
 mod call;

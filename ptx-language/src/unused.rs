@@ -242,7 +242,7 @@ impl<'t> Walk<'t> {
             StmtKind::Let(item) => self.declaration(item),
             StmtKind::Expr(expr, _) => self.expr(expr),
             StmtKind::Ptx(ptx) => self.ptx(ptx),
-            StmtKind::Assert(condition, _) => self.expr(condition),
+            StmtKind::Assert(condition, _) | StmtKind::Annotation(_, condition) => self.expr(condition),
             StmtKind::Const(item) => {
                 self.ty(&item.ty);
                 self.expr(&item.value);

@@ -66,7 +66,10 @@ impl Machine<'_> {
         }
         let falls = (block + 1 < self.flow.ends.len()).then_some(block + 1);
         match end {
-            End::Fall => falls.map(|next| (next, state)).into_iter().collect(),
+            End::Fall => {
+                self.annotate(range.end, true, &mut state);
+                falls.map(|next| (next, state)).into_iter().collect()
+            }
             End::Other => {
                 self.gap(last, "a jump to a computed place is not described");
                 Vec::new()
@@ -83,9 +86,10 @@ impl Machine<'_> {
     fn branch(
         &mut self,
         at: usize,
-        state: State,
+        mut state: State,
         (taken, falls): (Option<usize>, Option<usize>),
     ) -> Vec<(usize, State)> {
+        self.annotate(at, false, &mut state);
         self.current = state.registers.clone();
         let inst = &self.function.insts[at];
         let guard = self.guard(inst);
@@ -94,13 +98,16 @@ impl Machine<'_> {
         let flow = self.flow;
         let reaches =
             |block: Option<usize>| block.is_some_and(|block| flow.reaches_barrier[block] || flow.passes_by[block]);
-        let sides = [(taken, guard.clone(), falls), (falls, guard.negate(), taken)];
+        let sides = [(taken, guard.clone(), falls, true), (falls, guard.negate(), taken, false)];
         let is_walked = tensor::is_used(self.function);
         let mut next = Vec::new();
-        for (to, cond, other) in sides {
+        for (to, cond, other, jumps) in sides {
             if let Some(to) = to.filter(|_| cond != Cond::Const(false)) {
                 let excused = !reaches(other);
                 let mut side = State { path: state.path.branch(cond, branch, excused), ..state.clone() };
+                if !jumps {
+                    self.annotate(at + 1, true, &mut side);
+                }
                 // The walk of a warp takes the sides that numbers leave open.
                 if is_walked {
                     side.from = vec![self.trace.node(&side.from, &self.open, &side.path)];

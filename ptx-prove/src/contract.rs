@@ -123,7 +123,7 @@ pub(crate) struct Refused;
 
 /// The value of a host expression.
 #[derive(Clone)]
-enum Value {
+pub(crate) enum Value {
     Int(Form),
     Truth(Cond),
     List(Vec<Form>),
@@ -549,7 +549,7 @@ impl Symbols {
         }
     }
 
-    fn binary(&mut self, world: &mut World, operator: Operator, a: &Form, b: &Form) -> Option<Value> {
+    pub(crate) fn binary(&mut self, world: &mut World, operator: Operator, a: &Form, b: &Form) -> Option<Value> {
         let int = |form: Option<Form>| form.map(Value::Int);
         let truth = |cond: Option<Cond>| cond.map(Value::Truth);
         match operator {
@@ -624,7 +624,7 @@ fn chosen(world: &mut World, cond: &Cond, both: (Value, Value)) -> Option<Value>
     })
 }
 
-fn truths(operator: Operator, a: Cond, b: Cond) -> Option<Value> {
+pub(crate) fn truths(operator: Operator, a: Cond, b: Cond) -> Option<Value> {
     Some(Value::Truth(match operator {
         Operator::And => Cond::all([a, b]),
         Operator::Or => Cond::any([a, b]),

@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod annotations;
 mod barriers;
 mod blocks;
 mod bounds;

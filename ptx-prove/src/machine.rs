@@ -269,7 +269,7 @@ impl<'m> Machine<'m> {
     }
 
     /// The value of a special register.
-    fn special(&mut self, register: &SpecialRegister) -> Option<Form> {
+    pub(crate) fn special(&mut self, register: &SpecialRegister) -> Option<Form> {
         let name = register.name.trim_start_matches('%');
         let (name, component) = name.split_once('.').unwrap_or((name, register.component));
         let dimension = ["x", "y", "z"].iter().position(|own| *own == component);

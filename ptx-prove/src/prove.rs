@@ -181,7 +181,12 @@ fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
         }));
     }
     found.sort_by_key(|finding| (finding.span.lo, finding.property));
-    let mut report = Report { findings: found, samples: Vec::new(), communicates: races::communicates(&machine) };
+    let mut report = Report {
+        findings: found,
+        samples: Vec::new(),
+        assumptions: machine.function.assumptions().cloned().collect(),
+        communicates: races::communicates(&machine),
+    };
     if contract.samples && !machine.launch.is_wider && !report.is_refuted() && !report.is_proved() {
         report.samples = samples(&machine);
     }

@@ -1,5 +1,6 @@
 //! The result of a proof, as data.
 
+use ptx_core::ir::annotation::Annotation;
 use ptx_core::span::Span;
 
 /// A property of an entry.
@@ -102,12 +103,14 @@ pub struct Finding {
 }
 
 /// All verdicts on an entry.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Report {
     /// In the order of the text; a property that holds everywhere has a finding for each instruction that it is about.
     pub findings: Vec<Finding>,
     /// Launches of the contract that are worth a run, if something is open and the contract has `samples`.
     pub samples: Vec<Counterexample>,
+    /// Assumptions of the entry, which the proofs take for granted.
+    pub assumptions: Vec<Annotation>,
     /// True if threads communicate by atomics and fences, so that a race in a run may be one that the kernel's author means.
     pub communicates: bool,
 }

@@ -76,6 +76,8 @@ struct Known {
     refused: Vec<(RegId, bool)>,
     /// By place in the list: sums that are not less than zero.
     passed: Vec<usize>,
+    /// By number: invariants that do not hold at the first turn, or over one turn.
+    broken: Vec<usize>,
     before: Option<Back>,
     /// That of an execution with facts, in which sums do not wrap. It gives candidates alone.
     likely: Option<Back>,
@@ -88,6 +90,7 @@ struct Summary {
     facts: Vec<Cond>,
     failed: Vec<(RegId, bool)>,
     passed: Vec<usize>,
+    broken: Vec<usize>,
     back: Back,
 }
 
@@ -189,7 +192,7 @@ impl Machine<'_> {
                 self.gap(at, "the loop is too long for the budget of a proof");
                 return summary.exits;
             }
-            let holds = summary.failed.is_empty() && summary.passed.is_empty();
+            let holds = summary.failed.is_empty() && summary.passed.is_empty() && summary.broken.is_empty();
             if known.before.is_none() {
                 known = Known { before: Some(summary.back), ..Known::default() };
             } else if known.likely.is_none() {
@@ -204,8 +207,11 @@ impl Machine<'_> {
             } else if holds {
                 self.limit_turns(&summary);
                 return summary.exits;
-            } else if summary.passed.is_empty() {
+            } else if !summary.failed.is_empty() && summary.passed.is_empty() {
                 known.refused.extend(summary.failed);
+            } else if summary.passed.is_empty() {
+                // An invariant may need the facts that hold.
+                known.broken.extend(summary.broken);
             } else {
                 // Facts may depend on those.
                 known.passed.extend(summary.passed);
@@ -305,6 +311,8 @@ impl Machine<'_> {
             enters = Some(cond.clone());
             facts.push(cond);
         }
+        let (invariants, mut broken) = self.assumed_invariants(header, (state, &start), known);
+        facts.extend(invariants.iter().map(|(_, holds)| holds.clone()));
         start.path = start.path.fact(Cond::all(facts.iter().cloned()));
         let own = self.trace.loops.len();
         self.trace.loops.push(Turns { turn, first, together: scope == Scope::Block, warps, enters });
@@ -329,6 +337,11 @@ impl Machine<'_> {
                     failed.push((fact.register, fact.signed));
                 }
             }
+            for (at, _) in &invariants {
+                if !self.keeps(header, *at, next) {
+                    broken.push(*at);
+                }
+            }
             for (at, one) in &sums {
                 let held = following(&one.sum, turn).and_then(|sum| less(&sum));
                 if !held.is_some_and(|held| self.follows(next, &held)) {
@@ -350,7 +363,30 @@ impl Machine<'_> {
         failed.dedup();
         passed.sort_unstable();
         passed.dedup();
-        Summary { exits, facts, failed, passed, back: way }
+        Summary { exits, facts, failed, passed, broken, back: way }
+    }
+
+    /// The invariants of a loop that hold at its first turn, as conditions of any turn; the numbers of those that do not hold there.
+    fn assumed_invariants(
+        &mut self,
+        header: usize,
+        (first, start): (&State, &State),
+        known: &Known,
+    ) -> (Vec<(usize, Cond)>, Vec<usize>) {
+        let (mut found, mut broken) = (Vec::new(), Vec::new());
+        for (at, one) in self.invariants(header).filter(|(at, _)| !known.broken.contains(at)) {
+            match self.annotated(one, start).filter(|_| self.keeps(header, at, first)) {
+                Some(holds) => found.push((at, holds)),
+                None => broken.push(at),
+            }
+        }
+        (found, broken)
+    }
+
+    /// Returns true if an invariant holds in a state that comes to the loop.
+    fn keeps(&mut self, header: usize, number: usize, state: &State) -> bool {
+        let Some((_, one)) = self.invariants(header).find(|(at, _)| *at == number) else { return false };
+        self.annotated(one, state).is_some_and(|cond| self.follows(state, &cond))
     }
 
     fn turn_number(&mut self, scope: Scope) -> u32 {
@@ -441,7 +477,7 @@ impl Machine<'_> {
     }
 
     /// Returns true if a condition follows from the path to the next turn.
-    fn follows(&self, next: &State, cond: &Cond) -> bool {
+    pub(crate) fn follows(&self, next: &State, cond: &Cond) -> bool {
         let conds: Vec<Cond> = next.path.steps().map(|step| step.cond.clone()).collect();
         decide(&self.world, &conds, &self.launch.facts, &cond.negate(), LOOP_BUDGET).is_impossible()
     }

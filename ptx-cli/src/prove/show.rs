@@ -4,6 +4,7 @@ use super::{Proof, replay, word};
 use crate::output::count;
 use crate::render;
 use ptx_core::diag::{Diagnostic, Label, codes};
+use ptx_core::ir::annotation::Annotation;
 use ptx_prove::{Counterexample, Finding, Place, Property, Report, Verdict};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
@@ -29,6 +30,9 @@ pub(super) fn text(proof: &Proof<'_>, report: &Report, skipped: &[usize], out: &
     }
     for property in Property::ALL {
         writeln!(out, "{}", summary(report, property))?;
+    }
+    for one in &report.assumptions {
+        writeln!(out, "assumed in line {}: {}", proof.source.line(one.span.lo), one.text)?;
     }
     Ok(())
 }
@@ -156,7 +160,20 @@ fn refuted(proof: &Proof<'_>, finding: &Finding, example: &Counterexample, was_r
 /// One object a line.
 pub(super) fn json(proof: &Proof<'_>, report: &Report, skipped: &[usize], out: &mut dyn Write) -> std::io::Result<()> {
     let mut findings = report.findings.iter().enumerate();
-    findings.try_for_each(|(at, finding)| writeln!(out, "{}", object(proof, finding, !skipped.contains(&at))))
+    findings.try_for_each(|(at, finding)| writeln!(out, "{}", object(proof, finding, !skipped.contains(&at))))?;
+    report.assumptions.iter().try_for_each(|one| writeln!(out, "{}", assumption(proof, one)))
+}
+
+fn assumption(proof: &Proof<'_>, one: &Annotation) -> Value {
+    let position = proof.source.position(one.span.lo);
+    json!({
+        "file": proof.source.name,
+        "entry": proof.entry.name,
+        "line": position.line,
+        "column": position.column,
+        "kind": "assumption",
+        "condition": one.text,
+    })
 }
 
 fn object(proof: &Proof<'_>, finding: &Finding, was_run: bool) -> Value {

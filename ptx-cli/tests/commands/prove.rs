@@ -529,3 +529,68 @@ fn instructions_mean_what_the_cpu_device_computes() {
     }
     assert!(open.len() * 10 < proved, "{proved} proved, and open {open:?}");
 }
+
+/// Rows of 64 whose numbers are in memory, and a loop that ends where a counter that doubles passes a number.
+const ANNOTATED: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 index, .param .u64 y, .param .u32 n)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [index];
+    ld.param.u64 %rd2, [y];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+    mul.wide.u32 %rd3, %r2, 4;
+    add.u64 %rd4, %rd1, %rd3;
+    ld.global.u32 %r3, [%rd4];
+    .pragma \"assume %r3 < %r1\";
+    mul.wide.u32 %rd5, %r3, 4;
+    add.u64 %rd6, %rd2, %rd5;
+    mov.u32 %r4, 1;
+LOOP:
+    .pragma \"invariant %r4 <= 4096\";
+    ld.global.u32 %r5, [%rd6];
+    shl.b32 %r4, %r4, 1;
+    min.u32 %r4, %r4, 4096;
+    mul.wide.u32 %rd7, %r4, 4;
+    add.u64 %rd7, %rd2, %rd7;
+    prefetch.global.L1 [%rd7];
+    setp.lt.u32 %p1, %r4, %r5;
+    @%p1 bra LOOP;
+    ret;
+}
+";
+
+#[test]
+fn assumptions_are_taken_and_listed_and_invariants_proved() {
+    let options =
+        ["--grid", "1", "--assume", "len(index) >= 1024", "--assume", "len(y) >= 4*n", "--assume", "n >= 5000"];
+    let (code, out, err) = proved(ANNOTATED, &options);
+    assert!(code == 0 && out.contains("assumed in line 16: %r3 < %r1\n") && err.is_empty(), "{out}{err}");
+    let (_, json, _) = proved(ANNOTATED, &[&options[..], &["--format", "json"]].concat());
+    assert!(json.contains(r#""condition":"%r3 < %r1""#), "{json}");
+    // Without the assumption the index may be any number.
+    let (code, out, _) = proved(&ANNOTATED.replace("    .pragma \"assume %r3 < %r1\";\n", ""), &options);
+    assert!(code != 0 && !out.contains("assumed"), "{out}");
+    // An assumption that is not enough.
+    assert_ne!(proved(&ANNOTATED.replace("%r3 < %r1", "%r3 <= %r1"), &options).0, 0);
+    // Invariants that do not hold at the first turn, that no turn keeps, or that are no conditions.
+    for wrong in ["%r4 > 1", "%r4 <= 2048", "%r4 < %r5"] {
+        let (code, out, _) = proved(&ANNOTATED.replace("%r4 <= 4096\"", &format!("{wrong}\"")), &options);
+        assert!(code == 2 && out.contains("the invariant is not proved"), "{wrong}: {out}");
+    }
+}
+
+/// A condition at the end of one side of a branch is none of the other side.
+#[test]
+fn assumptions_hold_for_the_threads_that_come_to_them() {
+    let side = "    setp.lt.u32 %p2, %r2, 16;\n    @%p2 bra SIDE;\n    .pragma \"assume %r3 < %r1\";\nSIDE:\n";
+    let text = ANNOTATED.replace("    .pragma \"assume %r3 < %r1\";\n", side);
+    let options =
+        ["--grid", "1", "--assume", "len(index) >= 1024", "--assume", "len(y) >= 4*n", "--assume", "n >= 5000"];
+    let (code, out, _) = proved(&text, &options);
+    assert!(code != 0 && out.contains("assumed in line 18"), "{out}");
+}

@@ -4,7 +4,7 @@
 //! P05 names, labels, flow · P06 module, directives, resources · P07 protocol (warnings) · P08 kernel language ·
 //! P09 attribute and launch. What the CPU device finds while a kernel runs: W01 memory · W02 races · W03 barriers ·
 //! W04 asynchronous operations · W05 resources · W06 runs that do not end. Of any module: W07 bugs
-//! of the assembler.
+//! of the assembler. W08 annotations.
 
 use super::Code;
 
@@ -94,6 +94,7 @@ codes! {
     P0752 "an access that leaves its variable"
     P0753 "a variable with too small an alignment"
     P0761 "an access before the wait for the grid before"
+    P0771 "an annotation that is no condition"
     P0801 "an unknown name"
     P0802 "types that do not match"
     P0803 "an operator without an instruction"
@@ -178,6 +179,7 @@ codes! {
     W0504 "an invalid allocation of tensor memory"
     W0601 "a launch that does not end"
     W0701 "an instruction that ptxas assembles wrongly"
+    W0801 "an annotation that does not hold"
 }
 
 /// The code with this id, in any case.

@@ -109,6 +109,7 @@ impl<'t> Body<'_, 't> {
                 if !header::repeats_target(self.cx.tree, directive) {
                     self.cx.diagnostics.extend(report::misplaced(self.cx.tree, directive.name, "body"));
                 }
+                self.annotations(directive);
             }
             StmtKind::Data(line) => self.cx.diagnostics.push(report::no_space(self.cx.tree, line.name)),
             StmtKind::Dwarf => self.cx.diagnostics.push(report::dwarf_in_body(self.cx.tree.span(&stmt.head))),
@@ -163,6 +164,12 @@ impl<'t> Body<'_, 't> {
         }
         self.cx.reserved(name.start);
         let at = index(self.function.insts.len());
+        self.function
+            .annotations
+            .iter_mut()
+            .rev()
+            .take_while(|one| one.at == at)
+            .for_each(|one| one.is_before_label = true);
         let name = self.cx.tree.source.text(name.start);
         if let Some(Entity::Label(id)) = self.cx.names.named(name)
             && let Some(label) = self.function.labels.get_mut(id.index())

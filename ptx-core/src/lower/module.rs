@@ -283,6 +283,7 @@ fn empty(name: &str, span: crate::span::Span) -> Function {
         variables: Vec::new(),
         labels: Vec::new(),
         prototypes: Vec::new(),
+        annotations: Vec::new(),
         targets: Vec::new(),
         insts: Vec::new(),
         operand_spans: Vec::new(),

@@ -195,7 +195,7 @@ pub(super) fn unwrapped(operand: Operand) -> Operand {
 }
 
 /// A special register by its name; components have the names of colors, too.
-fn special(name: &str) -> Option<&'static SpecialRegister> {
+pub(super) fn special(name: &str) -> Option<&'static SpecialRegister> {
     let specials = &table().specials;
     specials.get(name).or_else(|| {
         let (base, _) = name.split_once('.')?;

@@ -3,6 +3,7 @@
 use super::Reader;
 use crate::tokens::source;
 use ptx_core::diag::codes;
+use ptx_core::ir::annotation::{KINDS, Kind};
 use ptx_core::span::Span;
 use ptx_language::tree::{self, Expr, ExprKind, Let, Memory, MemorySpace, Pattern, Ptx, Stmt, StmtKind};
 use quote::ToTokens;
@@ -221,6 +222,9 @@ impl Reader {
         if call.path.is_ident("assert") {
             return self.assertion(call);
         }
+        if let Some((word, kind)) = KINDS.iter().find(|(word, _)| call.path.is_ident(word)) {
+            return self.annotation(call, word, *kind);
+        }
         if !is_ptx(&call.path) {
             self.refuse_macro(call);
             return Stmt { kind: StmtKind::Error, span: self.host.syntax(&call.path) };
@@ -233,6 +237,21 @@ impl Reader {
         let ptx = Ptx { source, span };
         self.ends_well(&ptx);
         Stmt { kind: StmtKind::Ptx(ptx), span }
+    }
+
+    /// `assume!(i < n)`, `invariant!(i <= n)`
+    fn annotation(&mut self, call: &syn::Macro, word: &str, kind: Kind) -> Stmt {
+        let span = self.host.syntax(&call.path);
+        let kind = match call.parse_body::<syn::Expr>() {
+            Ok(condition) => StmtKind::Annotation(kind, self.expr(&condition)),
+            Err(error) => {
+                let at = self.host.token(error.span());
+                let help = format!("write a condition over registers: `{word}!(i < n)`");
+                self.error_at(&codes::P0850, at, error.to_string(), &help);
+                StmtKind::Error
+            }
+        };
+        Stmt { kind, span }
     }
 
     /// `assert!(N % 4 == 0, "…")`

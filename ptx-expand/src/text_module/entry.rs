@@ -85,6 +85,7 @@ fn unsigned(function: &Function, name: &str, params: &[&Variable]) -> Launchable
         params: names.iter().zip(params).map(argument).collect(),
         launch: Launch::default(),
         is_proved: false,
+        assumes: false,
         claims: Vec::new(),
         wrong: None,
     }

@@ -152,9 +152,9 @@ impl Observer for Numbers {
         if holds { self.object(exec, "in a register") } else { Ok(()) }
     }
 
-    fn after(&self, exec: &mut ExecState, active: u32) {
+    fn after(&self, exec: &mut ExecState, active: u32) -> Result<(), Fault> {
         let (at, origin) = (exec.warp.at as usize, exec.warp.origin);
-        let Some(code) = exec.listing.code.get(at) else { return };
+        let Some(code) = exec.listing.code.get(at) else { return Ok(()) };
         let mut state = self.state.borrow_mut();
         let makes = match self.class(exec) {
             Class::Exact | Class::Unknown | Class::Converts | Class::Moves(true) => true,
@@ -171,6 +171,7 @@ impl Observer for Numbers {
                 *lanes = if makes { *lanes | active } else { *lanes & !active };
             }
         }
+        Ok(())
     }
 
     fn read(&self, exec: &ExecState, touch: &Touch) -> Result<(), Fault> {

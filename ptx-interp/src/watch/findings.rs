@@ -1,6 +1,7 @@
 //! Findings of the watcher: one file each, with its sentences. The codes are in `diag/codes.rs` (W…), their pages in
 //! `explain/`.
 
+pub(super) mod annotation;
 pub(super) mod blank;
 pub(super) mod cluster;
 pub(super) mod copies;

@@ -1,6 +1,7 @@
 //! The watcher's notes on each instruction, made once, when a program is decoded.
 
 use super::blank::{Blank, Blanks};
+use super::findings::annotation::Annotations;
 use super::follow::Follow;
 use super::within::{Bases, Within};
 use crate::decode::starts;
@@ -31,6 +32,8 @@ pub(super) struct Note {
     pub fills: bool,
     /// Its effect on registers without a value, in functions that have vector loads or `ldmatrix`.
     pub follow: Option<Box<Follow>>,
+    /// The annotations around it.
+    pub annotations: Option<Box<Annotations>>,
 }
 
 impl Notes {
@@ -40,13 +43,15 @@ impl Notes {
         let mut notes = Vec::with_capacity(program.instructions.len());
         for (index, function) in module.functions.iter().enumerate().filter(|(_, f)| f.defined) {
             let about = About::new(function);
-            for inst in &function.insts {
+            for (at, inst) in function.insts.iter().enumerate() {
                 let site = inst.row.map(|row| Site::new(module, &program.listing.layout, index, inst, row, &starts));
-                let note = site.map_or_else(Note::default, |site| about.note(&site));
+                let annotations = site.as_ref().and_then(|site| Annotations::of(site, function, at));
+                let note = site.map_or_else(Note::default, |site| Note { annotations, ..about.note(&site) });
                 let code = program.listing.code.get(notes.len());
                 if let Some(instruction) = program.instructions.get_mut(notes.len()) {
                     let does_more = code.is_some_and(|code| code.role.is_more_than_access());
-                    instruction.reported = about.flies || note.blank.is_some() || does_more;
+                    instruction.reported =
+                        about.flies || note.blank.is_some() || note.annotations.is_some() || does_more;
                 }
                 notes.push(note);
             }
@@ -95,6 +100,7 @@ impl About {
             within: self.bases.within_of(inst, site.module, site.layout),
             fills: fills(inst),
             follow: self.leaves_gaps.then(|| Box::new(Follow::new(site, inst))),
+            annotations: None,
         }
     }
 }

@@ -118,7 +118,11 @@ impl Observer for Watch {
     }
 
     fn check_guard(&self, exec: &ExecState, group: u32, slot: u32) -> Result<(), Fault> {
-        let blank = self.notes.at(exec.warp.at).and_then(|note| note.blank.as_ref());
+        let note = self.notes.at(exec.warp.at);
+        if let Some(noted) = note.and_then(|note| note.annotations.as_ref()) {
+            findings::annotation::check_guard(exec, group, slot, noted)?;
+        }
+        let blank = note.and_then(|note| note.blank.as_ref());
         if blank.is_some_and(|blank| blank.guard.is_some()) {
             findings::blank::check_guard(exec, group, slot)?;
         }
@@ -129,8 +133,10 @@ impl Observer for Watch {
         self.check_before(exec, active)
     }
 
-    fn after(&self, exec: &mut ExecState, active: u32) {
+    fn after(&self, exec: &mut ExecState, active: u32) -> Result<(), Fault> {
         self.record_after(exec, active);
+        let noted = self.notes.at(exec.warp.at).and_then(|note| note.annotations.as_ref());
+        noted.map_or(Ok(()), |noted| findings::annotation::check_after(exec, active, noted))
     }
 
     fn exit(&self, exec: &mut ExecState, group: u32) {

@@ -92,6 +92,9 @@ impl Watch {
             findings::divergence::check_divergence(exec, active)?;
         }
         let Some(note) = self.notes.at(exec.warp.at) else { return Ok(()) };
+        if let Some(noted) = &note.annotations {
+            findings::annotation::check_before(exec, active, noted)?;
+        }
         if let Some(blank) = &note.blank {
             findings::blank::check_blank(exec, active, blank)?;
         }

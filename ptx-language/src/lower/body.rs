@@ -23,6 +23,8 @@ pub(super) struct Body {
     pub(super) symbols: Names,
     /// Loops around the current statement.
     pub(super) loops: Vec<flow::Loop>,
+    /// The invariants of the loop that follows, as text.
+    pub(super) invariants: Vec<(String, Span)>,
     /// Functions around the current statement: the entry, then the helpers that are being expanded.
     pub(super) frames: Vec<call::Frame>,
     pub(super) params: Vec<params::Param>,

@@ -93,4 +93,9 @@ impl Code {
             piece.0.clear();
         }
     }
+
+    /// Removes pieces that only concerned a loop without turns.
+    pub(super) fn erase(&mut self, pieces: std::ops::Range<usize>) {
+        self.text.get_mut(pieces).into_iter().flatten().for_each(|(text, _)| text.clear());
+    }
 }

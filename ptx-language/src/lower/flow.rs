@@ -187,6 +187,7 @@ impl<'a> Lowerer<'a> {
         let kind = if condition.is_some() { "while" } else { "loop" };
         let (start, end) = self.loop_labels(name, kind);
         let at = self.place_ahead(start, span);
+        let invariants = self.place_invariants();
         let condition = match condition {
             None => Condition::Known(true),
             Some(expr) => self.condition(expr),
@@ -194,6 +195,7 @@ impl<'a> Lowerer<'a> {
         match condition {
             Condition::Known(false) => {
                 self.f.code.withdraw(start, at);
+                self.f.code.erase(at + 1..at + 1 + invariants);
                 return Value::unit();
             }
             Condition::Register(_, opposite) => self.jump(end, &format!("@{opposite} "), span),

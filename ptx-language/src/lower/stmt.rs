@@ -41,7 +41,10 @@ impl<'a> Lowerer<'a> {
         for (at, stmt) in block.stmts.iter().enumerate() {
             self.line_of(stmt.span);
             let last = at + 1 == block.stmts.len();
-            value = self.statement(stmt, dest.filter(|_| last));
+            value = match &stmt.kind {
+                StmtKind::Annotation(kind, condition) => self.annotation(*kind, condition, (block, at)),
+                _ => self.statement(stmt, dest.filter(|_| last)),
+            };
             // What an assertion forbids makes errors of its own.
             let forbidden = matches!(stmt.kind, StmtKind::Assert(..)) && value == Value::Error;
             if forbidden || self.f.code.full || self.f.code.dead && self.f.code.decided {
@@ -83,7 +86,7 @@ impl<'a> Lowerer<'a> {
                 let _ = self.constant(&Expr { kind: ExprKind::Path(path), span: item.name.span });
             }
             StmtKind::Static(_) | StmtKind::Function(_) | StmtKind::Struct(_) | StmtKind::Impl(_) => {}
-            StmtKind::Assert(..) | StmtKind::Error => {}
+            StmtKind::Assert(..) | StmtKind::Annotation(..) | StmtKind::Error => {}
         }
         Value::unit()
     }

@@ -1,6 +1,7 @@
 //! Statements, and the names that they declare.
 
 use super::{Const, Expr, Function, Ident, Impl, Path, Static, Struct, Type};
+use ptx_core::ir::annotation;
 use ptx_core::span::Span;
 use ptx_core::token::{Kind, Source, TokenId};
 
@@ -35,6 +36,8 @@ pub enum StmtKind {
     Unreachable,
     /// `assert!(N % 4 == 0, "…")`: a condition over constants, and the message if it does not hold.
     Assert(Expr, Option<String>),
+    /// `assume!(i < n)`, `invariant!(i <= n)`: a condition over registers, which makes no instruction.
+    Annotation(annotation::Kind, Expr),
     /// `const` in a body.
     Const(Const),
     /// `static` in a body.

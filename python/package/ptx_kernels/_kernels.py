@@ -688,7 +688,8 @@ def ptx_file(path: str | os.PathLike[str], entry: str, signature: str) -> Kernel
         path: the file.
         entry: the entry's name.
         signature: the parameters as a kernel of this project has them, and the launch:
-            ``"#[ptx_kernel(block = 128, grid = n.div_ceil(128))] (x: &[f32], out: &mut [f32], n: u32)"``. Each is one parameter of the entry.
+            ``"#[ptx_kernel(block = 128, grid = n.div_ceil(128))] (x: &[f32], out: &mut [f32], n: u32)"``. Each is one parameter of the entry, and
+            so is each field of a struct, which is declared in front: ``"#[repr(C)] struct Size { n: u32 } (x: &[f32], size: Size)"``.
 
     Raises:
         CompileError: the PTX or the signature is wrong, or they do not fit.
@@ -699,11 +700,10 @@ def ptx_file(path: str | os.PathLike[str], entry: str, signature: str) -> Kernel
 
 def of_ptx(source: Source, entry: str, signature: str) -> Kernel:
     """The same for a text."""
-    end = _end_of_attribute(signature)
-    attribute, rest = signature[:end], signature[end:].strip()
-    if not rest.startswith("("):
-        raise ValueError(f"a signature has parameters in parentheses: \"(x: &[f32], n: u32)\", found {rest!r}")
-    written = f"{attribute} fn {entry}{rest};"
+    begin = _begin_of_parameters(signature)
+    if begin is None:
+        raise ValueError(f"a signature has parameters in parentheses: \"(x: &[f32], n: u32)\", found {signature.strip()!r}")
+    written = f"{signature[:begin]} fn {entry}{signature[begin:].rstrip()};"
     return Kernel(replace(source, signatures=written), None, {}, entry)
 
 
@@ -724,15 +724,14 @@ def load_transpiled(path: str | os.PathLike[str], entry: str, signature: str) ->
     return of_ptx(Source(str(path), made["ptx"], signatures="", rust=made["rust"]), entry, signature)
 
 
-def _end_of_attribute(signature: str) -> int:
-    """The place behind `#[…]` at the beginning of a signature, if it has one."""
+def _begin_of_parameters(signature: str) -> int | None:
+    """The place of the parameters in a signature: the first parenthesis outside of structs and attributes."""
     depth = 0
-    if signature.lstrip().startswith("#"):
-        for at, letter in enumerate(signature):
-            depth += {"[": 1, "]": -1}.get(letter, 0)
-            if letter == "]" and depth == 0:
-                return at + 1
-    return 0
+    for at, letter in enumerate(signature):
+        if letter == "(" and depth == 0:
+            return at
+        depth += {"[": 1, "{": 1, "(": 1, "]": -1, "}": -1, ")": -1}.get(letter, 0)
+    return None
 
 
 def explain(code: str) -> str:

@@ -53,6 +53,18 @@ pub mod control {
     }
 
     #[ptx_kernel]
+    pub fn annotated(n: u32, step: i32) {
+        const MOST: u32 = 1 << 20;
+        assume!(n < MOST && step > -4 && tid.x < n);
+        let mut i: u32 = 0;
+        invariant!(i <= n + 3);
+        invariant!(i as u64 * 4 <= 4 * n as u64 + 12 || !(step == 0));
+        while i < n {
+            i += 4;
+        }
+    }
+
+    #[ptx_kernel]
     pub fn unrolled(n: u32) {
         let acc: [u32; 4];
         for i in 0..4 {

@@ -167,6 +167,19 @@ pub(super) const CASES: &[Case] = &[
     case("W0411", (64, 1), ".shared .align 8 .b64 bar; setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;",
         "@%p1 mbarrier.arrive.shared.b64 _, [bar]; WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0; @!%p3 bra WAIT; @%p1 mbarrier.inval.shared.b64 [bar];",
         "@%p1 mbarrier.arrive.shared.b64 _, [bar]; WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0; @!%p3 bra WAIT; bar.sync 0; @%p1 mbarrier.inval.shared.b64 [bar];"),
+    // Annotations: of all threads that come to an instruction, of those that go on behind another, and of every turn.
+    case("W0801", (64, 1), "",
+        ".pragma \"assume %t < 63\"; mov.u32 %r1, 1;",
+        ".pragma \"assume %t < 64\"; mov.u32 %r1, 1;"),
+    case("W0801", (64, 1), "setp.lt.u32 %p1, %t, 32;",
+        "@%p1 bra SIDE; .pragma \"assume %t > 32\"; SIDE: mov.u32 %r1, 1;",
+        "@%p1 bra SIDE; .pragma \"assume %t >= 32\"; SIDE: mov.u32 %r1, 1;"),
+    case("W0801", (64, 1), "setp.lt.u32 %p1, %t, 32;",
+        "@!%p1 mov.u32 %r1, 5; @%p1 mov.u32 %r1, 6; .pragma \"assume %r1 == 5\"; SIDE: mov.u32 %r2, 1;",
+        "@!%p1 mov.u32 %r1, 5; @%p1 mov.u32 %r1, 6; .pragma \"assume %r1 == 5 + (32 / (%t + 1) + 31) / 32\"; SIDE: mov.u32 %r2, 1;"),
+    case("W0801", (32, 1), "mov.u32 %r1, 0;",
+        "LOOP: .pragma \"invariant %r1 < 8\"; add.u32 %r1, %r1, 1; setp.le.u32 %p1, %r1, 8; @%p1 bra LOOP;",
+        "LOOP: .pragma \"invariant %r1 < 8\"; add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 8; @%p1 bra LOOP;"),
 ];
 
 #[test]
