@@ -1,11 +1,13 @@
 //! Machine code at build time: `cubin` in the attribute, or `PTX_EMBED=always`, runs ptxas on each text of a module and
 //! puts what it makes beside the PTX; `cubin("sm_80", "sm_90a")` and `PTX_EMBED=sm_80,sm_90a` do so for these chips. The loader takes it
-//! where it fits, and the PTX elsewhere. Kernels that are assembled are compared with their contracts; `PTX_EMBED=check` assembles for that alone.
+//! where it fits, and the PTX elsewhere. Kernels that are assembled are compared with their contracts; `PTX_EMBED=check` assembles for that alone, and without
+//! the variable a build does so where a ptxas is present.
 //!
 //! A build never differs silently: a build with machine code and without ptxas is an error, and the variables that
 //! decide are known to cargo, which builds again when they change.
 
 mod contract;
+mod logs;
 pub(crate) mod ptxas;
 #[cfg(test)]
 mod tests;
@@ -75,8 +77,13 @@ pub fn embed(reader: &mut Reader, compiled: &mut Compiled, asked: (Option<&Ident
             let some: Vec<Arch> = chips.into_iter().filter(|chip| best_for(&all, *chip).is_some()).collect();
             for_chips(reader, compiled, &some, at);
         }
-        Some(Wish::AsAsked) if option.is_none() => {}
-        Some(Wish::Check) if option.is_none() && compiled.contracts.is_empty() => {}
+        Some(Wish::AsAsked | Wish::Check) if option.is_none() && compiled.contracts.is_empty() => {}
+        // Nobody mends a dependency.
+        Some(Wish::AsAsked) if option.is_none() => {
+            if std::env::var_os("CARGO_PRIMARY_PACKAGE").is_some() {
+                contract::compare_alone(reader, compiled, Ptxas::find(), logs::folder().as_deref());
+            }
+        }
         Some(wish @ (Wish::Always | Wish::AsAsked | Wish::Check)) => {
             let own = compiled.texts.iter().enumerate().map(|(text, of)| (text, of.arch)).collect::<Vec<_>>();
             assemble(reader, compiled, Ptxas::find(), &own, at);
@@ -129,7 +136,7 @@ fn assemble(reader: &mut Reader, compiled: &mut Compiled, ptxas: Option<Ptxas>, 
     };
     for (text, chip) in wanted {
         let Some(text) = compiled.texts.get_mut(*text) else { continue };
-        match ptxas.assemble(text, *chip) {
+        match ptxas.assemble(text, *chip, &[]) {
             Ok(cubin) => {
                 contract::compare(reader, &compiled.contracts, text, &cubin);
                 text.cubins.push(cubin);

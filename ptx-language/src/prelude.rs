@@ -9,8 +9,8 @@ macro_rules! files {
     };
 }
 
-/// Every module: its name and its source.
-pub const FILES: &[(&str, &str)] = files! {
+/// Every module: its name and its source. A static, because each crate that names a constant has its own copy of the texts.
+pub static FILES: &[(&str, &str)] = files! {
     "warp" "block" "vector" "matrix" "fragment" "barrier" "cluster" "cp_async" "mbarrier" "swizzle" "tcgen05" "bulk" "tma"
     "wgmma" "cache" "grid" "math" "pipeline" "scheduler" "epilogue" "mainloop" "float8" "node"
 };

@@ -29,7 +29,7 @@ use proc_macro::TokenStream;
 /// | `max_regs`, `min_blocks` | `max_regs = 168` | registers of a thread, blocks of a multiprocessor, for the assembler |
 /// | `cooperative` | `cooperative` | all blocks run at the same time |
 /// | `pdl` | `pdl` | programmatic dependent launch, though the kernel accesses global memory before `griddepcontrol.wait`; a kernel that waits first is launched so without it |
-/// | `no_local`, `no_spills` | `no_spills` | promises about the machine code: no local memory, no spilled registers; compared where it is assembled: `cubin`, `PTX_EMBED=check`, `#[ptx_test(assembled)]` |
+/// | `no_local`, `no_spills` | `no_spills` | promises about the machine code: no local memory, no spilled registers; compared where a ptxas is present, and by `#[ptx_test(assembled)]` |
 /// | `max_registers`, `occupancy` | `max_registers = 128`, `occupancy = 2` | the same: the most registers of a thread, the least blocks that a multiprocessor holds at once |
 /// | `params` | `params(Shape)`, `params(Shape { m: u32 })` | a struct by value that is declared elsewhere in the crate and derives `KernelParam`; the same with its fields, for a struct of another crate |
 /// | `parts` | `parts(mainloop::consumer)` | in a module: the items of modules with `#[ptx_part]`, for example in other files |

@@ -1,12 +1,28 @@
 //! The machine code of a text, compared with the contracts of its kernels.
 
-use super::origin;
-use crate::compile::{Cubin, Promised, Text};
+use super::ptxas::Ptxas;
+use super::{logs, origin};
+use crate::compile::{Compiled, Cubin, Promised, Text};
 use crate::kernel::Reader;
 use ptx_core::diag::codes;
 use ptx_core::hash::Map;
 use ptx_core::span::Span;
 use ptx_target::{Breach, MachineCode};
+use std::path::Path;
+
+/// Compares the kernels with a contract where a ptxas is present, and embeds nothing. What it refuses is no error here: a build without ptxas accepts
+/// that, and one with an older ptxas must, too.
+pub fn compare_alone(reader: &mut Reader, compiled: &Compiled, ptxas: Option<Ptxas>, cache: Option<&Path>) {
+    let Some(ptxas) = ptxas.filter(|_| !compiled.failed) else { return };
+    let mut entries: Vec<&str> = compiled.contracts.keys().map(String::as_str).collect();
+    entries.sort_unstable();
+    for text in &compiled.texts {
+        if let Some(log) = logs::log(&ptxas, text, &entries, cache) {
+            let cubin = Cubin { arch: text.arch, bytes: Vec::new(), log };
+            compare(reader, &compiled.contracts, text, &cubin);
+        }
+    }
+}
 
 /// Reports each promise that the machine code breaks: local memory where it is declared, everything else on the option of the attribute.
 pub fn compare(reader: &mut Reader, contracts: &Map<String, Promised>, text: &Text, cubin: &Cubin) {

@@ -25,18 +25,22 @@ impl Ptxas {
         tool::PTXAS.find().map(Ptxas)
     }
 
-    /// The machine code of a text for a chip.
-    pub fn assemble(&self, text: &Text, chip: Arch) -> Result<Cubin, Vec<Failure>> {
-        self.run(text, chip).unwrap_or_else(|error| {
+    /// The machine code of a text for a chip: all of it, or these entries alone.
+    pub fn assemble(&self, text: &Text, chip: Arch, entries: &[&str]) -> Result<Cubin, Vec<Failure>> {
+        self.run(text, chip, entries).unwrap_or_else(|error| {
             Err(vec![Failure { line: None, message: format!("`{}` does not run: {error}", self.0.display()) }])
         })
     }
 
-    fn run(&self, text: &Text, chip: Arch) -> std::io::Result<Result<Cubin, Vec<Failure>>> {
+    fn run(&self, text: &Text, chip: Arch, entries: &[&str]) -> std::io::Result<Result<Cubin, Vec<Failure>>> {
         let folder = TempDir::new("ptx-embed")?;
         let folder = folder.path();
         std::fs::write(folder.join("kernel.ptx"), &text.ptx)?;
-        let output = self.command(text, chip, folder).output()?;
+        let mut command = self.command(text, chip, folder);
+        if !entries.is_empty() {
+            command.args(["-e", &entries.join(",")]);
+        }
+        let output = command.output()?;
         let said = said(&output);
         Ok(if output.status.success() {
             Ok(Cubin { arch: chip, bytes: std::fs::read(folder.join("kernel.cubin"))?, log: without_times(&said) })

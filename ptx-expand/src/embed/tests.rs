@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::ptxas::{Failure, Ptxas, failures};
-use super::{Wish, assemble, best_for};
+use super::{Wish, assemble, best_for, contract};
 use crate::compile::{Compiled, Promised, Text};
 use crate::kernel::Reader;
 use crate::temp_dir::TempDir;
@@ -49,22 +49,62 @@ fn machine_code_and_log_are_kept() {
     assert!(reader.diagnostics.is_empty());
 }
 
-#[test]
-fn promises_that_machine_code_breaks_are_errors() {
-    let does = "cp kernel.ptx kernel.cubin; echo 'ptxas info    : Function properties for k'; \
-                echo '    64 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads'; echo 'ptxas info    : Used 40 registers'";
-    let (ptxas, _folder) = ptxas(does);
-    let mut reader = Reader::default();
-    let ptx = ".visible .entry k()\n{\n\n\n    .local .b8 x[56];\n}\n";
-    let mut compiled = compiled(&mut reader, ptx);
+/// The log of a kernel that spills.
+const SPILLS: &str = "cp kernel.ptx kernel.cubin; echo 'ptxas info    : Function properties for k'; \
+                      echo '    64 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads'; echo 'ptxas info    : Used 40 registers'";
+
+/// A kernel that promises not to.
+fn promised(reader: &mut Reader) -> Compiled {
+    let mut compiled = compiled(reader, ".visible .entry k()\n{\n\n\n    .local .b8 x[56];\n}\n");
     let options = vec![("no_spills".to_owned(), reader.host.token(Span::call_site()))];
     let contract = Contract { no_local: true, no_spills: true, max_registers: 40, ..Contract::NONE };
     compiled.contracts.insert("k".to_owned(), Promised { contract, kernel: "k".to_owned(), options });
-    let own = [(0, "sm_90a".parse().unwrap())];
-    assemble(&mut reader, &mut compiled, Some(ptxas), &own, &Ident::new("cubin", Span::call_site()));
+    compiled
+}
+
+#[track_caller]
+fn assert_spills(reader: &Reader) {
     let found: Vec<_> = reader.diagnostics.iter().map(|found| (found.message.as_str(), found.span.lo)).collect();
     let spills = "`k` spills registers: 8 bytes of stores and 8 of loads on sm_90a";
     assert_eq!(found, [("`k` takes 64 bytes of local memory a thread on sm_90a", 1), (spills, 2)]);
+}
+
+#[test]
+fn promises_that_machine_code_breaks_are_errors() {
+    let (ptxas, _folder) = ptxas(SPILLS);
+    let mut reader = Reader::default();
+    let mut compiled = promised(&mut reader);
+    let own = [(0, "sm_90a".parse().unwrap())];
+    assemble(&mut reader, &mut compiled, Some(ptxas), &own, &Ident::new("cubin", Span::call_site()));
+    assert_spills(&reader);
+}
+
+/// Where a ptxas is present, it runs once for a kernel with a contract, on that kernel alone, and embeds nothing.
+#[test]
+fn a_build_that_does_not_ask_compares_where_it_can() {
+    let cache = TempDir::new("ptx-expand-cache").unwrap();
+    let (ptxas, folder) = ptxas(&format!("{SPILLS}; echo \"$*\" >> \"${{0%/*}}/calls\""));
+    for _ in 0..2 {
+        let mut reader = Reader::default();
+        let compiled = promised(&mut reader);
+        contract::compare_alone(&mut reader, &compiled, Some(Ptxas(ptxas.0.clone())), Some(cache.path()));
+        assert_spills(&reader);
+        assert!(compiled.texts[0].cubins.is_empty());
+    }
+    let calls = std::fs::read_to_string(folder.path().join("calls")).unwrap();
+    assert_eq!(calls, "-v -arch=sm_90a kernel.ptx -o kernel.cubin -e k\n");
+}
+
+/// As without a ptxas: what an old one refuses is no error of a build that does not ask.
+#[test]
+fn a_build_that_does_not_ask_accepts_what_ptxas_refuses() {
+    let (old, _folder) = ptxas("echo 'ptxas fatal   : Unsupported .version 9.0'; exit 1");
+    for ptxas in [None, Some(old), Some(Ptxas("/nowhere/ptxas".into()))] {
+        let mut reader = Reader::default();
+        let compiled = promised(&mut reader);
+        contract::compare_alone(&mut reader, &compiled, ptxas, None);
+        assert!(reader.diagnostics.is_empty());
+    }
 }
 
 #[test]
