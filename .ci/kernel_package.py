@@ -72,16 +72,27 @@ def check(folder: Path) -> None:
 
 
 def load(variant: Path) -> None:
-    """As `kernels.get_local_kernel` imports it, by its path and under another name; then an operation on the CPU device."""
+    """As `kernels.get_local_kernel` imports it, by its path and under another name; then norms, a product and attention on the CPU device, and a refusal."""
     code = """
 import sys
 from pathlib import Path
 import numpy
 from kernels.importer import _import_from_path
 ops = _import_from_path(Path(sys.argv[1]), {})
-x = numpy.ones((2, 64), dtype=numpy.float32)
-numpy.testing.assert_allclose(ops.rms_norm(x, numpy.ones(64, dtype=numpy.float32)), x, rtol=1e-5)
-print(f"loaded as {ops.__name__}")
+random = numpy.random.default_rng(1)
+x, weight = (random.standard_normal(shape, dtype=numpy.float32) for shape in [(4, 64), (64, 64)])
+close = lambda found, expected: numpy.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
+close(ops.rms_norm(x, weight[0]), x / numpy.sqrt((x * x).mean(1, keepdims=True)) * weight[0])
+close(ops.layer_norm(x, weight[0], weight[1]), (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True) * weight[0] + weight[1])
+close(ops.matmul(x, weight), x @ weight)
+q, k, v = random.standard_normal((3, 1, 5, 1, 16)).astype(numpy.float16)
+scores = numpy.exp(q[0, :, 0].astype(numpy.float32) @ k[0, :, 0].T.astype(numpy.float32) / 4)
+close(ops.attention(q, k, v)[0, :, 0], scores / scores.sum(1, keepdims=True) @ v[0, :, 0])
+try:
+    ops.matmul(x, weight[1:])
+    raise SystemExit("a product of shapes that do not fit was not refused")
+except ValueError as refusal:
+    print(f"loaded as {ops.__name__}; wrong shapes: {refusal}")
 """
     subprocess.run([sys.executable, "-c", code, str(variant)], check=True, cwd=variant.parent)
 
