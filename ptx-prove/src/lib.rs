@@ -40,6 +40,7 @@ mod prove;
 mod query;
 mod races;
 mod report;
+mod rows;
 mod samples;
 mod signals;
 mod signs;

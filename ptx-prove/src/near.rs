@@ -30,6 +30,21 @@ pub(crate) fn without_other_lengths(world: &World, conds: &[Cond], facts: &[Cond
     facts.iter().filter(|fact| lens(fact).iter().all(|len| own.contains(len))).cloned().collect()
 }
 
+/// Conditions of the threads of a question about two places, and the facts about a launch, without what they say of addresses and lengths that are not
+/// in the question.
+pub(crate) fn of_forms(
+    world: &World,
+    conds: &[(usize, Cond)],
+    facts: &[Cond],
+    places: [&Form; 2],
+) -> Vec<(usize, Cond)> {
+    let about = About { symbols: places.iter().flat_map(|place| place.symbols()).collect(), degree: 0 };
+    let own: Vec<(usize, Cond)> = conds.iter().map(|(view, cond)| (*view, weaker(world, cond, &about))).collect();
+    let names: Vec<Cond> = own.iter().map(|(_, cond)| cond.clone()).collect();
+    let facts = without_other_lengths(world, &names, facts);
+    own.into_iter().chain(facts.into_iter().map(|fact| (0, weaker(world, &fact, &about)))).collect()
+}
+
 /// The symbols of a condition.
 #[derive(Default)]
 struct About {

@@ -5,12 +5,14 @@
 
 use crate::contract::Contract;
 use crate::copies;
-use crate::finding::{counterexample, describe, reached, worse};
+use crate::finding::{counterexample, describe, worse};
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::machine::Machine;
+use crate::near::of_forms;
 use crate::overlap;
-use crate::query::{Atom, BUDGET, Decision, View, Views};
+use crate::query::{BUDGET, Decision, View, Views};
 use crate::report::{Finding, Property, Verdict};
+use crate::rows::{self, Clause, differ, difference};
 use crate::trace::{Access, Kind, Mark, Node, Span, What};
 use crate::world::{Meaning, Scope, Symbol};
 use ptx_core::hash::{Map, Set};
@@ -478,155 +480,146 @@ fn tables(cond: &Cond, threads: usize) -> Vec<bool> {
     }
 }
 
-/// `a - b` of the two views, plus a constant.
-fn difference((a, x): (usize, &Form), (b, y): (usize, &Form), constant: i128) -> Atom {
-    Atom { parts: vec![(a, x.clone(), 1), (b, y.clone(), -1)], constant }
-}
-
-/// Either is less than the other.
-fn differ(a: &Form, b: &Form) -> Vec<Vec<Atom>> {
-    vec![vec![difference((0, a), (1, b), -1)], vec![difference((1, b), (0, a), -1)]]
-}
-
-/// The part of an offset that a symbol multiplies, divided by it and by the greatest number that divides all of it.
-fn cofactor(offset: &Form, stride: Sym) -> Option<(Form, Form)> {
-    let has = |mono: &Vec<Sym>| mono.contains(&stride);
-    let part: Vec<_> = offset.terms.iter().filter(|(mono, _)| has(mono)).cloned().collect();
-    let mut sum = Form::number(0);
-    for (mono, coef) in &part {
-        let mut rest = mono.clone();
-        rest.remove(rest.iter().position(|symbol| *symbol == stride)?);
-        let zero = Coef::One(0);
-        let term = match rest.is_empty() {
-            true => Form { terms: Vec::new(), constant: coef.clone() },
-            false => Form { terms: vec![(rest, coef.clone())], constant: zero },
-        };
-        sum = sum.add(&term)?;
-    }
-    Some((Form { terms: part, constant: Coef::One(0) }, sum))
-}
-
-/// Rows of a matrix: where both offsets have a multiple of one stride, the multiples differ by at least one stride, or not at all. The facts are
-/// products, which the solver does not find.
-fn rows(machine: &Machine<'_>, pair: &Pair, a: &Form, b: &Form) -> Vec<Vec<Vec<Atom>>> {
-    let world = &machine.world;
-    let mut strides: Vec<Sym> = a
-        .terms
-        .iter()
-        .filter(|(mono, coef)| mono.len() > 1 || matches!(coef, Coef::Each(_)))
-        .flat_map(|(mono, _)| mono.clone())
-        .collect();
-    strides.sort_unstable();
-    strides.dedup();
-    strides.retain(|symbol| {
-        let known = world.symbol(*symbol);
-        known.least >= 0 && known.scope == Scope::Grid && !is_own(machine, pair, *symbol, known)
-    });
-    let mut found = Vec::new();
-    for stride in strides {
-        let (Some((left, x)), Some((right, y))) = (cofactor(a, stride), cofactor(b, stride)) else { continue };
-        let unit = [4096, 1024, 256, 128, 64, 32, 16, 8, 4, 2]
-            .into_iter()
-            .find(|unit| x.is_multiple_of(*unit) && y.is_multiple_of(*unit));
-        let unit = unit.unwrap_or(1);
-        let stride = Form::symbol(stride);
-        let more = |(v, x, p): (usize, &Form, &Form), (w, y, q): (usize, &Form, &Form)| {
-            let rows = Atom { parts: vec![(v, x.clone(), 1), (w, y.clone(), -1)], constant: -unit };
-            let bytes =
-                Atom { parts: vec![(v, p.clone(), 1), (w, q.clone(), -1), (0, stride.clone(), -unit)], constant: 0 };
-            vec![rows, bytes]
-        };
-        let same = vec![
-            difference((0, &x), (1, &y), 0),
-            difference((1, &y), (0, &x), 0),
-            difference((0, &left), (1, &right), 0),
-            difference((1, &right), (0, &left), 0),
-        ];
-        found.push(vec![more((0, &x, &left), (1, &y, &right)), more((1, &y, &right), (0, &x, &left)), same]);
-    }
-    found
-}
-
 /// Returns true if threads may be ordered by atomics and fences.
 pub(crate) fn communicates(machine: &Machine<'_>) -> bool {
     let trace = &machine.trace;
     trace.has_other_order || trace.accesses.iter().any(|access| access.strong && access.kind == Kind::Atomic)
 }
 
+/// Two threads with conditions under which they access the same bytes.
+struct Question<'m> {
+    machine: &'m Machine<'m>,
+    pair: &'m Pair,
+    /// The threads, if not all.
+    threads: Option<(usize, usize)>,
+    /// Conditions, each of a thread.
+    conds: Vec<(usize, Cond)>,
+    /// Conditions of both.
+    mixed: Vec<Clause>,
+    /// True if the threads may store the same value.
+    may_be_same: bool,
+}
+
+impl<'m> Question<'m> {
+    fn new(machine: &'m Machine<'m>, pair: &'m Pair, threads: Option<(usize, usize)>) -> Question<'m> {
+        let (a, b) = accesses(machine, pair);
+        let mut conds: Vec<(usize, Cond)> = Vec::new();
+        conds.extend([(0, a.path.cond()), (0, a.guard.clone()), (1, b.path.cond()), (1, b.guard.clone())]);
+        conds.extend(pair.ended.iter().map(|cond| (0, cond.clone())));
+        for (view, own, turn) in &pair.entered {
+            let same = Cond::equal(&Form::symbol(machine.trace.loops[*own].turn), &Form::number(*turn));
+            conds.extend(same.map(|same| (*view, same)));
+        }
+        let mixed = vec![
+            vec![vec![difference((0, &a.offset), (1, &b.offset), i128::from(a.size) - 1)]],
+            vec![vec![difference((1, &b.offset), (0, &a.offset), i128::from(b.size) - 1)]],
+        ];
+        let mut question = Question { machine, pair, threads, conds, mixed, may_be_same: false };
+        question.are_others();
+        question.are_of_groups();
+        let world = &machine.world;
+        let is_stride = |symbol: Sym| {
+            let known = world.symbol(symbol);
+            known.least >= 0 && known.scope == Scope::Grid && !is_own(machine, pair, symbol, known)
+        };
+        question.mixed.extend(rows::clauses(&a.offset, &b.offset, &is_stride));
+        question.store_others();
+        question
+    }
+
+    /// The threads are two, of one block or of two.
+    fn are_others(&mut self) {
+        let (machine, pair) = (self.machine, self.pair);
+        let form = |number: &dyn Fn(i128) -> i128| {
+            Form::table((0..machine.world.threads).map(|thread| number(thread as i128)).collect())
+        };
+        let (own, warp) = (form(&|thread| thread), form(&|thread| thread / 32));
+        // Equal accesses are a question of order alone.
+        let order = |form: &Form| {
+            if pair.first == pair.second && pair.turns.is_empty() && pair.ended.is_none() {
+                differ(form, form).split_off(1)
+            } else {
+                differ(form, form)
+            }
+        };
+        match pair.which {
+            Which::Blocks => self.mixed.push(machine.launch.block.iter().flat_map(order).collect()),
+            Which::Block => self.mixed.push(order(&own)),
+            Which::Warps => self.mixed.push(order(&warp)),
+            Which::Warp => {
+                self.mixed.push(order(&own));
+                self.mixed.push(vec![vec![difference((0, &warp), (1, &warp), 0)]]);
+                self.mixed.push(vec![vec![difference((1, &warp), (0, &warp), 0)]]);
+            }
+        }
+    }
+
+    /// The threads are those of the groups that the pair is about.
+    fn are_of_groups(&mut self) {
+        let groups = &self.machine.trace.groups;
+        match self.pair.group {
+            None => {}
+            Some(Some(own)) => {
+                let threads = Cond::table(groups[own].threads.to_vec());
+                self.conds.extend([(0, threads.clone()), (1, threads)]);
+            }
+            Some(None) => {
+                // A thread of no group is one of its own.
+                let of = |thread: usize| groups.iter().position(|group| group.threads[thread]);
+                let number = |thread: usize| of(thread).map_or(-1 - thread as i128, |own| own as i128);
+                let form = Form::table((0..self.machine.world.threads).map(number).collect());
+                self.mixed.push(differ(&form, &form));
+            }
+        }
+    }
+
+    /// Lanes of one instruction that write the same value to the same place are no race.
+    fn store_others(&mut self) {
+        let (a, _) = accesses(self.machine, self.pair);
+        if self.pair.first != self.pair.second || self.pair.which != Which::Warp || a.kind != Kind::Write {
+            return;
+        }
+        match &a.value {
+            Some(value) => self.mixed.push([differ(&a.offset, &a.offset), differ(value, value)].concat()),
+            None => self.may_be_same = true,
+        }
+    }
+
+    /// Decides it. What the launch says of lengths and addresses is much, and rarely matters: at first without that.
+    fn decide(&self) -> Decision {
+        let (a, b) = accesses(self.machine, self.pair);
+        let facts = &self.machine.launch.facts;
+        let few = of_forms(&self.machine.world, &self.conds, facts, [&a.offset, &b.offset]);
+        if few.len() < self.conds.len() + facts.len() && self.with(few, BUDGET / 2).is_impossible() {
+            return Decision::Impossible;
+        }
+        let all = facts.iter().map(|fact| (0, fact.clone()));
+        self.with(self.conds.iter().cloned().chain(all).collect(), BUDGET)
+    }
+
+    /// Decides it under conditions.
+    fn with(&self, conds: Vec<(usize, Cond)>, budget: u32) -> Decision {
+        let (machine, pair) = (self.machine, self.pair);
+        let restricted = |view: usize| self.threads.map(|(first, second)| vec![if view == 0 { first } else { second }]);
+        let shift = |(own, turns): &(usize, Option<i128>)| Some((machine.trace.loops[*own].turn, (*turns)?));
+        let shift: Map<Sym, i128> = pair.turns.iter().filter_map(shift).collect();
+        let first = View { own: Box::new(|_, _| false), shift: Map::default(), threads: restricted(0) };
+        let own = Box::new(|symbol, known: &Symbol| is_own(machine, pair, symbol, known));
+        let second = View { own, shift, threads: restricted(1) };
+        let (world, mixed) = (&machine.world, self.mixed.clone());
+        Views { world, views: vec![first, second], conds, mixed }.decide(budget)
+    }
+}
+
+fn accesses<'m>(machine: &'m Machine<'_>, pair: &Pair) -> (&'m Access, &'m Access) {
+    (&machine.trace.accesses[pair.first], &machine.trace.accesses[pair.second])
+}
+
 /// Asks for two threads, or for all.
 fn ask(machine: &Machine<'_>, pair: &Pair, threads: Option<(usize, usize)>) -> Verdict {
-    let world = &machine.world;
-    let (a, b) = (&machine.trace.accesses[pair.first], &machine.trace.accesses[pair.second]);
-    let mut conds: Vec<(usize, Cond)> = reached(machine, a).into_iter().map(|cond| (0, cond)).collect();
-    conds.extend([(1, b.path.cond()), (1, b.guard.clone())]);
-    conds.extend(pair.ended.iter().map(|cond| (0, cond.clone())));
-    for (view, own, turn) in &pair.entered {
-        let same = Cond::equal(&Form::symbol(machine.trace.loops[*own].turn), &Form::number(*turn));
-        conds.extend(same.map(|same| (*view, same)));
-    }
-    let mut mixed = vec![
-        vec![vec![difference((0, &a.offset), (1, &b.offset), i128::from(a.size) - 1)]],
-        vec![vec![difference((1, &b.offset), (0, &a.offset), i128::from(b.size) - 1)]],
-    ];
-    let own = Form::table((0..world.threads).map(|thread| thread as i128).collect());
-    let warp = Form::table((0..world.threads).map(|thread| thread as i128 / 32).collect());
-    let same = |form: &Form| vec![vec![difference((0, form), (1, form), 0), difference((1, form), (0, form), 0)]];
-    // Equal accesses are a question of order alone.
-    let order = |form: &Form| {
-        if pair.first == pair.second && pair.turns.is_empty() && pair.ended.is_none() {
-            differ(form, form).split_off(1)
-        } else {
-            differ(form, form)
-        }
-    };
-    match pair.which {
-        Which::Blocks => mixed.push(machine.launch.block.iter().flat_map(|form| differ(form, form)).collect()),
-        Which::Block => mixed.push(order(&own)),
-        Which::Warps => mixed.push(order(&warp)),
-        Which::Warp => {
-            mixed.push(order(&own));
-            mixed.push(same(&warp));
-        }
-    }
-    match pair.group {
-        None => {}
-        Some(Some(own)) => {
-            let threads = Cond::table(machine.trace.groups[own].threads.to_vec());
-            conds.extend([(0, threads.clone()), (1, threads)]);
-        }
-        Some(None) => {
-            // A thread of no group is one of its own.
-            let of = |thread: usize| machine.trace.groups.iter().position(|group| group.threads[thread]);
-            let number = |thread: usize| of(thread).map_or(-1 - thread as i128, |own| own as i128);
-            let form = Form::table((0..world.threads).map(number).collect());
-            mixed.push(differ(&form, &form));
-        }
-    }
-    mixed.extend(rows(machine, pair, &a.offset, &b.offset));
-    // Lanes of one instruction that write the same value to the same place are no race.
-    let is_store = pair.first == pair.second && pair.which == Which::Warp && a.kind == Kind::Write;
-    let mut may_be_same = false;
-    if is_store {
-        let mut other = differ(&a.offset, &a.offset);
-        match &a.value {
-            Some(value) => other.extend(differ(value, value)),
-            None => may_be_same = true,
-        }
-        if !may_be_same {
-            mixed.push(other);
-        }
-    }
-    let restricted = |view: usize| threads.map(|(first, second)| vec![if view == 0 { first } else { second }]);
-    let mut shift: Map<Sym, i128> = Map::default();
-    for (own, turns) in &pair.turns {
-        if let Some(turns) = turns {
-            shift.insert(machine.trace.loops[*own].turn, *turns);
-        }
-    }
-    let first = View { own: Box::new(|_, _| false), shift: Map::default(), threads: restricted(0) };
-    let own = Box::new(|symbol, known: &Symbol| is_own(machine, pair, symbol, known));
-    let second = View { own, shift, threads: restricted(1) };
-    match (Views { world, views: vec![first, second], conds, mixed }).decide(BUDGET) {
+    let (a, b) = accesses(machine, pair);
+    let question = Question::new(machine, pair, threads);
+    match question.decide() {
         Decision::Impossible => Verdict::Proved,
         Decision::Unknown => {
             Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned())
@@ -642,13 +635,13 @@ fn ask(machine: &Machine<'_>, pair: &Pair, threads: Option<(usize, usize)>) -> V
                     "warps may use the same lanes of tensor memory, whose columns are not described",
                 ),
                 (a.strong && b.strong, "volatile and relaxed accesses may communicate, which is not described"),
-                (may_be_same, "lanes of a warp store to one place, and may store the same value"),
+                (question.may_be_same, "lanes of a warp store to one place, and may store the same value"),
                 (communicates(machine), "threads may be ordered by atomics and fences, which are not described"),
             ];
             if let Some((_, missing)) = reasons.into_iter().find(|(is_open, _)| *is_open) {
                 return Verdict::Unknown(missing.to_owned());
             }
-            match model.form(world, &a.offset, 0) {
+            match model.form(&machine.world, &a.offset, 0) {
                 Some(offset) => Verdict::Refuted(Box::new(counterexample(machine, &model, offset))),
                 None => Verdict::Unknown("the numbers do not fit into 128 bits".to_owned()),
             }
