@@ -45,7 +45,7 @@ pub(crate) struct LaunchArguments {
     cooperative: bool,
     /// One a parameter, in order: a scalar (u32:5, f32:1.5), a struct by value (struct:u32:5,f32:1.5, or bytes@in.bin from a file), a buffer
     /// read from a file (@in.bin), one that is also written back (inout@data.bin), a zeroed buffer of that many bytes, written to a file
-    /// after the run (out.bin:4096), a tensor map (`tma:f16[64x128]:box=32x64:swizzle=128@data.bin`; with `:inout` or `:out` the run
+    /// after the run (out.bin:4096), one of another byte (out.bin:4096:0xff), a tensor map (`tma:f16[64x128]:box=32x64:swizzle=128@data.bin`; with `:inout` or `:out` the run
     /// writes the file), or a texture of a file's texels: width, height and depth, and how it is read
     /// (tex:u8x4:64,32:linear,wrap,normalized@in.bin).
     #[arg(long = "arg", value_parser = argument::parse)]

@@ -46,6 +46,7 @@ pub(crate) fn launch_of(machine: &Machine<'_>, model: &Model) -> Counterexample 
         offset: 0,
         is_certain: true,
         seen: None,
+        filled: None,
     }
 }
 

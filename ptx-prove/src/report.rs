@@ -79,6 +79,8 @@ pub struct Counterexample {
     pub is_certain: bool,
     /// The finding of a run, where a run and no proof found it.
     pub seen: Option<String>,
+    /// The value of each byte of the buffers before the launch, where that matters.
+    pub filled: Option<u8>,
 }
 
 /// The verdict on one instruction.

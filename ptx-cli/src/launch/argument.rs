@@ -35,8 +35,8 @@ pub(crate) struct Memory {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Contents {
     File(PathBuf),
-    /// So many bytes.
-    Zeros(u64),
+    /// So many bytes, each of this value.
+    Filled(u64, u8),
 }
 
 impl Memory {
@@ -50,9 +50,9 @@ impl Memory {
         Memory { from: Contents::File(path.into()), to: Some(path.into()) }
     }
 
-    /// `out.bin:4096`
-    pub(super) fn written(path: &str, bytes: u64) -> Memory {
-        Memory { from: Contents::Zeros(bytes), to: Some(path.into()) }
+    /// `out.bin:4096`, or `out.bin:4096:0xff`
+    pub(super) fn written(path: &str, bytes: u64, value: u8) -> Memory {
+        Memory { from: Contents::Filled(bytes, value), to: Some(path.into()) }
     }
 }
 
@@ -94,8 +94,10 @@ pub(super) fn parse(text: &str) -> Result<Argument, String> {
     if let Some((ty, value)) = typed(text) {
         return scalar(ty, value).map(|bytes| Argument::Scalar(ty, bytes));
     }
+    let filled = text.rsplit_once(":0x").and_then(|(rest, value)| Some((rest, u8::from_str_radix(value, 16).ok()?)));
+    let (text, value) = filled.unwrap_or((text, 0));
     let (path, bytes) = text.rsplit_once(':').filter(|(path, _)| !path.is_empty()).ok_or_else(wrong)?;
-    Ok(Argument::Memory(Memory::written(path, bytes.parse().map_err(|_| wrong())?)))
+    Ok(Argument::Memory(Memory::written(path, bytes.parse().map_err(|_| wrong())?, value)))
 }
 
 /// The type and the value of a scalar.

@@ -117,7 +117,7 @@ impl Attribute<'_> {
         };
         let Argument::Memory(memory) = self.argument(From::Param(at))? else { return None };
         let bytes = match &memory.from {
-            Contents::Zeros(bytes) => *bytes,
+            Contents::Filled(bytes, _) => *bytes,
             Contents::File(path) => std::fs::metadata(path).ok()?.len(),
         };
         bytes.checked_div(Type::find(element)?.bytes()).map(i128::from)

@@ -96,19 +96,19 @@ fn buffer<'a>(
 ) -> Result<u64, Failure> {
     let (address, bytes) = match &memory.from {
         Contents::File(path) => upload(machine, path, fits)?,
-        Contents::Zeros(bytes) => (zeros(machine, *bytes)?, *bytes),
+        Contents::Filled(bytes, value) => (filled(machine, *bytes, *value)?, *bytes),
     };
     outputs.extend(memory.to.as_deref().map(|path| Output { path, address, bytes }));
     Ok(address)
 }
 
-fn zeros(machine: &mut Machine, bytes: u64) -> Result<u64, Failure> {
+fn filled(machine: &mut Machine, bytes: u64, value: u8) -> Result<u64, Failure> {
     let address = machine.alloc(bytes).map_err(unusable)?;
-    // The zeros are the host's: a kernel may read them.
-    let zeros = vec![0; PIECE];
+    // They are the host's: a kernel may read them.
+    let piece = vec![value; PIECE];
     for at in (0..bytes).step_by(PIECE) {
         let length = PIECE.min(usize::try_from(bytes - at).unwrap_or(PIECE));
-        machine.write(address + at, &zeros[..length]).map_err(unusable)?;
+        machine.write(address + at, &piece[..length]).map_err(unusable)?;
     }
     Ok(address)
 }

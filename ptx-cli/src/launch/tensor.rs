@@ -105,12 +105,12 @@ pub(super) fn parse(text: &str) -> Result<Tensor, String> {
         match word.split_once('=') {
             Some((name, value)) => set(&mut tensor, name, value)?,
             None if word == "inout" => tensor.memory = Memory::updated(path),
-            None if word == "out" => tensor.memory = Memory::written(path, 0),
+            None if word == "out" => tensor.memory = Memory::written(path, 0, 0),
             None => return Err(no_option(word)),
         }
     }
     let needed = tensor.bytes().ok_or_else(|| format!("a tensor of {shape} elements has more bytes than addresses"))?;
-    if let Contents::Zeros(bytes) = &mut tensor.memory.from {
+    if let Contents::Filled(bytes, _) = &mut tensor.memory.from {
         *bytes = needed;
     }
     Ok(tensor)

@@ -174,7 +174,10 @@ pub(super) fn command(proof: &Proof<'_>, example: &Counterexample) -> Option<Str
     }
     for (at, variable) in proof.params.iter().enumerate() {
         words.push(match (buffer(proof, example, at), number(variable, example, at)) {
-            (Some(bytes), _) => format!("--arg /tmp/{}.bin:{bytes}", variable.name),
+            (Some(bytes), _) => {
+                let value = example.filled.filter(|value| *value > 0).map(|value| format!(":{value:#04x}"));
+                format!("--arg /tmp/{}.bin:{bytes}{}", variable.name, value.unwrap_or_default())
+            }
             (None, Some(number)) => format!("--arg {}:{}", variable.ty.name(), written(variable, number)),
             (None, None) => return None,
         });

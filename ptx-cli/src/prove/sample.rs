@@ -1,8 +1,8 @@
 //! Runs of a few launches on the CPU device, where a proof leaves something open: what goes wrong in a launch of the contract is a refutation,
 //! whatever the prover does not describe.
 //!
-//! A contract does not say what buffers hold. So a finding counts where two fillings have the same one: indexes from memory that a kernel takes
-//! without a check make no refutation of a kernel whose data may be better.
+//! A contract does not say what buffers hold, so that a launch may choose it: an index from memory that a kernel takes without a check leaves its
+//! buffer where all bytes are 0xff, and one that is not unique races where all are zero. A finding that two fillings have does not depend on them.
 
 use super::{Proof, replay};
 use ptx_interp::{Fault, FaultKind, Program};
@@ -21,6 +21,8 @@ const HARM: [(FaultKind, Property); 7] = [
 
 /// Two fillings of buffers, word by word: zeros, and different numbers other than zero.
 const FILLINGS: [fn(u32) -> u32; 2] = [|_| 0, |at| at + 1];
+/// Values of all bytes that are tried where a finding may depend on them: the index zero for all, and one that no buffer has.
+const VALUES: [u8; 2] = [0, 0xff];
 /// The most threads of a launch, and the most warp instructions.
 const SIZE: (u64, u64) = (1 << 14, 300_000);
 
@@ -30,9 +32,10 @@ pub(super) fn explore(proof: &Proof<'_>, report: &mut Report) {
         return;
     }
     let Ok(program) = Program::new(proof.checked) else { return };
-    for sample in std::mem::take(&mut report.samples) {
-        let found = find(proof, &program, &sample).filter(|found| counts(report, found));
-        if let Some(finding) = found {
+    let samples = std::mem::take(&mut report.samples);
+    for look in [find, find_filled] {
+        let mut found = samples.iter().filter_map(|sample| look(proof, &program, sample));
+        if let Some(finding) = found.find(|found| counts(report, found)) {
             let same = |old: &&mut Finding| old.span == finding.span && old.property == finding.property;
             match report.findings.iter_mut().find(same) {
                 Some(old) => *old = finding,
@@ -60,29 +63,39 @@ fn counts(report: &Report, found: &Finding) -> bool {
 fn find(proof: &Proof<'_>, program: &Program, sample: &Counterexample) -> Option<Finding> {
     let run = |fill: &dyn Fn(u32) -> u32| replay::launch(proof, program, sample, (fill, SIZE)).flatten();
     let fault = run(&FILLINGS[0])?;
-    let (_, property) = HARM.iter().find(|(kind, _)| *kind == fault.kind)?;
-    let span = fault.span?;
     let same = FILLINGS[1..]
         .iter()
-        .all(|fill| run(fill).is_some_and(|other| other.kind == fault.kind && other.span == Some(span)));
-    same.then(|| refutation(sample, &fault, *property, span))
+        .all(|fill| run(fill).is_some_and(|other| other.kind == fault.kind && other.span == fault.span));
+    refutation(sample, &fault).filter(|_| same)
 }
 
-fn refutation(sample: &Counterexample, fault: &Fault, property: Property, span: ptx_core::span::Span) -> Finding {
+/// A finding that a launch has with one filling of its buffers. A barrier that waits for what others write is no fault of its kernel.
+fn find_filled(proof: &Proof<'_>, program: &Program, sample: &Counterexample) -> Option<Finding> {
+    VALUES.into_iter().find_map(|value| {
+        let sample = Counterexample { filled: Some(value), ..sample.clone() };
+        let fill = |_| u32::from_le_bytes([value; 4]);
+        let fault = replay::launch(proof, program, &sample, (&fill, SIZE)).flatten()?;
+        refutation(&sample, &fault)
+            .filter(|found| matches!(found.property, Property::Bounds | Property::Alignment | Property::Races))
+    })
+}
+
+fn refutation(sample: &Counterexample, fault: &Fault) -> Option<Finding> {
+    let (_, property) = HARM.iter().find(|(kind, _)| *kind == fault.kind)?;
     let place = |(thread, block)| Place { thread, block };
     let example = Counterexample {
         places: fault.thread.zip(fault.block).map(place).into_iter().collect(),
         seen: Some(fault.message.clone()),
         ..sample.clone()
     };
-    Finding {
-        property,
-        span,
+    Some(Finding {
+        property: *property,
+        span: fault.span?,
         other: None,
         memory: String::new(),
         argument: None,
         verb: "",
         size: 0,
         verdict: Verdict::Refuted(Box::new(example)),
-    }
+    })
 }

@@ -94,7 +94,14 @@ fn refuted(proof: &Proof<'_>, finding: &Finding, example: &Counterexample, was_r
     let (title, help) = match finding.property {
         _ if example.seen.is_some() => {
             let seen = example.seen.clone().unwrap_or_default();
-            (if first.is_empty() { seen } else { format!("{first}{with}: {seen}") }, Vec::new())
+            let help = example.filled.map(|value| {
+                let repair = match finding.property {
+                    Property::Races => "equal numbers from memory need atomics",
+                    _ => "check in the kernel the numbers that it reads from them",
+                };
+                format!("all bytes of the buffers are {value:#04x} here: {repair}")
+            });
+            (if first.is_empty() { seen } else { format!("{first}{with}: {seen}") }, help.into_iter().collect())
         }
         Property::Bounds => {
             let has = len.map_or(String::new(), |len| {
@@ -221,6 +228,7 @@ fn launch(proof: &Proof<'_>, example: &Counterexample) -> Value {
         "lens": lens,
         "numbers": numbers,
         "offset": number(example.offset),
+        "filled": example.filled,
         "run": replay::command(proof, example),
     })
 }

@@ -173,9 +173,9 @@ impl<'a> Plain<'a> {
 fn contents(memory: &Memory) -> Result<Vec<u8>, Failure> {
     match &memory.from {
         Contents::File(path) => read_bytes(path, "a buffer from a file has at most 1 GiB"),
-        Contents::Zeros(bytes) => {
+        Contents::Filled(bytes, value) => {
             let bytes = usize::try_from(*bytes).ok().filter(|bytes| *bytes <= 1 << 36);
-            Ok(vec![0; bytes.ok_or_else(|| Failure::usage("a buffer has at most 64 GiB"))?])
+            Ok(vec![*value; bytes.ok_or_else(|| Failure::usage("a buffer has at most 64 GiB"))?])
         }
     }
 }

@@ -356,6 +356,56 @@ fn launches_are_tried_where_something_is_not_described() {
     assert!(code == 1 && out.contains("waiting for the phase of parity 0"), "{out}{err}");
 }
 
+/// `y[x[i]] = i`: an index from memory.
+const SCATTER: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scatter(.param .u64 x, .param .u64 y, .param .u32 n)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %tid.x;
+    mad.lo.u32 %r4, %r2, 256, %r3;
+    setp.ge.u32 %p1, %r4, %r1;
+    @%p1 bra D;
+    mul.wide.u32 %rd3, %r4, 4;
+    add.u64 %rd3, %rd1, %rd3;
+    ld.global.u32 %r5, [%rd3];
+    setp.ge.u32 %p2, %r5, %r1;
+    @%p2 bra D;
+    mul.wide.u32 %rd4, %r5, 4;
+    add.u64 %rd4, %rd2, %rd4;
+    st.global.u32 [%rd4], %r4;
+D:  ret;
+}
+";
+
+/// A launch chooses what its buffers hold: the command line that shows a refutation has the bytes, and its run has the finding.
+#[test]
+fn buffers_hold_what_refutes() {
+    let options = ["--grid", "n.div_ceil(256)", "--assume", "len(x) >= 4*n", "--assume", "len(y) >= 4*n"];
+    let unchecked = SCATTER.replace("    @%p2 bra D;\n", "");
+    let atomic = SCATTER.replace("st.global.u32", "red.global.add.u32");
+    let atomic_unchecked = atomic.replace("    @%p2 bra D;\n", "");
+    assert_eq!(proved(&atomic, &options).0, 0, "{}", proved(&atomic, &options).1);
+    for (text, bytes, finding) in
+        [(SCATTER, "", "race"), (&unchecked, "", "race"), (&atomic_unchecked, ":0xff", "outside")]
+    {
+        let file = file(text);
+        let (code, out, err) = said(&[&["prove", file.name(), "--block", "256"], &options[..]].concat());
+        assert_eq!(code, 1, "{out}{err}");
+        let line = out.lines().find_map(|line| line.split_once("this shows it: ptx ")).unwrap().1;
+        assert!(line.contains(&format!("{bytes} --arg /tmp/y.bin:")), "{line}");
+        let (code, out, err) = said(&line.split(' ').collect::<Vec<_>>());
+        assert!(code == 1 && (out.clone() + &err).contains(finding), "{out}{err}");
+    }
+}
+
 /// Each change makes a proved kernel harmful: none of them is proved.
 #[test]
 fn mutants_are_not_proved() {
