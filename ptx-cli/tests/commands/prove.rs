@@ -394,7 +394,7 @@ fn buffers_hold_what_refutes() {
     let atomic_unchecked = atomic.replace("    @%p2 bra D;\n", "");
     assert_eq!(proved(&atomic, &options).0, 0, "{}", proved(&atomic, &options).1);
     for (text, bytes, finding) in
-        [(SCATTER, "", "race"), (&unchecked, "", "race"), (&atomic_unchecked, ":0xff", "outside")]
+        [(SCATTER, "", "race"), (&unchecked, "", "race"), (&atomic_unchecked, ":0xff", "bytes behind the")]
     {
         let file = file(text);
         let (code, out, err) = said(&[&["prove", file.name(), "--block", "256"], &options[..]].concat());
