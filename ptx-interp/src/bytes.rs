@@ -1,12 +1,25 @@
-//! The bytes of an allocation, which several machines' memories may share until one of them writes.
+//! The bytes of an allocation, which several machines' memories may share until one of them writes; or memory of the host's.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Bytes that are copied when they are written while somebody else has them, too.
+/// Memory that somebody else has, too, as processes share it. A machine has it as an allocation, by [`Machine::map`](crate::Machine::map).
+///
+/// Others may change it only between two calls of the machine's functions: whoever shares memory calls them under a lock.
+pub trait OutsideMemory: Debug + Send + Sync {
+    /// All bytes; their number never changes.
+    fn bytes(&self) -> &[u8];
+
+    /// The same, to change.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+/// Bytes that are copied when they are written while somebody else has them, too; or those of the host, which are never copied.
 #[derive(Debug)]
 pub(super) enum Bytes {
     Own(Vec<u8>),
     Shared(Arc<Vec<u8>>),
+    Outside(Box<dyn OutsideMemory>),
 }
 
 impl Bytes {
@@ -14,6 +27,7 @@ impl Bytes {
         match self {
             Bytes::Own(bytes) => bytes,
             Bytes::Shared(bytes) => bytes,
+            Bytes::Outside(memory) => memory.bytes(),
         }
     }
 
@@ -25,6 +39,7 @@ impl Bytes {
         match self {
             Bytes::Own(bytes) => Some(bytes),
             Bytes::Shared(_) => None,
+            Bytes::Outside(memory) => Some(memory.bytes_mut()),
         }
     }
 
@@ -36,6 +51,7 @@ impl Bytes {
         match self {
             Bytes::Shared(bytes) => Bytes::Shared(bytes.clone()),
             Bytes::Own(bytes) => Bytes::Own(bytes.clone()),
+            Bytes::Outside(memory) => Bytes::Own(memory.bytes().to_vec()),
         }
     }
 

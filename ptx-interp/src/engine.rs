@@ -48,15 +48,17 @@ pub(super) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// Gives every warp of a block turns, until all wait, be it in a loop, or `budget` instructions are spent.
+    /// Gives every warp of a block turns, until all wait, be it in a loop, or `budget` instructions are spent. Returns true if some warp did more
+    /// than look whether it may go on.
     pub(crate) fn run_block(
         &mut self,
         shared: &mut Shared,
         block: &mut Block,
         warps: &mut [Warp],
         budget: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let end = self.stats.warp_instructions.saturating_add(budget);
+        let mut worked = false;
         loop {
             let mut idle = true;
             let round = self.stats.warp_instructions;
@@ -71,8 +73,9 @@ impl<'a> Engine<'a> {
                 idle &= !self.run_warp(shared, block, warp, [before, behind])?;
                 block.wake(warps, self.keeper());
             }
+            worked |= !idle;
             if idle || shared.contention.yields || self.stats.warp_instructions >= end {
-                return Ok(());
+                return Ok(worked);
             }
         }
     }

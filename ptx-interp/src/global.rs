@@ -1,7 +1,7 @@
 //! Global memory: allocations with bounds, at addresses that depend only on the order of the calls.
 
 use super::bounds;
-use super::bytes::Bytes;
+use super::bytes::{Bytes, OutsideMemory};
 use super::fault::{Fault, FaultKind};
 use super::kept::{Keeper, Kept};
 use super::written::Written;
@@ -70,6 +70,12 @@ struct Allocation {
     heap: bool,
 }
 
+impl Allocation {
+    fn is_outside(&self) -> bool {
+        matches!(self.data, Bytes::Outside(_))
+    }
+}
+
 impl Global {
     /// Lowers how much all allocations may hold together.
     pub(super) fn limit_to(&mut self, bytes: u64) {
@@ -90,13 +96,21 @@ impl Global {
         // Whether the host has so much is asked first, because zeroed memory that costs nothing until it is used comes from
         // `vec!` alone, which aborts.
         Vec::<u8>::new().try_reserve_exact(size).map_err(|_| no_memory())?;
-        let data = Bytes::Own(vec![0; size]);
-        let address = BASE + self.next;
+        Ok(self.add(Bytes::Own(vec![0; size]), Written::Nothing))
+    }
+
+    /// Memory of the host's, all of which counts as written.
+    pub(super) fn map(&mut self, memory: Box<dyn OutsideMemory>) -> u64 {
+        self.add(Bytes::Outside(memory), Written::All)
+    }
+
+    fn add(&mut self, data: Bytes, written: Written) -> u64 {
+        let (address, bytes) = (BASE + self.next, data.get().len() as u64);
         self.next += bytes.next_multiple_of(ALIGN) + GAP;
         self.used += bytes;
-        let (written, kept, heap) = Default::default();
+        let (kept, heap) = Default::default();
         self.blocks.push(Allocation { base: address, data, written, kept, heap });
-        Ok(address)
+        address
     }
 
     /// Reserves bytes for a kernel's `malloc`, or none if its heap is used up.
@@ -268,10 +282,15 @@ impl Global {
         block.written.missing(address - block.base, size).map(|at| block.base + at)
     }
 
-    /// The observer's state of the allocation that holds an address, and the offset of the address there.
+    /// The observer's state of the allocation that holds an address, and the offset of the address there. None for memory of the host's.
     pub(super) fn kept(&self, address: u64) -> Option<(&RefCell<Kept>, u64)> {
         let block = self.blocks.get(self.find(address)?)?;
-        Some((&block.kept, address - block.base))
+        (!block.is_outside()).then_some((&block.kept, address - block.base))
+    }
+
+    /// Returns true if an address lies in memory of the host's.
+    pub(super) fn is_outside(&self, address: u64) -> bool {
+        self.find(address).and_then(|at| self.blocks.get(at)).is_some_and(Allocation::is_outside)
     }
 
     /// Base and size of the allocation that holds an address.

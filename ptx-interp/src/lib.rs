@@ -81,6 +81,7 @@ mod warp;
 mod watch;
 mod written;
 
+pub use bytes::OutsideMemory;
 pub use fault::{Fault, FaultKind, Party};
 pub use launch::{Launch, Options, Stats};
 pub use machine::{MOST_RANKS, Machine, Turn};

@@ -4,6 +4,7 @@ mod ranks;
 
 pub use ranks::{MOST_RANKS, Turn};
 
+use super::bytes::OutsideMemory;
 use super::chip::{self, Chip, Needs};
 use super::engine::Engine;
 use super::engine::ahead::cores;
@@ -124,7 +125,13 @@ impl Machine {
         self.global.alloc(bytes)
     }
 
-    /// Gives an allocation back. An address that [`Machine::alloc`] did not give is ignored.
+    /// Makes memory of the host's an allocation, and gives its address. The watcher checks the bounds and the alignment of accesses to it; it
+    /// objects to nothing else there, because it does not see what others do.
+    pub fn map(&mut self, memory: Box<dyn OutsideMemory>) -> u64 {
+        self.global.map(memory)
+    }
+
+    /// Gives an allocation back. An address that [`Machine::alloc`] or [`Machine::map`] did not give is ignored.
     pub fn free(&mut self, address: u64) {
         self.global.free(address);
     }

@@ -1,7 +1,7 @@
 //! Collective operations of the GPUs of a node, by kernels that communicate: all-reduce, reduce-scatter, all-gather.
 //!
-//! Every rank calls the same operations in the same order, each on a stream of its device: from one thread, rank after rank, or from a
-//! thread for each rank. Sums are `f32`, in the order of the ranks, and rounded once: every rank has the same bits.
+//! Every rank calls the same operations in the same order, each on a stream of its device: from one thread, rank after rank, from a
+//! thread for each rank ([`Rank::group`]), or from a process for each rank ([`Rank::join`]). Sums are `f32`, in the order of the ranks, and rounded once: every rank has the same bits.
 //!
 //! | operation | algorithm | memory |
 //! |---|---|---|
@@ -13,7 +13,8 @@
 //! [`products`] has matrix products that communicate while they multiply, [`experts`] dispatch and combine for a mixture of experts.
 //! [`choice`] takes the fastest of our kernels, separate ones and NCCL by a table of measured times.
 //!
-//! A rank that does not come lets the others wait: with [`Rank::set_patience`] they end with an error.
+//! A rank that does not come lets the others wait: with [`Rank::set_patience`] they end with an error. Ranks of a
+//! [group of processes](ptx_launch::ProcessGroup) have the patience of the group.
 //!
 //! Sources: NCCL's protocol LL, for packets; Jeaugey, *Massively Scale Your Deep Learning Training with NCCL 2.4*, 2019; ParallelKittens,
 //! arXiv 2511.13940.
@@ -30,8 +31,8 @@ use kernels::kernels::{
     BLOCKS, THREADS, TURNS, all_gather as gather, all_reduce as reduce, all_reduce_packets, reduce_scatter as scatter,
 };
 use ptx_launch::{
-    AsStream, Buffer, Device, Devices, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, Symmetric,
-    SymmetricBuffer, TensorMut,
+    AsStream, Buffer, Device, Devices, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, ProcessGroup, Result,
+    Symmetric, SymmetricBuffer, TensorMut,
 };
 use std::time::Duration;
 
@@ -113,17 +114,44 @@ impl Rank {
     /// # Errors
     /// Those of [`SymmetricBuffer::zeros`].
     pub fn group(devices: &Devices) -> Result<Vec<Rank>> {
-        let (ranks, blocks) = (devices.len(), BLOCKS as usize);
-        let inbox = 2 * blocks * ranks * (2 * THREADS as usize * TURNS as usize);
-        let inboxes = SymmetricBuffer::with_signals(devices, inbox, blocks * ranks)?.into_ranks();
-        let rank = |(device, inbox): (&Device, Symmetric<u64>)| {
-            Ok(Rank { inbox, packets: device.zeros(blocks)?, meetings: device.zeros(blocks)?, patience: 0 })
-        };
-        // A kernel that is loaded while another rank waits for it could wait for that rank, because memory is mapped into all.
-        for device in devices.iter() {
-            f32::load(device).and_then(|()| f16::load(device)).and_then(|()| bf16::load(device))?;
-        }
-        devices.iter().zip(inboxes).map(rank).collect()
+        let [inbox, signals] = Rank::lens(devices.len());
+        let inboxes = SymmetricBuffer::with_signals(devices, inbox, signals)?.into_ranks();
+        devices.iter().try_for_each(Rank::load)?;
+        devices.iter().zip(inboxes).map(|(device, inbox)| Rank::of(device, inbox)).collect()
+    }
+
+    /// This process's rank of a group of processes. Every process calls it. On a GPU kernels have the patience of the group.
+    ///
+    /// # Errors
+    /// Those of [`SymmetricBuffer::join`].
+    pub fn join(group: &ProcessGroup) -> Result<Rank> {
+        Rank::load(group.device())?;
+        let [inbox, signals] = Rank::lens(group.ranks());
+        let inbox = SymmetricBuffer::join_with_signals(group, inbox, signals)?;
+        let mut rank = Rank::of(group.device(), inbox)?;
+        rank.patience = Rank::patience_in(group);
+        Ok(rank)
+    }
+
+    /// Numbers of elements of an inbox, and of signals.
+    fn lens(ranks: usize) -> [usize; 2] {
+        let blocks = BLOCKS as usize;
+        [2 * blocks * ranks * (2 * THREADS as usize * TURNS as usize), blocks * ranks]
+    }
+
+    /// A kernel that is loaded while another rank waits for it could wait for that rank, because memory is mapped into all.
+    fn load(device: &Device) -> Result<()> {
+        f32::load(device).and_then(|()| f16::load(device)).and_then(|()| bf16::load(device))
+    }
+
+    fn of(device: &Device, inbox: Symmetric<u64>) -> Result<Rank> {
+        let counters = || device.zeros(BLOCKS as usize);
+        Ok(Rank { inbox, packets: counters()?, meetings: counters()?, patience: 0 })
+    }
+
+    /// The patience of kernels in a group of processes. The CPU device ends waits itself.
+    fn patience_in(group: &ProcessGroup) -> u64 {
+        Rank::nanoseconds(group.device().is_cuda().then(|| group.patience()))
     }
 
     /// Its number.
@@ -133,7 +161,7 @@ impl Rank {
 
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
-        self.inbox.devices().len()
+        self.inbox.ranks()
     }
 
     /// A kernel that waits so long for another rank ends, and its stream has an error; `None`, the default, waits for ever. After such an
@@ -409,12 +437,9 @@ fn same_group<T: Element>(rank: &Rank, x: &Symmetric<T>) -> Result<()> {
     same_ranks(&rank.inbox, x)
 }
 
-/// Checks that two belong to the same rank of the same devices.
+/// Checks that two belong to the same rank of the same devices, or of the same group of processes.
 fn same_ranks<I: Element, T: Element>(inbox: &Symmetric<I>, x: &Symmetric<T>) -> Result<()> {
-    let same = |(one, other): (&Device, &Device)| one.as_stream().id() == other.as_stream().id();
-    let (own, others) = (inbox.devices(), x.devices());
-    let fits = inbox.rank() == x.rank() && own.len() == others.len() && own.iter().zip(others.iter()).all(same);
-    if fits { Ok(()) } else { Err(other_group(inbox.rank(), x)) }
+    if inbox.has_ranks_of(x) { Ok(()) } else { Err(other_group(inbox.rank(), x)) }
 }
 
 /// The elements of a part of symmetric memory, if a vector has as many.
@@ -437,7 +462,7 @@ fn other_group<T: Element>(rank: usize, x: &Symmetric<T>) -> Error {
     let asked = format!("memory of rank {} is used with rank {rank} of a group", x.rank());
     Error::new(ErrorKind::Condition, asked)
         .possible("symmetric memory of the same rank, on the devices of the group")
-        .help("make both from the same `Devices`, and pass the part of the same rank")
+        .help("make both from the same `Devices` or `ProcessGroup`, and pass the part of the same rank")
 }
 
 #[cold]

@@ -25,9 +25,13 @@ pub(crate) use uses::{Access, Recorded};
 pub use view::{View, ViewMut};
 
 use crate::device::Device;
+#[cfg(all(target_os = "linux", feature = "cpu"))]
+use crate::device::cpu::CpuMemory;
 use crate::device::cuda::CudaDevice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::KernelParam;
+#[cfg(target_os = "linux")]
+use crate::process_group::handles::Mapping;
 use crate::stream::StreamRef;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
 use memory::Memory;
@@ -165,6 +169,19 @@ impl<T: Element> Buffer<T> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let memory = Memory::reachable(device, bytes.ok_or_else(|| too_large(len, size_of::<T>()))?)?;
         Ok(Buffer { memory, len, element: PhantomData })
+    }
+
+    /// Memory that lies in a mapping of processes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn of_mapping(device: &CudaDevice, mapping: Arc<Mapping>, offset: usize, len: usize) -> Buffer<T> {
+        let memory = CudaMemory::of_mapping(device, mapping, (offset, len * size_of::<T>()));
+        Buffer { memory: Memory::Cuda(Arc::new(memory)), len, element: PhantomData }
+    }
+
+    /// Memory of a CPU device that processes share.
+    #[cfg(all(target_os = "linux", feature = "cpu"))]
+    pub(crate) fn of_cpu(memory: CpuMemory, len: usize) -> Buffer<T> {
+        Buffer { memory: Memory::Cpu(memory), len, element: PhantomData }
     }
 
     /// The same memory, taken over from cudarc. It stays with the stream that it was allocated on, which frees it.

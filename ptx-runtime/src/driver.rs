@@ -148,6 +148,16 @@ table! {
         cuGraphExecDestroy(CUgraphExec);
     }
     optional {
+        cuMemGetAllocationGranularity(*mut usize, *const c_void, c_int) "10.2";
+        cuMemCreate(*mut u64, usize, *const c_void, u64) "10.2";
+        cuMemRelease(u64) "10.2";
+        cuMemExportToShareableHandle(*mut c_void, u64, c_int, u64) "10.2";
+        cuMemImportFromShareableHandle(*mut u64, *mut c_void, c_int) "10.2";
+        cuMemAddressReserve(*mut CUdeviceptr, usize, usize, CUdeviceptr, u64) "10.2";
+        cuMemAddressFree(CUdeviceptr, usize) "10.2";
+        cuMemMap(CUdeviceptr, usize, usize, u64, u64) "10.2";
+        cuMemUnmap(CUdeviceptr, usize) "10.2";
+        cuMemSetAccess(CUdeviceptr, usize, *const c_void, usize) "10.2";
         cuDeviceCanAccessPeer(*mut c_int, c_int, c_int) "4.0";
         cuCtxEnablePeerAccess(CUcontext, c_uint) "4.0";
         cuLaunchKernelEx(*const c_void, CUfunction, *mut *mut c_void, *mut *mut c_void) "11.8";

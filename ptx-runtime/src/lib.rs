@@ -28,6 +28,8 @@ mod load;
 mod nccl;
 pub mod packed;
 mod param;
+#[cfg_attr(not(target_os = "linux"), path = "process_group/elsewhere.rs")]
+mod process_group;
 mod properties;
 #[cfg(feature = "cpu")]
 mod reals;
@@ -62,6 +64,7 @@ pub use load::{CacheMode, Figures, JitOptions, Loaded, Occupancy, Optimization, 
 #[cfg(feature = "nccl")]
 pub use nccl::{Communicator, CommunicatorId, Group, NcclElement, Reduction};
 pub use param::{Arg, KernelParam, Param};
+pub use process_group::{ProcessGroup, Rendezvous};
 pub use properties::{Properties, StreamId};
 #[cfg(feature = "cpu")]
 pub use ptx_interp::{Options as CpuOptions, chip, profile::Counts as ProfileCounts};

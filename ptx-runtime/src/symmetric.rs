@@ -1,10 +1,16 @@
-//! Symmetric memory: the same allocation on every rank, which the kernels of all ranks reach, with words for signals.
+//! Symmetric memory: the same allocation on every rank, which the kernels of all ranks reach, with words for signals. This file has the ranks of
+//! one process, `processes` those of several.
 #![allow(unsafe_code, reason = "memory that outlives its owner's handle")]
+
+#[cfg(target_os = "linux")]
+mod processes;
 
 use crate::buffer::{Buffer, Element};
 use crate::device::{Device, Inner};
 use crate::devices::Devices;
 use crate::error::{Error, ErrorKind, Result};
+use crate::process_group::ProcessGroup;
+use crate::stream::AsStream;
 use std::any::Any;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -33,8 +39,9 @@ pub struct SymmetricBuffer<T: Element>(Vec<Symmetric<T>>);
 
 /// A rank's part of symmetric memory: a [`Buffer`], and the addresses of the parts of all ranks.
 ///
-/// The memory of all ranks is there until the last part is dropped, which waits for the work of every rank. Nothing but signals in kernels,
-/// and waits of the host, orders the uses of one rank's part by kernels of others.
+/// The memory of all ranks is there until the last part is dropped, which waits for the work of every rank. Of ranks in several processes each has
+/// the memory of all until it drops its own part, in any order. Nothing but signals in kernels, and waits of the host, orders the uses of one
+/// rank's part by kernels of others.
 pub struct Symmetric<T: Element> {
     part: ManuallyDrop<Part<T>>,
     rank: usize,
@@ -62,9 +69,13 @@ pub struct SymmetricParts<'a, T> {
     pub table: &'a Buffer<u64>,
 }
 
-/// State of all parts.
+/// State of all parts in this process.
 struct Shared {
+    /// The devices of all ranks, or the one of this process.
     devices: Devices,
+    /// The group of this process, if each rank has a process.
+    group: Option<ProcessGroup>,
+    ranks: usize,
     /// The addresses of the data of each rank, and then those of the signals of each rank.
     addresses: Vec<u64>,
     /// Parts that were dropped: others may still use their memory.
@@ -107,13 +118,32 @@ impl<T: Element> SymmetricBuffer<T> {
         let tables = devices.iter().map(|device| device.upload(&addresses)).collect::<Result<Vec<_>>>()?;
         // The kernels of others start without waiting for the streams that clear this memory.
         devices.synchronize()?;
-        let shared = Arc::new(Shared { devices: devices.clone(), addresses, gone: Mutex::default() });
+        let (devices, ranks) = (devices.clone(), devices.len());
+        let shared = Arc::new(Shared { devices, group: None, ranks, addresses, gone: Mutex::default() });
         let part = |(rank, ((data, signals), table))| Symmetric {
             part: ManuallyDrop::new(Part { data, signals, table }),
             rank,
             shared: shared.clone(),
         };
         Ok(SymmetricBuffer(all.into_iter().zip(tables).enumerate().map(part).collect()))
+    }
+
+    /// This process's part of memory that all ranks of a group have: `len` elements whose bytes are all zero, and 4096 signals. Every rank calls it
+    /// with the same type and length.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Condition`] if ranks ask for different memory; [`ErrorKind::Fault`] with the rank that has failed, has ended, or did not come
+    /// within the patience of the group; [`ErrorKind::OutOfMemory`], or an error of the driver.
+    pub fn join(group: &ProcessGroup, len: usize) -> Result<Symmetric<T>> {
+        SymmetricBuffer::join_with_signals(group, len, SIGNALS)
+    }
+
+    /// The same with another number of signals for each rank.
+    ///
+    /// # Errors
+    /// Those of [`join`](SymmetricBuffer::join).
+    pub fn join_with_signals(group: &ProcessGroup, len: usize, signals: usize) -> Result<Symmetric<T>> {
+        join(group, len, signals)
     }
 
     /// Number of ranks.
@@ -155,19 +185,36 @@ impl<T: Element> Symmetric<T> {
         self.rank
     }
 
-    /// The devices of all ranks.
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.shared.ranks
+    }
+
+    /// The devices of all ranks; of ranks in several processes that of this one.
     pub fn devices(&self) -> &Devices {
         &self.shared.devices
     }
 
+    /// Returns true if another one is memory of the same rank of the same devices, or of the same group of processes.
+    pub fn has_ranks_of<U: Element>(&self, other: &Symmetric<U>) -> bool {
+        let same = |(one, other): (&Device, &Device)| one.as_stream().id() == other.as_stream().id();
+        let (own, others) = (&self.shared.devices, &other.shared.devices);
+        let same_group = match (&self.shared.group, &other.shared.group) {
+            (Some(own), Some(other)) => own.is(other),
+            (None, None) => own.len() == others.len() && own.iter().zip(others.iter()).all(same),
+            _ => false,
+        };
+        same_group && self.rank == other.rank
+    }
+
     /// The addresses of the data of all ranks, for tensor maps of other ranks' memory.
     pub fn addresses(&self) -> &[u64] {
-        self.shared.addresses.get(..self.shared.devices.len()).unwrap_or_default()
+        self.shared.addresses.get(..self.shared.ranks).unwrap_or_default()
     }
 
     /// All that a launch of a communicating kernel takes.
     pub fn parts_mut(&mut self) -> SymmetricParts<'_, T> {
-        let (rank, ranks) = (self.rank as u32, self.shared.devices.len() as u32);
+        let (rank, ranks) = (self.rank as u32, self.shared.ranks as u32);
         let Part { data, signals, table } = &mut *self.part;
         SymmetricParts { rank, ranks, data, signals, table }
     }
@@ -197,7 +244,7 @@ impl<T: Element> Drop for Symmetric<T> {
 
 impl<T: Element> fmt::Debug for Symmetric<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Symmetric(rank {} of {}, {:?})", self.rank, self.shared.devices.len(), self.part.data)
+        write!(f, "Symmetric(rank {} of {}, {:?})", self.rank, self.shared.ranks, self.part.data)
     }
 }
 
@@ -205,6 +252,14 @@ impl<T: Element> fmt::Debug for SymmetricBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SymmetricBuffer").field(&self.0).finish()
     }
+}
+
+#[cfg(target_os = "linux")]
+use processes::join;
+
+#[cfg(not(target_os = "linux"))]
+fn join<T: Element>(group: &ProcessGroup, _: usize, _: usize) -> Result<Symmetric<T>> {
+    match *group {}
 }
 
 /// Zeros that other GPUs reach, too: the driver's pools, from which other buffers come, belong to one GPU.

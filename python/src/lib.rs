@@ -7,4 +7,5 @@ mod cache;
 mod matmul;
 mod module;
 mod norm;
+mod ranks;
 mod softmax;

@@ -36,6 +36,8 @@ pub(crate) struct Queue {
     pub patience: Patience,
     /// True if launches of other ranks run, too, for which these may wait.
     is_beside_others: bool,
+    /// Slices in which a warp did more than look whether it may go on.
+    pub worked: u64,
 }
 
 /// Result of a look at clusters that may wait for ever.
@@ -57,6 +59,7 @@ impl Queue {
             contended: false,
             patience: Patience::new(0),
             is_beside_others: false,
+            worked: 0,
         }
     }
 
@@ -130,7 +133,7 @@ impl Engine<'_> {
             let others = queue.resident.len();
             let open = self.grid.seed == 0 && others < CONTENDERS && (others > 0 || queue.next < queue.end);
             cluster.shared.contention.begin_turn(open);
-            let ended = self.run_cluster(&mut cluster)?;
+            let ended = self.run_cluster(&mut cluster, &mut queue.worked)?;
             queue.contended = cluster.shared.contention.end_turn() && !ended;
             if ended {
                 self.ended(1);
@@ -210,12 +213,12 @@ impl Engine<'_> {
     }
 
     /// Runs a cluster for a slice; returns true if it has ended.
-    fn run_cluster(&mut self, cluster: &mut Cluster) -> Result<bool, Fault> {
+    fn run_cluster(&mut self, cluster: &mut Cluster, worked: &mut u64) -> Result<bool, Fault> {
         let slice =
             if self.grid.seed == 0 { SLICE } else { self.grid.quantum(SMALL_SLICE, self.stats.warp_instructions) };
         let budget = slice / cluster.blocks.len().max(1) as u64;
         for (block, warps) in &mut cluster.blocks {
-            self.run_block(&mut cluster.shared, block, warps, budget)?;
+            *worked += u64::from(self.run_block(&mut cluster.shared, block, warps, budget)?);
         }
         match () {
             () if cluster.blocks.iter().all(|(_, warps)| warps.iter().all(|w| w.live == 0)) => {

@@ -23,6 +23,8 @@ pub const MOST_RANKS: u32 = 1 << 10;
 pub enum Turn {
     /// Some rank has run.
     Ran,
+    /// The same, and its threads have only looked whether they may go on.
+    Looked,
     /// A launch of a rank is over; those behind it have not begun.
     Ended(u32, Result<Stats, Fault>),
     /// Every launch waits for something that only a launch of a rank without any can change. The fault lists the waits. Without such a
@@ -141,13 +143,14 @@ impl Machine {
         }
         let Some(rank) = ranks.next() else { return Turn::Idle };
         let Some(mut running) = ranks.ranks[rank].running.take() else { return Turn::Idle };
-        let before = running.stats.warp_instructions;
+        let (before, worked) = (running.stats.warp_instructions, running.queue.worked);
         let result = self.run_one(rank as u32, &mut running);
         ranks.steps = ranks.steps.saturating_add(running.stats.warp_instructions - before);
         match result {
             Ok(false) => {
+                let ran = if running.queue.worked == worked { Turn::Looked } else { Turn::Ran };
                 ranks.ranks[rank].running = Some(running);
-                self.look_for_deadlock(ranks)
+                self.look_for_deadlock(ranks).unwrap_or(ran)
             }
             result => {
                 ranks.patience = None;
@@ -208,12 +211,12 @@ impl Machine {
         act(&mut engine, entry, queue)
     }
 
-    /// Finds out whether all that run wait for ever.
-    fn look_for_deadlock(&mut self, ranks: &mut Ranks) -> Turn {
+    /// Finds out whether all that run wait for ever. `None` if not.
+    fn look_for_deadlock(&mut self, ranks: &mut Ranks) -> Option<Turn> {
         let steps = ranks.steps;
         let mut patience = *ranks.patience.get_or_insert_with(|| Patience::new(steps));
         if !patience.is_over(steps) {
-            return Turn::Ran;
+            return None;
         }
         let mut found: Option<Fault> = None;
         for (rank, state) in ranks.ranks.iter_mut().enumerate() {
@@ -228,18 +231,18 @@ impl Machine {
                 Ok(None) => {
                     patience.grow(steps);
                     ranks.patience = Some(patience);
-                    return Turn::Ran;
+                    return None;
                 }
                 Err(fault) => {
                     if let Some(running) = state.running.take() {
                         ranks.watches.end(rank as u32, running.watch);
                     }
-                    return Turn::Ended(rank as u32, Err(fault.of_rank(rank as u32)));
+                    return Some(Turn::Ended(rank as u32, Err(fault.of_rank(rank as u32))));
                 }
             }
         }
         ranks.patience = None;
-        found.map_or(Turn::Ran, |fault| Turn::Stuck(Box::new(fault)))
+        found.map(|fault| Turn::Stuck(Box::new(fault)))
     }
 }
 

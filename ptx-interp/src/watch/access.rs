@@ -15,6 +15,9 @@ use crate::space::{Place, Where};
 use crate::warp::lanes;
 use std::cell::{RefCell, RefMut};
 
+/// The word that stands for all memory of the host's.
+const OUTSIDE: u64 = u64::MAX;
+
 /// Who accesses, and how.
 struct Who<'a> {
     watch: &'a Watch,
@@ -194,7 +197,10 @@ impl Watch {
     fn in_order(&self, exec: &ExecState, touch: &Touch) -> Result<(), Fault> {
         let Some(threads) = Threads::of(&exec.warp.kept) else { return Ok(()) };
         let (role, place) = (exec.role(), touch.place);
-        let Some((mut shadow, at)) = self.shadow_of(exec, place) else { return Ok(()) };
+        let Some((mut shadow, at)) = self.shadow_of(exec, place) else {
+            self.order_outside(exec, &mut threads.borrow_mut(), role, touch);
+            return Ok(());
+        };
         let mut threads = threads.borrow_mut();
         let event = self.event(exec, &mut threads, role, touch);
         if place.space == Where::Shared && place.rank != exec.block.rank && event.actor() == Actor::Thread {
@@ -215,6 +221,16 @@ impl Watch {
             }
         }
         Ok(())
+    }
+
+    /// A strong access to memory of the host's. Others may pass on through other words what a thread has released in one: whoever acquires there
+    /// learns what all have released, so that nothing is called a race that is none.
+    fn order_outside(&self, exec: &ExecState, threads: &mut Threads, role: Role, touch: &Touch) {
+        let is_outside =
+            matches!(touch.place.space, Where::Global | Where::Generic) && exec.global.is_outside(touch.place.at);
+        if is_outside && role.order != Order::Weak && matches!(role.act, Act::Plain | Act::Update) {
+            threads.synchronize((self, exec.warp.live), &mut self.together().vars, role, (OUTSIDE, touch));
+        }
     }
 
     /// Objects if blocks that need not be resident at once wait for each other in a word of global memory: two of them changed

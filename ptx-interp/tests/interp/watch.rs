@@ -8,6 +8,7 @@ mod idioms;
 mod memory;
 mod messages;
 mod mistakes;
+mod outside;
 mod pipelines;
 mod races;
 mod ranks;

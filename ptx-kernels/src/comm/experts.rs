@@ -25,8 +25,8 @@ use half::{bf16, f16};
 use kernels::Call;
 use kernels::kernels::{BLOCKS, Combine, Dispatch, FAULTS, MOST_EXPERTS, NONE, PIECE, THREADS, combine, dispatch};
 use ptx_launch::{
-    AsStream, Buffer, Device, Devices, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, Result, StreamRef,
-    Symmetric, SymmetricBuffer, TensorMut, TensorRef,
+    AsStream, Buffer, Device, Devices, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, ProcessGroup, Result,
+    StreamRef, Symmetric, SymmetricBuffer, TensorMut, TensorRef,
 };
 use std::time::Duration;
 
@@ -228,32 +228,30 @@ impl<T: Float> ExpertParallel<T> {
     /// bytes; those of [`SymmetricBuffer::zeros`], and of loading the kernels.
     pub fn group(devices: &Devices, extents: Extents) -> Result<Vec<ExpertParallel<T>>> {
         let ranks = devices.len();
-        let capacity = extents.check::<T>(ranks)?;
-        let Extents { experts, top_k, hidden, tokens, .. } = extents;
-        let pieces = (hidden * size_of::<T>() / ACCESS).div_ceil(PIECE as usize);
-        let blocks = (tokens * top_k * pieces).div_ceil(THREADS as usize / 32).clamp(1, BLOCKS as usize);
-        let rows = SymmetricBuffer::with_signals(devices, capacity * hidden, 0)?.into_ranks();
-        let results = SymmetricBuffer::with_signals(devices, capacity * hidden, 0)?.into_ranks();
-        let counts = SymmetricBuffer::with_signals(devices, blocks * ranks * experts, blocks * ranks)?.into_ranks();
+        let sizes = Sizes::of::<T>(extents, ranks)?;
+        let rows = SymmetricBuffer::with_signals(devices, sizes.rows, 0)?.into_ranks();
+        let results = SymmetricBuffer::with_signals(devices, sizes.rows, 0)?.into_ranks();
+        let counts = SymmetricBuffer::with_signals(devices, sizes.counts, sizes.blocks * ranks)?.into_ranks();
         // A kernel that is loaded while another rank waits for it could wait for that rank, because memory is mapped into all.
         devices.iter().try_for_each(T::load)?;
-        let rank = |(device, ((rows, results), counts)): (&Device, _)| {
-            Ok(ExpertParallel {
-                rows,
-                results,
-                counts,
-                offsets: device.zeros(experts / ranks + 1)?,
-                places: device.zeros(2 * tokens * top_k)?,
-                faults: device.zeros(FAULTS as usize)?,
-                counters: device.zeros(BLOCKS as usize)?,
-                extents,
-                capacity,
-                blocks: blocks as u32,
-                tokens: 0,
-                patience: 0,
-            })
-        };
+        let rank = |(device, ((rows, results), counts)): (&Device, _)| sizes.rank(device, [rows, results], counts);
         devices.iter().zip(rows.into_iter().zip(results).zip(counts)).map(rank).collect()
+    }
+
+    /// This process's rank of a group of processes. Every process calls it with the same extents.
+    ///
+    /// # Errors
+    /// As [`group`](ExpertParallel::group), and those of [`SymmetricBuffer::join`].
+    pub fn join(group: &ProcessGroup, extents: Extents) -> Result<ExpertParallel<T>> {
+        let (device, ranks) = (group.device(), group.ranks());
+        let sizes = Sizes::of::<T>(extents, ranks)?;
+        T::load(device)?;
+        let rows = || SymmetricBuffer::join_with_signals(group, sizes.rows, 0);
+        let rows = [rows()?, rows()?];
+        let counts = SymmetricBuffer::join_with_signals(group, sizes.counts, sizes.blocks * ranks)?;
+        let mut rank = sizes.rank(device, rows, counts)?;
+        rank.patience = super::Rank::patience_in(group);
+        Ok(rank)
     }
 
     /// As [`comm::Rank::set_patience`](super::Rank::set_patience).
@@ -268,7 +266,7 @@ impl<T: Float> ExpertParallel<T> {
             offsets: &self.offsets,
             results: &mut self.results,
             capacity: self.capacity,
-            experts: self.extents.experts / self.rows.devices().len(),
+            experts: self.extents.experts / self.rows.ranks(),
         }
     }
 
@@ -343,7 +341,7 @@ impl<T: Element> ExpertParallel<T> {
 
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
-        self.rows.devices().len()
+        self.rows.ranks()
     }
 
     /// The extents of its group.
@@ -393,6 +391,54 @@ impl<T: Element> ExpertParallel<T> {
         let gaps = if is_dense { "" } else { ", with gaps" };
         Err(Error::new(ErrorKind::Condition, format!("`{name}` has the shape {shape:?}{gaps}"))
             .possible(format!("{want:?}, a dense row of `top_k` for each token")))
+    }
+}
+
+/// The sizes of the memory of a rank.
+struct Sizes {
+    extents: Extents,
+    ranks: usize,
+    capacity: usize,
+    /// Elements of the rows, and numbers of counts and blocks.
+    rows: usize,
+    counts: usize,
+    blocks: usize,
+}
+
+impl Sizes {
+    fn of<T>(extents: Extents, ranks: usize) -> Result<Sizes>
+    where
+        T: Element,
+    {
+        let capacity = extents.check::<T>(ranks)?;
+        let Extents { experts, top_k, hidden, tokens, .. } = extents;
+        let pieces = (hidden * size_of::<T>() / ACCESS).div_ceil(PIECE as usize);
+        let blocks = (tokens * top_k * pieces).div_ceil(THREADS as usize / 32).clamp(1, BLOCKS as usize);
+        Ok(Sizes { extents, ranks, capacity, rows: capacity * hidden, counts: blocks * ranks * experts, blocks })
+    }
+
+    /// A rank with this symmetric memory.
+    fn rank<T: Float>(
+        &self,
+        device: &Device,
+        [rows, results]: [Symmetric<T>; 2],
+        counts: Symmetric<u32>,
+    ) -> Result<ExpertParallel<T>> {
+        let Extents { experts, top_k, tokens, .. } = self.extents;
+        Ok(ExpertParallel {
+            rows,
+            results,
+            counts,
+            offsets: device.zeros(experts / self.ranks + 1)?,
+            places: device.zeros(2 * tokens * top_k)?,
+            faults: device.zeros(FAULTS as usize)?,
+            counters: device.zeros(BLOCKS as usize)?,
+            extents: self.extents,
+            capacity: self.capacity,
+            blocks: self.blocks as u32,
+            tokens: 0,
+            patience: 0,
+        })
     }
 }
 

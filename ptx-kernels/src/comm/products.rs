@@ -25,8 +25,8 @@ use crate::gemm::Claims;
 use half::{bf16, f16};
 use kernels::kernels::{BLOCK_M, CLUSTER_M, MEETINGS, product_gathered, product_reduced};
 use ptx_launch::{
-    AsStream, Buffer, Config, Device, Devices, Error, ErrorKind, IntoTensor, IntoTensorMut, KernelParam, Promotion,
-    Result, StreamRef, Swizzle, Symmetric, SymmetricBuffer, TensorElement, TensorMap, TensorRef, WriteSlice,
+    AsStream, Buffer, Config, Device, Devices, Error, ErrorKind, IntoTensor, IntoTensorMut, KernelParam, ProcessGroup,
+    Promotion, Result, StreamRef, Swizzle, Symmetric, SymmetricBuffer, TensorElement, TensorMap, TensorRef, WriteSlice,
 };
 use std::time::Duration;
 
@@ -111,28 +111,35 @@ impl Rank {
     /// [`ErrorKind::Unsupported`] for more than 8 devices; those of [`SymmetricBuffer::zeros`], and of loading the kernels.
     pub fn group(devices: &Devices, most: [usize; 2]) -> Result<Vec<Rank>> {
         let ranks = devices.len();
-        if ranks > MOST_RANKS {
-            return Err(too_many(ranks));
-        }
         let claims = devices.iter().map(Claims::new).collect::<Result<Vec<_>>>()?;
-        // Every rank has as many blocks, because a block of one meets that of the same number of another.
-        let num_blocks = claims.iter().map(|claims| claims.num_blocks).min().unwrap_or(0) / 2 * 2;
-        let tiles = tiles_of(most[0].div_ceil(ranks.max(1)), most[1]);
-        let blocks = num_blocks as usize;
-        let meetings = MEETINGS as usize * blocks * ranks;
-        let tile_signals = meetings + tiles * 4 * ranks;
-        let inboxes = SymmetricBuffer::with_signals(devices, 2 * tiles * TILE * (ranks - 1).max(1), tile_signals)?;
-        let progress = SymmetricBuffer::with_signals(devices, 1, meetings + blocks * ranks)?;
+        let num_blocks = claims.iter().map(|claims| claims.num_blocks).min().unwrap_or(0);
+        let sizes = Sizes::of(ranks, most, num_blocks)?;
+        let inboxes = SymmetricBuffer::with_signals(devices, sizes.inbox, sizes.tile_signals)?;
+        let progress = SymmetricBuffer::with_signals(devices, 1, sizes.row_signals)?;
         for device in devices.iter() {
             bf16::load(device).and_then(|()| f16::load(device))?;
         }
         let symmetric = inboxes.into_ranks().into_iter().zip(progress.into_ranks());
-        let rank = |((device, claims), (inbox, progress)): ((&Device, Claims), _)| {
-            let counters = || device.zeros(2 * blocks);
-            let (reduced, gathered) = (counters()?, counters()?);
-            Ok(Rank { inbox, progress, reduced, gathered, claims, num_blocks, most, chunk: CHUNK, patience: 0 })
-        };
+        let rank = |((device, claims), symmetric): ((&Device, Claims), _)| sizes.rank(device, claims, symmetric);
         devices.iter().zip(claims).zip(symmetric).map(rank).collect()
+    }
+
+    /// This process's rank of a group of processes. Every process calls it with the same `most`. Kernels have the patience of the group.
+    ///
+    /// # Errors
+    /// As [`group`](Rank::group), and those of [`SymmetricBuffer::join`].
+    pub fn join(group: &ProcessGroup, most: [usize; 2]) -> Result<Rank> {
+        let device = group.device();
+        let claims = Claims::new(device)?;
+        bf16::load(device).and_then(|()| f16::load(device))?;
+        let all = group.gather(&claims.num_blocks.to_le_bytes())?;
+        let counts = all.iter().map(|bytes| <[u8; 4]>::try_from(bytes.as_slice()).map_or(0, u32::from_le_bytes));
+        let sizes = Sizes::of(group.ranks(), most, counts.min().unwrap_or(0))?;
+        let inbox = SymmetricBuffer::join_with_signals(group, sizes.inbox, sizes.tile_signals)?;
+        let progress = SymmetricBuffer::join_with_signals(group, 1, sizes.row_signals)?;
+        let mut rank = sizes.rank(device, claims, (inbox, progress))?;
+        rank.patience = Collective::patience_in(group);
+        Ok(rank)
     }
 
     /// Its number.
@@ -142,7 +149,7 @@ impl Rank {
 
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
-        self.inbox.devices().len()
+        self.inbox.ranks()
     }
 
     /// As [`comm::Rank::set_patience`](Collective::set_patience).
@@ -180,6 +187,41 @@ impl Rank {
 
     fn grid(&self) -> Config {
         Config::grid(self.num_blocks)
+    }
+}
+
+/// The sizes of the memory of a rank.
+struct Sizes {
+    most: [usize; 2],
+    num_blocks: u32,
+    /// Bytes of the inbox, and its signals.
+    inbox: usize,
+    tile_signals: usize,
+    /// Signals of products of gathered rows.
+    row_signals: usize,
+}
+
+impl Sizes {
+    /// Of a rank whose C has up to `most` rows and columns. Every rank has as many blocks, because a block of one meets that of the same number
+    /// of another.
+    fn of(ranks: usize, most: [usize; 2], num_blocks: u32) -> Result<Sizes> {
+        if ranks > MOST_RANKS {
+            return Err(too_many(ranks));
+        }
+        let num_blocks = num_blocks / 2 * 2;
+        let tiles = tiles_of(most[0].div_ceil(ranks.max(1)), most[1]);
+        let blocks = num_blocks as usize;
+        let meetings = MEETINGS as usize * blocks * ranks;
+        let inbox = 2 * tiles * TILE * ranks.saturating_sub(1).max(1);
+        let (tile_signals, row_signals) = (meetings + tiles * 4 * ranks, meetings + blocks * ranks);
+        Ok(Sizes { most, num_blocks, inbox, tile_signals, row_signals })
+    }
+
+    fn rank(&self, device: &Device, claims: Claims, (inbox, progress): (Symmetric<u8>, Symmetric<u8>)) -> Result<Rank> {
+        let counters = || device.zeros(2 * self.num_blocks as usize);
+        let (reduced, gathered) = (counters()?, counters()?);
+        let (num_blocks, most) = (self.num_blocks, self.most);
+        Ok(Rank { inbox, progress, reduced, gathered, claims, num_blocks, most, chunk: CHUNK, patience: 0 })
     }
 }
 

@@ -3,6 +3,8 @@
 
 mod choice;
 mod experts;
+#[cfg(target_os = "linux")]
+mod processes;
 #[cfg(feature = "gemm")]
 mod products;
 

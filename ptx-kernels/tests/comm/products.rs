@@ -4,6 +4,8 @@
 use super::same;
 use half::{bf16, f16};
 use ptx_kernels::comm::products::{self, Half, Rank};
+#[cfg(target_os = "linux")]
+use ptx_launch::ProcessGroup;
 use ptx_launch::prelude::*;
 use ptx_launch::{ErrorKind, Result, TensorMut, TensorRef};
 
@@ -110,6 +112,33 @@ fn gathered<T: super::Number + Half>(devices: &Devices, group: &mut [Rank], exte
             same(&out.download().unwrap(), &product::<T>(&[[0, 2 * rank + 1]], extents), &what);
         }
     }
+}
+
+/// The three products on a rank of a group of processes.
+#[cfg(target_os = "linux")]
+pub(super) fn of_process(group: &ProcessGroup) -> Result<()> {
+    let (extents, ranks, at) = ([272, 72, 72], group.ranks(), group.rank());
+    let ([m, n, k], part, device) = (extents, extents[0] / ranks, group.device());
+    let mut rank = Rank::join(group, [m, n])?;
+    let (a, b) = (device.upload(&matrix::<bf16>(2 * at, m, k))?, device.upload(&matrix::<bf16>(2 * at + 1, n, k))?);
+    let mut c = device.zeros::<bf16>(part * n)?;
+    let (mut whole, mut rows) = (SymmetricBuffer::<bf16>::join(group, m * n)?, SymmetricBuffer::join(group, m * k)?);
+    products::gemm_reduce_scatter(device, &mut rank, a.tile([m, k])?, columns(&b, [k, n]), c.tile_mut([part, n])?)?;
+    products::gemm_all_reduce(device, &mut rank, a.tile([m, k])?, columns(&b, [k, n]), &mut whole)?;
+    group.finish(&device.stream())?;
+    let pairs: Vec<_> = (0..ranks).map(|rank| [2 * rank, 2 * rank + 1]).collect();
+    let want = product::<bf16>(&pairs, extents);
+    same(&c.download()?, &want[at * part * n..][..part * n], "reduce-scatter");
+    same(&whole.download()?, &want, "all-reduce");
+    let all = matrix::<bf16>(0, m, k);
+    rows.slice_mut(at * part * k..(at + 1) * part * k)?.write(&all[at * part * k..][..part * k])?;
+    group.meet()?;
+    let mut out = device.zeros::<bf16>(m * n)?;
+    products::all_gather_gemm(device, &mut rank, &mut rows, columns(&b, [k, n]), out.tile_mut([m, n])?)?;
+    group.finish(&device.stream())?;
+    same(&rows.download()?, &all, "all-gather");
+    same(&out.download()?, &product::<bf16>(&[[0, 2 * at + 1]], extents), "all-gather + GEMM");
+    Ok(())
 }
 
 #[test]

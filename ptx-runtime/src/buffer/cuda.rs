@@ -9,6 +9,8 @@ use crate::device::cuda::CudaDevice;
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
+#[cfg(target_os = "linux")]
+use crate::process_group::handles::Mapping;
 use crate::stream::{Entered, StreamRef, Submission, Turn, is_per_thread, synchronize_context, unknown_state};
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, CudaView, CudaViewMut, DriverError, result};
@@ -21,12 +23,37 @@ pub(crate) struct CudaMemory {
     len: usize,
     /// There until the memory is given away or freed.
     slice: Option<CudaSlice<u8>>,
+    /// What it lies in, if that is memory that processes share.
+    #[cfg(target_os = "linux")]
+    mapping: Option<Arc<Mapping>>,
 }
 
 impl CudaMemory {
     fn new(mut slice: CudaSlice<u8>) -> Result<CudaMemory> {
         let (order, address) = Order::of(&mut slice)?;
-        Ok(CudaMemory { order, address, len: slice.len(), slice: Some(slice) })
+        let mut memory = CudaMemory::without_slice(order, (address, slice.len()));
+        memory.slice = Some(slice);
+        Ok(memory)
+    }
+
+    fn without_slice(order: Order, (address, len): (u64, usize)) -> CudaMemory {
+        CudaMemory {
+            order,
+            address,
+            len,
+            slice: None,
+            #[cfg(target_os = "linux")]
+            mapping: None,
+        }
+    }
+
+    /// `len` bytes of memory that processes share, from `offset` on. The last that has the mapping waits for the device, and frees it.
+    #[cfg(target_os = "linux")]
+    pub(super) fn of_mapping(device: &CudaDevice, mapping: Arc<Mapping>, (offset, len): (usize, usize)) -> CudaMemory {
+        let (order, address) = (Order::of_module(device.default_stream().clone()), mapping.address() + offset as u64);
+        let mut memory = CudaMemory::without_slice(order, (address, len));
+        memory.mapping = Some(mapping);
+        memory
     }
 
     /// `bytes` bytes without defined contents. There is always at least one, so that the address is the buffer's own.
@@ -63,7 +90,7 @@ impl CudaMemory {
     /// A variable of a module, which lives as long as the context. Every launch may use it, so no borrow orders its uses: each has it
     /// alone until it is submitted, as graphs do.
     pub(crate) fn of_module(context: &Arc<CudaContext>, address: u64, len: usize) -> CudaMemory {
-        CudaMemory { order: Order::of_module(context.default_stream()), address, len, slice: None }
+        CudaMemory::without_slice(Order::of_module(context.default_stream()), (address, len))
     }
 
     /// As [`bind`](CudaMemory::bind), for variables of modules.

@@ -1,14 +1,16 @@
 //! The CPU device: memory and launches of the interpreter. Work runs while it is submitted.
 
-use super::node::Node;
+use super::node::{Locked, Node};
 use super::profile::LaunchProfile;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::zeros;
 use ptx_interp::field::Field;
-use ptx_interp::{Fault, FaultKind, Machine, Options, Program};
+use ptx_interp::{Fault, FaultKind, Options, Program};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[cfg(target_os = "linux")]
+use {crate::process_group::ProcessGroup, crate::process_group::shared::Mapping};
 
 /// A CPU device. A clone is the same one.
 #[derive(Clone)]
@@ -58,7 +60,18 @@ impl CpuDevice {
 
     /// The node, and its rank there, if launches of its ranks run beside each other.
     pub(crate) fn node(&self) -> Option<(&Arc<Node>, usize)> {
-        self.0.rank.map(|rank| (&self.0.node, rank))
+        Some((&self.0.node, self.rank()?))
+    }
+
+    /// Its number among those devices whose launches run beside each other, be it in other processes.
+    fn rank(&self) -> Option<usize> {
+        self.0.rank.or_else(|| self.0.node.has_joined().then_some(0))
+    }
+
+    /// Takes turns with the devices of a group of processes from now on.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn join(&self, group: &ProcessGroup) {
+        self.0.node.join(group);
     }
 
     /// Returns true if the other one has the same memory.
@@ -67,8 +80,8 @@ impl CpuDevice {
     }
 
     /// Waits until its launches are over.
-    pub(crate) fn finish(&self) -> Result<MutexGuard<'_, Machine>> {
-        match self.0.rank {
+    pub(crate) fn finish(&self) -> Result<Locked<'_>> {
+        match self.rank() {
             Some(rank) => self.0.node.finish(rank),
             None => Ok(self.machine()),
         }
@@ -107,7 +120,7 @@ impl CpuDevice {
         Arc::as_ptr(&self.0).addr()
     }
 
-    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
+    pub(crate) fn machine(&self) -> Locked<'_> {
         self.0.node.machine()
     }
 
@@ -142,6 +155,13 @@ impl CpuDevice {
     pub(crate) fn allocate(&self, bytes: usize) -> Result<CpuMemory> {
         let address = self.machine().alloc(bytes as u64).map_err(|fault| fault_error(&fault))?;
         Ok(CpuMemory { device: self.clone(), address, bytes, is_used: AtomicBool::new(false) })
+    }
+
+    /// Memory that processes share.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn map(&self, mapping: Mapping, bytes: usize) -> CpuMemory {
+        let address = self.machine().map(Box::new(mapping));
+        CpuMemory { device: self.clone(), address, bytes, is_used: AtomicBool::new(false) }
     }
 }
 

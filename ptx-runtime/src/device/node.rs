@@ -4,11 +4,21 @@
 //! ranks. So one thread may launch on one rank after the other, and each rank may have a thread of its own. A launch that waits for a rank
 //! without any lets the thread wait until another one submits it, at most [`PATIENCE`]. When a launch fails, those of the other ranks end
 //! with an error, too.
+//!
+//! A device that has joined a group of processes is a node of one rank, which takes turns with those of the other processes: see `processes`.
+
+#[cfg(target_os = "linux")]
+mod processes;
+#[cfg(not(target_os = "linux"))]
+#[path = "node/no_processes.rs"]
+mod processes;
 
 use crate::device::cpu::{CpuDevice, fault_error};
 use crate::error::{Error, ErrorKind, Result};
+use processes::{Processes, Wait};
 use ptx_interp::{Fault, Launch, Machine, Program, Stats, Turn};
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,6 +36,27 @@ pub(crate) struct Node {
     changed: Condvar,
     /// Threads that want the machine.
     waiting: AtomicUsize,
+    processes: Processes,
+}
+
+/// The machine of a node, which no other thread uses, and no process that has memory of it.
+pub(crate) struct Locked<'a> {
+    machine: MutexGuard<'a, Machine>,
+    turns: processes::Turns,
+}
+
+impl Deref for Locked<'_> {
+    type Target = Machine;
+
+    fn deref(&self) -> &Machine {
+        &self.machine
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Machine {
+        &mut self.machine
+    }
 }
 
 /// The launches of a rank, as far as messages are concerned.
@@ -56,15 +87,27 @@ impl Node {
             ranks: Mutex::new((0..ranks).map(|_| Rank::default()).collect()),
             changed: Condvar::new(),
             waiting: AtomicUsize::new(0),
+            processes: Processes::default(),
         }
     }
 
     /// The machine; launches of other ranks may be under way.
-    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
+    pub(crate) fn machine(&self) -> Locked<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        machine
+        Locked { machine, turns: self.processes.take_turns() }
+    }
+
+    /// Takes turns with the devices of a group of processes from now on.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn join(&self, group: &crate::process_group::ProcessGroup) {
+        self.processes.join(group);
+    }
+
+    /// Returns true if it has ever joined a group of processes.
+    pub(crate) fn has_joined(&self) -> bool {
+        self.processes.has_any()
     }
 
     fn ranks(&self) -> MutexGuard<'_, Vec<Rank>> {
@@ -92,7 +135,7 @@ impl Node {
     ///
     /// # Errors
     /// The first error of its launches since the last call, also one that another rank's failure caused.
-    pub(crate) fn finish(&self, rank: usize) -> Result<MutexGuard<'_, Machine>> {
+    pub(crate) fn finish(&self, rank: usize) -> Result<Locked<'_>> {
         let mut machine = self.drain(rank);
         let failed = self.ranks().get_mut(rank).and_then(|rank| rank.failed.take());
         machine.meet_host(rank as u32);
@@ -100,18 +143,25 @@ impl Node {
     }
 
     /// The same, and keeps the error.
-    pub(crate) fn drain(&self, rank: usize) -> MutexGuard<'_, Machine> {
+    pub(crate) fn drain(&self, rank: usize) -> Locked<'_> {
         let (mut machine, mut since, mut turns) = (self.machine(), None, 0);
+        let mut wait = Wait::default();
         while machine.has_launches(rank as u32) {
             let turn = machine.run_ranks();
+            wait.note(&turn);
             match turn {
-                Turn::Ran => turns += 1,
+                Turn::Ran | Turn::Looked => turns += 1,
                 Turn::Ended(ended, result) => {
                     since = None;
                     self.ended(&mut machine, ended as usize, result);
                 }
+                Turn::Stuck(_) if self.has_joined() => {}
                 Turn::Stuck(fault) => machine = self.wait_for_others(machine, &fault, &mut since),
                 Turn::Idle => break,
+            }
+            if self.has_joined() {
+                machine = self.let_processes_run(machine, rank, &mut wait);
+                continue;
             }
             if turns > TURNS && self.waiting.load(Ordering::Relaxed) > 0 {
                 turns = 0;
@@ -135,17 +185,40 @@ impl Node {
         }
     }
 
+    /// Lets other processes run, and ends the launches of a rank if they cannot go on.
+    fn let_processes_run<'a>(&'a self, machine: Locked<'a>, rank: usize, wait: &mut Wait) -> Locked<'a> {
+        drop(machine);
+        let failed = self.processes.pause(wait);
+        let mut machine = self.machine();
+        if let Some((mut error, fault)) = failed.filter(|_| machine.has_launches(rank as u32)) {
+            let ranks = self.ranks();
+            if let Some((first, fault)) = ranks.get(rank).and_then(|rank| rank.submitted.front()).zip(fault) {
+                error = error.help(format!("it waits in `{}`: {}", first.entry(), first.explain(&fault)));
+            }
+            drop(ranks);
+            self.fail_with(&mut machine, rank, &error);
+        }
+        machine
+    }
+
     /// Ends the launches of all ranks, since one has failed.
     #[cold]
     fn fail(&self, machine: &mut Machine, guilty: usize, fault: &Fault) {
-        let mut ranks = self.ranks();
+        let ranks = self.ranks();
         let first = ranks.get(guilty).and_then(|rank| rank.submitted.front());
         let error = first.map_or_else(|| fault_error(fault), |submitted| submitted.explain(fault));
+        drop(ranks);
+        self.fail_with(machine, guilty, &error);
+    }
+
+    #[cold]
+    fn fail_with(&self, machine: &mut Machine, guilty: usize, error: &Error) {
+        let mut ranks = self.ranks();
         for (number, rank) in ranks.iter_mut().enumerate() {
             machine.abandon(number as u32);
             let failed = match rank.submitted.front() {
                 _ if number == guilty => Some(error.clone()),
-                Some(submitted) => Some(of_other_rank(submitted.entry(), number, guilty, &error)),
+                Some(submitted) => Some(of_other_rank(submitted.entry(), number, guilty, error)),
                 None => None,
             };
             rank.submitted.clear();
@@ -158,10 +231,10 @@ impl Node {
     #[cold]
     fn wait_for_others<'a>(
         &'a self,
-        mut machine: MutexGuard<'a, Machine>,
+        mut machine: Locked<'a>,
         fault: &Fault,
         since: &mut Option<Instant>,
-    ) -> MutexGuard<'a, Machine> {
+    ) -> Locked<'a> {
         let count = self.ranks().len();
         let idle: Vec<String> =
             (0..count).filter(|rank| !machine.has_launches(*rank as u32)).map(|rank| rank.to_string()).collect();
@@ -184,8 +257,10 @@ impl Node {
             }
             return machine;
         }
+        let Locked { machine, turns } = machine;
         let waited = self.changed.wait_timeout(machine, PATIENCE.saturating_sub(waited) + Duration::from_millis(1));
         let (machine, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        let machine = Locked { machine, turns };
         if !waited.timed_out() {
             *since = None;
         }

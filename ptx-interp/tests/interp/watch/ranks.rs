@@ -52,7 +52,7 @@ impl Node {
         let mut ended = Vec::new();
         loop {
             match self.machine.run_ranks() {
-                Turn::Ran => {}
+                Turn::Ran | Turn::Looked => {}
                 Turn::Ended(rank, result) => ended.push((rank, result?)),
                 Turn::Stuck(fault) => return Err(*fault),
                 Turn::Idle => return Ok(ended),

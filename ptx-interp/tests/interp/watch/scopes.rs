@@ -84,7 +84,7 @@ fn ranks(machine: &mut Machine, programs: &[Arc<Program>], out: u64) -> Result<(
     }
     loop {
         match machine.run_ranks() {
-            Turn::Ran | Turn::Ended(_, Ok(_)) => {}
+            Turn::Ran | Turn::Looked | Turn::Ended(_, Ok(_)) => {}
             Turn::Ended(_, Err(fault)) => return Err(fault),
             Turn::Stuck(fault) => return Err(*fault),
             Turn::Idle => return Ok(()),
