@@ -143,9 +143,9 @@ impl ProcessGroup {
     /// # Errors
     /// Those of [`Stream::synchronize`]; [`ErrorKind::Fault`] with the rank whose process has ended.
     pub fn finish(&self, stream: &Stream) -> Result<()> {
-        if let Queue::Cuda(_, cuda) = &stream.0 {
-            self.wait_for(cuda)?;
-        }
+        // A CPU device looks for the others itself.
+        let Queue::Cuda(_, cuda) = &stream.0 else { return stream.synchronize() };
+        self.wait_for(cuda)?;
         stream.synchronize().map_err(|error| match self.find_lost() {
             Some(rank) => {
                 let why = self.lost(rank);

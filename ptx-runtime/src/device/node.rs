@@ -155,11 +155,11 @@ impl Node {
                     since = None;
                     self.ended(&mut machine, ended as usize, result);
                 }
-                Turn::Stuck(_) if self.has_joined() => {}
+                Turn::Stuck(_) if self.processes.has_others() => {}
                 Turn::Stuck(fault) => machine = self.wait_for_others(machine, &fault, &mut since),
                 Turn::Idle => break,
             }
-            if self.has_joined() {
+            if self.processes.has_others() {
                 machine = self.let_processes_run(machine, rank, &mut wait);
                 continue;
             }

@@ -21,6 +21,10 @@ impl Processes {
         false
     }
 
+    pub(super) fn has_others(&self) -> bool {
+        false
+    }
+
     pub(super) fn take_turns(&self) -> Turns {
         Turns
     }

@@ -75,9 +75,14 @@ impl Processes {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The groups that are alive.
+    /// The groups with other processes that are alive.
     fn groups(&self) -> Vec<ProcessGroup> {
-        self.lock().iter().filter_map(WeakGroup::get).collect()
+        self.lock().iter().filter_map(WeakGroup::get).filter(|group| group.ranks() > 1).collect()
+    }
+
+    /// Returns true if it is in a group with other processes now.
+    pub(super) fn has_others(&self) -> bool {
+        self.has_any() && !self.groups().is_empty()
     }
 
     pub(super) fn take_turns(&self) -> Turns {
@@ -85,7 +90,6 @@ impl Processes {
             return Turns::default();
         }
         let mut groups = self.groups();
-        groups.retain(|group| group.ranks() > 1);
         let place = |group: &ProcessGroup| group.turn().metadata().map_or(0, |metadata| metadata.ino());
         groups.sort_by_key(place);
         groups.dedup_by_key(|group| place(group));
@@ -106,7 +110,7 @@ impl Processes {
             group.check().err().or_else(|| lost.map(|rank| group.fail(&group.lost(rank))))
         });
         let patience = groups.iter().map(ProcessGroup::patience).max();
-        let late = || patience.is_none_or(|patience| waited > patience).then(|| late(&groups, waited));
+        let late = || patience.is_some_and(|patience| waited > patience).then(|| late(&groups, waited));
         let error = failed.or_else(late)?;
         Some((error, wait.stuck.take()))
     }
