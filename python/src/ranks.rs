@@ -205,7 +205,9 @@ where
         }
         rank.with_memory::<T, _>(m * n, |rank, memory| {
             Gemm::new().run(stream, a, b, memory.tile_mut([m, n])?)?;
-            comm::reduce_scatter(stream, &mut rank.collective, memory, line(&mut out, stream)?)
+            let out = line(&mut out, stream)?;
+            let len = out.len();
+            comm::reduce_scatter(stream, &mut rank.collective, memory, TensorMut::strided(out, [len], [1])?)
         })
     })
 }
@@ -262,7 +264,8 @@ where
                 stream.copy(own(), memory.slice_mut(start..start + rows * k)?)?;
                 return products::all_gather_gemm(stream, rank.product([m, n])?, memory, b, out);
             }
-            comm::all_gather(stream, &mut rank.collective, own().tile([rows * k])?, memory)?;
+            let own = TensorRef::strided(own(), [rows * k], [1])?;
+            comm::all_gather(stream, &mut rank.collective, own, memory)?;
             Gemm::new().run(stream, memory.tile([m, k])?, b, out)
         })
     })

@@ -192,8 +192,9 @@ impl Node {
         let mut machine = self.machine();
         if let Some((mut error, fault)) = failed.filter(|_| machine.has_launches(rank as u32)) {
             let ranks = self.ranks();
-            if let Some((first, fault)) = ranks.get(rank).and_then(|rank| rank.submitted.front()).zip(fault) {
-                error = error.help(format!("it waits in `{}`: {}", first.entry(), first.explain(&fault)));
+            if let Some(first) = ranks.get(rank).and_then(|rank| rank.submitted.front()) {
+                let why = fault.map_or(String::new(), |fault| format!(": {}", first.explain(&fault)));
+                error = error.help(format!("it waits in `{}`{why}", first.entry()));
             }
             drop(ranks);
             self.fail_with(&mut machine, rank, &error);

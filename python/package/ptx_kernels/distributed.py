@@ -78,7 +78,7 @@ def all_reduce(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch
     Returns:
         A tensor like ``x``. Its gradient is the sum of the gradients of all ranks.
     """
-    return torch.ops.ptx_kernels_ranks.all_reduce(x, _name(group))  # type: ignore[no-any-return]
+    return torch.ops.ptx_kernels_ranks.all_reduce(x, _name(group))
 
 
 def reduce_scatter(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch.Tensor:
@@ -90,7 +90,7 @@ def reduce_scatter(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> t
     Returns:
         A tensor of shape ``[rows / ranks, ...]``. Its gradient is :func:`all_gather`.
     """
-    return torch.ops.ptx_kernels_ranks.reduce_scatter(x, _name(group))  # type: ignore[no-any-return]
+    return torch.ops.ptx_kernels_ranks.reduce_scatter(x, _name(group))
 
 
 def all_gather(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch.Tensor:
@@ -102,7 +102,7 @@ def all_gather(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch
     Returns:
         A tensor of shape ``[ranks · rows, ...]``. Its gradient is :func:`reduce_scatter`.
     """
-    return torch.ops.ptx_kernels_ranks.all_gather(x, _name(group))  # type: ignore[no-any-return]
+    return torch.ops.ptx_kernels_ranks.all_gather(x, _name(group))
 
 
 def matmul_reduce_scatter(a: torch.Tensor, b: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch.Tensor:
@@ -115,7 +115,7 @@ def matmul_reduce_scatter(a: torch.Tensor, b: torch.Tensor, group: dist.ProcessG
     Returns:
         A tensor of shape ``[rows / ranks, n]``. Differentiable in ``a`` and ``b``.
     """
-    return torch.ops.ptx_kernels_ranks.matmul_reduce_scatter(a, b, _name(group))  # type: ignore[no-any-return]
+    return torch.ops.ptx_kernels_ranks.matmul_reduce_scatter(a, b, _name(group))
 
 
 def matmul_all_reduce(a: torch.Tensor, b: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch.Tensor:
@@ -124,7 +124,7 @@ def matmul_all_reduce(a: torch.Tensor, b: torch.Tensor, group: dist.ProcessGroup
     Returns:
         A tensor of shape ``[rows, n]``, with the same bits on every rank. Differentiable in ``a`` and ``b``.
     """
-    return torch.ops.ptx_kernels_ranks.matmul_all_reduce(a, b, _name(group))  # type: ignore[no-any-return]
+    return torch.ops.ptx_kernels_ranks.matmul_all_reduce(a, b, _name(group))
 
 
 def all_gather_matmul(x: torch.Tensor, b: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch.Tensor:
@@ -137,7 +137,7 @@ def all_gather_matmul(x: torch.Tensor, b: torch.Tensor, group: dist.ProcessGroup
     Returns:
         A tensor of shape ``[ranks · rows, n]``. Differentiable in ``x`` and ``b``.
     """
-    return torch.ops.ptx_kernels_ranks.all_gather_matmul(x, b, _name(group))  # type: ignore[no-any-return]
+    return torch.ops.ptx_kernels_ranks.all_gather_matmul(x, b, _name(group))
 
 
 # ---- groups ----
@@ -206,7 +206,7 @@ def _define(name: str, arguments: str, infer: Any, run: Any, backward: Any, save
     _operators.define(f"{name}({arguments}, str group) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
 
     def work(*inputs: Any) -> torch.Tensor:
-        return run(*inputs, infer(*inputs))  # type: ignore[no-any-return]
+        return run(*inputs, infer(*inputs))
 
     for key in ("CPU", "CUDA"):
         _operators.impl(name, work, key)
