@@ -4,9 +4,9 @@
 
 use ptx_ffi::prelude::*;
 use ptx_kernels::comm::choice::{Means, Way, Work, choose};
-use ptx_kernels::comm::{self, Algorithm, products};
+use ptx_kernels::comm::{self, products};
 use ptx_kernels::gemm::{self, Gemm};
-use ptx_launch::{AsStream, ProcessGroup, Rendezvous, Symmetric, SymmetricBuffer, View, ViewMut};
+use ptx_launch::{AsStream, Element, ProcessGroup, Rendezvous, Symmetric, SymmetricBuffer, View, ViewMut};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -100,7 +100,11 @@ fn write<T: Element>(stream: &Stream, from: &Buffer<T>, out: &TensorMut<'_, T, 1
 }
 
 fn check_line(name: &str, is_line: bool) -> Result<()> {
-    if is_line { Ok(()) } else { Err(Error::new(ErrorKind::Condition, format!("{name}: expected a contiguous tensor"))) }
+    if is_line {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::Condition, format!("{name}: expected a contiguous tensor")))
+    }
 }
 
 /// Joins a group of processes as a rank that later calls name by `number`. `place` is any tensor on the rank's device.
@@ -116,9 +120,8 @@ fn ranks_join(
     patience: f64,
 ) -> Result<()> {
     let _ = place;
-    let patience = Duration::try_from_secs_f64(patience).map_err(|_| {
-        Error::new(ErrorKind::Condition, format!("timeout: {patience} is no number of seconds"))
-    })?;
+    let patience = Duration::try_from_secs_f64(patience)
+        .map_err(|_| Error::new(ErrorKind::Condition, format!("timeout: {patience} is no number of seconds")))?;
     let of = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
     let meeting = Rendezvous::at(path, of(rank), of(ranks)).patience(patience);
     let group = ProcessGroup::join(&stream.device(), &meeting)?;
