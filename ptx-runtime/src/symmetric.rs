@@ -41,7 +41,7 @@ pub struct SymmetricBuffer<T: Element>(Vec<Symmetric<T>>);
 ///
 /// The memory of all ranks is there until the last part is dropped, which waits for the work of every rank. Of ranks in several processes each has
 /// the memory of all until it drops its own part, in any order. Nothing but signals in kernels, and waits of the host, orders the uses of one
-/// rank's part by kernels of others.
+/// rank's part by kernels of others. A GPU's part of a group of processes that has failed is never freed, because its kernels may still run.
 pub struct Symmetric<T: Element> {
     part: ManuallyDrop<Part<T>>,
     rank: usize,
@@ -90,9 +90,16 @@ unsafe impl Send for Gone {}
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));
+        let has_failed = self.group.as_ref().is_some_and(|group| group.check().is_err());
+        if has_failed && self.devices.iter().any(Device::is_cuda) {
+            // Kernels may wait for a rank that has ended, and nobody waits for them: their memory stays as long as the process.
+            std::mem::forget(gone);
+            return;
+        }
         // A launch that failed has ended, too, so that its error changes nothing here.
         let _ = self.devices.synchronize();
-        drop(std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner)));
+        drop(gone);
     }
 }
 

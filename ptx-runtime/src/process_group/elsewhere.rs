@@ -67,6 +67,10 @@ impl ProcessGroup {
         match *self {}
     }
 
+    pub(crate) fn check(&self) -> Result<()> {
+        match *self {}
+    }
+
     pub(crate) fn is(&self, _: &ProcessGroup) -> bool {
         match *self {}
     }
