@@ -6,11 +6,12 @@ use crate::error::{Error, ErrorKind, Result};
 use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, bind, connect, listen};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -268,9 +269,13 @@ fn read_answer(rendezvous: &Rendezvous, own: Hello, link: Link, answer: Message)
     Ok(Met { links, processes, turn: reopen(&turn).map_err(|error| broken(rendezvous, &error))? })
 }
 
+/// Connects to who listens at a path, if that is a process of the same user: others may make files in a common folder.
 fn reach(path: &Path) -> io::Result<Link> {
     let socket = socket::open()?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
+    if socket_peercred(&socket)?.uid.as_raw() != std::fs::metadata("/proc/self")?.uid() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user's process listens there"));
+    }
     Ok(Link::of(socket))
 }
 

@@ -38,7 +38,8 @@ fn run(is_outside: bool, body: &str) -> Result<Vec<u32>, String> {
 
 #[test]
 fn races_there_are_no_findings() {
-    let body = "add.u32 %r2, %r1, 5; st.global.u32 [%d1+8], %r2; ld.global.u32 %r3, [%d1+12]; st.global.u32 [%d1+12], %r2;";
+    let body =
+        "add.u32 %r2, %r1, 5; st.global.u32 [%d1+8], %r2; ld.global.u32 %r3, [%d1+12]; st.global.u32 [%d1+12], %r2;";
     assert_eq!(run(false, body).unwrap_err(), "W0202");
     assert!(matches!(run(true, body).unwrap()[2], 5 | 6));
 }
