@@ -1,7 +1,7 @@
 //! Processes of one machine that work together, each as a rank with a device of its own: how they meet, and how they exchange messages and
 //! memory. Linux alone; elsewhere `elsewhere` stands in its place.
 //!
-//! `rendezvous` says where they meet, `meeting` lets them meet, `socket` is the link between two of them, `shared` the memory of CPU devices, and
+//! `rendezvous` has the place where they meet, `meeting` lets them meet, `socket` is the link between two of them, `shared` the memory of CPU devices, and
 //! `handles` that of GPUs.
 
 #[cfg(feature = "cpu")]
@@ -22,9 +22,8 @@ use crate::stream::{Queue, Stream};
 use meeting::Met;
 pub(crate) use socket::Message;
 use std::fmt;
-use std::fs::File;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time after the end of a process in which the work of others may still end without it.
@@ -36,7 +35,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 ///
 /// Every process calls [`join`](ProcessGroup::join) with its rank and the place of a [`Rendezvous`], and then the same functions of the group in
 /// the same order: those that make [symmetric memory](crate::SymmetricBuffer::join), and [`meet`](ProcessGroup::meet). One that does not come
-/// within the patience of the group, or asks for something else, is an error on all ranks, which names it.
+/// within the patience of the group, or wants something else, is an error on all ranks, which names it.
 ///
 /// When a process ends, the others' waits for it end with an error: those in functions of the group, those for work on a CPU device, and
 /// [`finish`](ProcessGroup::finish). Kernels of a GPU that wait for another rank end by their own patience, which `ptx_kernels::comm::Rank::join`
@@ -77,6 +76,7 @@ struct State {
     /// Held during an exchange.
     exchanges: Mutex<()>,
     failed: Mutex<Option<Error>>,
+    lost: OnceLock<usize>,
 }
 
 impl ProcessGroup {
@@ -90,11 +90,14 @@ impl ProcessGroup {
         check_device(device)?;
         let met = meeting::meet(rendezvous, device.is_cuda())?;
         let (rank, patience) = (rendezvous.rank(), rendezvous.patience_of());
-        let (device, exchanges, failed) = (device.clone(), Mutex::default(), Mutex::default());
-        let group = ProcessGroup(Arc::new(State { rank, device, patience, met, exchanges, failed }));
+        let (exchanges, failed, lost) = Default::default();
+        let device = device.clone();
+        let group = ProcessGroup(Arc::new(State { rank, device, patience, met, exchanges, failed, lost }));
         #[cfg(feature = "cpu")]
         if let Inner::Cpu(cpu) = &group.0.device.0 {
-            cpu.join(&group);
+            let state: Arc<State> = group.0.clone();
+            let peers: Arc<dyn crate::device::node::Peers> = state;
+            cpu.join(Arc::downgrade(&peers));
         }
         Ok(group)
     }
@@ -146,10 +149,10 @@ impl ProcessGroup {
         // A CPU device looks for the others itself.
         let Queue::Cuda(_, cuda) = &stream.0 else { return stream.synchronize() };
         self.wait_for(cuda)?;
-        stream.synchronize().map_err(|error| match self.find_lost() {
+        stream.synchronize().map_err(|error| match self.0.find_lost() {
             Some(rank) => {
-                let why = self.lost(rank);
-                self.fail(&why);
+                let why = self.0.lost(rank);
+                self.0.fail_with(&why);
                 why.help(format!("the work of rank {} ended with this error: {error}", self.rank()))
             }
             None => error,
@@ -162,10 +165,10 @@ impl ProcessGroup {
         // A stream without an event has an error, which `synchronize` returns.
         let Ok(event) = crate::context::Event::behind(stream) else { return Ok(()) };
         while event.is_pending() {
-            lost = lost.or_else(|| self.find_lost().map(|rank| (rank, Instant::now())));
+            lost = lost.or_else(|| self.0.find_lost().map(|rank| (rank, Instant::now())));
             match lost {
-                Some((rank, since)) if since.elapsed() > GRACE => return Err(self.fail(&self.lost(rank))),
-                _ if start.elapsed() > self.0.patience => return Err(self.fail(&self.late())),
+                Some((rank, since)) if since.elapsed() > GRACE => return Err(self.0.fail_with(&self.0.lost(rank))),
+                _ if start.elapsed() > self.0.patience => return Err(self.0.fail_with(&self.late())),
                 _ => std::thread::sleep(PAUSE),
             }
         }
@@ -175,20 +178,20 @@ impl ProcessGroup {
     /// Sends `own` to all ranks and returns what they sent, in their order. All of them call it for the same `what`.
     pub(crate) fn exchange(&self, what: &str, own: Result<(&[u8], &[BorrowedFd<'_>])>) -> Result<Vec<Message>> {
         let _turn = self.0.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
-        self.check()?;
+        self.0.check()?;
         let until = Instant::now() + self.0.patience;
         let sent = Sent::new(what, &own);
-        for (rank, link) in self.links() {
+        for (rank, link) in self.0.links() {
             let fds = own.as_ref().map_or(&[][..], |(_, fds)| fds);
-            link.send(&sent.0, fds, until).map_err(|error| self.fail(&self.broken(rank, &error, what)))?;
+            link.send(&sent.0, fds, until).map_err(|error| self.0.fail_with(&self.broken(rank, &error, what)))?;
         }
         let mut all: Vec<Message> = (0..self.ranks()).map(|_| Message::default()).collect();
         let mut wrong = own.as_ref().err().cloned();
         if let Ok((bytes, _)) = &own {
             all[self.0.rank].bytes = bytes.to_vec();
         }
-        for (rank, link) in self.links() {
-            let received = link.receive(until).map_err(|error| self.fail(&self.broken(rank, &error, what)))?;
+        for (rank, link) in self.0.links() {
+            let received = link.receive(until).map_err(|error| self.0.fail_with(&self.broken(rank, &error, what)))?;
             match self.read(rank, received, what) {
                 Ok(message) => all[rank] = message,
                 // The messages of the others are read, too, so that the next exchange begins with the next ones.
@@ -198,22 +201,18 @@ impl ProcessGroup {
         wrong.map_or(Ok(all), Err)
     }
 
-    /// The other ranks and the links to them.
-    fn links(&self) -> impl Iterator<Item = (usize, &socket::Link)> {
-        self.0.met.links.iter().enumerate().filter_map(|(rank, link)| Some((rank, link.as_ref()?)))
-    }
-
     fn read(&self, rank: usize, received: Message, what: &str) -> Result<Message> {
         let Some((their, failed, bytes)) = Sent::read(&received.bytes) else {
-            return Err(Error::new(ErrorKind::Fault, format!("the message of {} cannot be read", self.name(rank))));
+            return Err(Error::new(ErrorKind::Fault, format!("the message of {} cannot be read", self.0.name(rank))));
         };
         if failed {
             let text = String::from_utf8_lossy(bytes);
-            return Err(Error::new(ErrorKind::Fault, format!("{} failed: {text}", self.name(rank))));
+            return Err(Error::new(ErrorKind::Fault, format!("{} failed: {text}", self.0.name(rank))));
         }
         if their != what.as_bytes() {
             let their = String::from_utf8_lossy(their);
-            let asked = format!("rank {} asks its group for {what}, and {} for {their}", self.rank(), self.name(rank));
+            let asked =
+                format!("rank {} asks its group for {what}, and {} for {their}", self.rank(), self.0.name(rank));
             return Err(
                 Error::new(ErrorKind::Condition, asked).possible("the same calls on every rank, in the same order")
             );
@@ -221,40 +220,14 @@ impl ProcessGroup {
         Ok(Message { bytes: bytes.to_vec(), fds: received.fds })
     }
 
-    /// A rank whose process has ended, or left the group.
-    pub(crate) fn find_lost(&self) -> Option<usize> {
-        self.links().find(|(_, link)| link.is_closed()).map(|(rank, _)| rank)
-    }
-
-    /// The file whose lock the process has whose CPU device runs.
-    pub(crate) fn turn(&self) -> &File {
-        &self.0.met.turn
-    }
-
     /// An error if the group has failed before.
     pub(crate) fn check(&self) -> Result<()> {
-        self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
-    }
-
-    /// Keeps the first error of the group, which all later calls return.
-    pub(crate) fn fail(&self, error: &Error) -> Error {
-        self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.clone());
-        error.clone()
+        self.0.check()
     }
 
     /// Returns true if both are the same rank of the same group.
     pub(crate) fn is(&self, other: &ProcessGroup) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    fn name(&self, rank: usize) -> String {
-        format!("rank {rank} (process {})", self.0.met.processes.get(rank).copied().unwrap_or(0))
-    }
-
-    #[cold]
-    pub(crate) fn lost(&self, rank: usize) -> Error {
-        let asked = format!("rank {} waits for {}, which has ended or left the group", self.rank(), self.name(rank));
-        Error::new(ErrorKind::Fault, asked)
     }
 
     #[cold]
@@ -267,41 +240,15 @@ impl ProcessGroup {
     fn broken(&self, rank: usize, error: &std::io::Error, what: &str) -> Error {
         match error.kind() {
             std::io::ErrorKind::TimedOut => {
-                let asked = format!("{} did not come within {:?}: {what}", self.name(rank), self.0.patience);
+                let asked = format!("{} did not come within {:?}: {what}", self.0.name(rank), self.0.patience);
                 Error::new(ErrorKind::Fault, asked).possible("the same calls on every rank, in the same order")
             }
-            _ if self.0.met.links[rank].as_ref().is_some_and(socket::Link::is_closed) => self.lost(rank),
-            _ => Error::new(ErrorKind::Fault, format!("the link to {} failed: {error}", self.name(rank))),
+            _ if self.0.met.links[rank].as_ref().is_some_and(socket::Link::is_closed) => {
+                self.0.lost(self.0.find_lost().unwrap_or(rank))
+            }
+            _ => Error::new(ErrorKind::Fault, format!("the link to {} failed: {error}", self.0.name(rank))),
         }
     }
-}
-
-#[cfg(feature = "cpu")]
-pub(crate) use weak::WeakGroup;
-
-#[cfg(feature = "cpu")]
-mod weak {
-    use super::{ProcessGroup, State};
-    use std::sync::{Arc, Weak};
-
-    /// A group as its device has it, which does not keep it alive.
-    pub(crate) struct WeakGroup(Weak<State>);
-
-    impl WeakGroup {
-        pub(crate) fn of(group: &ProcessGroup) -> WeakGroup {
-            WeakGroup(Arc::downgrade(&group.0))
-        }
-
-        pub(crate) fn get(&self) -> Option<ProcessGroup> {
-            self.0.upgrade().map(ProcessGroup)
-        }
-    }
-}
-
-/// The time after which the work of a rank fails whose peer has ended.
-#[cfg(feature = "cpu")]
-pub(crate) const fn grace() -> Duration {
-    GRACE
 }
 
 /// A message of an exchange: the length of the request, one byte that is 1 after a failure, the request, and the data or the error.
@@ -325,6 +272,64 @@ impl Sent {
         let (failed, rest) = rest.split_first()?;
         let (what, data) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
         Some((what, *failed != 0, data))
+    }
+}
+
+impl State {
+    /// The other ranks and the links to them.
+    fn links(&self) -> impl Iterator<Item = (usize, &socket::Link)> {
+        self.met.links.iter().enumerate().filter_map(|(rank, link)| Some((rank, link.as_ref()?)))
+    }
+
+    /// The first rank whose process has ended, or left the group: that of others may follow.
+    fn find_lost(&self) -> Option<usize> {
+        let find = || self.links().find(|(_, link)| link.is_closed()).map(|(rank, _)| rank);
+        self.lost.get().copied().or_else(|| find().map(|found| *self.lost.get_or_init(|| found)))
+    }
+
+    /// An error if the group has failed before.
+    fn check(&self) -> Result<()> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
+    }
+
+    /// Keeps the first error of the group, which all later calls return.
+    fn fail_with(&self, error: &Error) -> Error {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.clone());
+        error.clone()
+    }
+
+    fn name(&self, rank: usize) -> String {
+        format!("rank {rank} (process {})", self.met.processes.get(rank).copied().unwrap_or(0))
+    }
+
+    #[cold]
+    fn lost(&self, rank: usize) -> Error {
+        let asked = format!("rank {} waits for {}, which has ended or left the group", self.rank, self.name(rank));
+        Error::new(ErrorKind::Fault, asked)
+    }
+}
+
+#[cfg(feature = "cpu")]
+impl crate::device::node::Peers for State {
+    fn rank_of(&self) -> [usize; 2] {
+        [self.rank, self.met.links.len()]
+    }
+
+    fn turn(&self) -> &std::fs::File {
+        &self.met.turn
+    }
+
+    fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    fn find_failure(&self, waited: Duration) -> Option<Error> {
+        let lost = || self.find_lost().filter(|_| waited > GRACE).map(|rank| self.fail_with(&self.lost(rank)));
+        self.check().err().or_else(lost)
+    }
+
+    fn fail(&self, error: &Error) {
+        self.fail_with(error);
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The time after which the end of a process is an error on all others.
 const SOON: Duration = Duration::from_secs(5);
-/// Calls of the soak after which a process says so.
+/// Calls of the soak after which a process writes a line.
 const CALLS: u32 = 20;
 const SAYS: &str = "under way";
 
@@ -220,7 +220,7 @@ fn a_process_that_leaves_ends_a_launch_that_waits_for_it() {
     let mut all = start(2, "alone");
     let (began, text) = (Instant::now(), rest(&mut all.0[0]));
     assert!(text.contains("rank 0 waits for rank 1"), "{text}");
-    // On a GPU the host knows nothing of kernels that still run.
+    // On a GPU the host has no names of kernels that still run.
     let is_cuda = std::env::var("PTX_DEVICE").is_ok_and(|device| device.starts_with("cuda"));
     assert!(is_cuda || text.contains("it waits in `all_reduce"), "{text}");
     assert!(began.elapsed() < 2 * SOON);

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[cfg(target_os = "linux")]
-use {crate::process_group::ProcessGroup, crate::process_group::shared::Mapping};
+use {super::node::Peers, ptx_interp::OutsideMemory, std::sync::Weak};
 
 /// A CPU device. A clone is the same one.
 #[derive(Clone)]
@@ -70,7 +70,7 @@ impl CpuDevice {
 
     /// Takes turns with the devices of a group of processes from now on.
     #[cfg(target_os = "linux")]
-    pub(crate) fn join(&self, group: &ProcessGroup) {
+    pub(crate) fn join(&self, group: Weak<dyn Peers>) {
         self.0.node.join(group);
     }
 
@@ -159,8 +159,8 @@ impl CpuDevice {
 
     /// Memory that processes share.
     #[cfg(target_os = "linux")]
-    pub(crate) fn map(&self, mapping: Mapping, bytes: usize) -> CpuMemory {
-        let address = self.machine().map(Box::new(mapping));
+    pub(crate) fn map(&self, memory: Box<dyn OutsideMemory>, bytes: usize) -> CpuMemory {
+        let address = self.machine().map(memory);
         CpuMemory { device: self.clone(), address, bytes, is_used: AtomicBool::new(false) }
     }
 }

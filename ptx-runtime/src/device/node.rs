@@ -15,6 +15,8 @@ mod processes;
 
 use crate::device::cpu::{CpuDevice, fault_error};
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(target_os = "linux")]
+pub(crate) use processes::Peers;
 use processes::{Processes, Wait};
 use ptx_interp::{Fault, Launch, Machine, Program, Stats, Turn};
 use std::collections::VecDeque;
@@ -101,7 +103,7 @@ impl Node {
 
     /// Takes turns with the devices of a group of processes from now on.
     #[cfg(target_os = "linux")]
-    pub(crate) fn join(&self, group: &crate::process_group::ProcessGroup) {
+    pub(crate) fn join(&self, group: std::sync::Weak<dyn Peers>) {
         self.processes.join(group);
     }
 

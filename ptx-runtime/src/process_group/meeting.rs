@@ -21,7 +21,7 @@ const MOST_RANKS: usize = 128;
 const MAGIC: &[u8; 8] = b"PTXRANK1";
 /// Time between two tries to reach rank 0.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Time in which a process that has come says who it is.
+/// Time in which a process that has come sends its number.
 const INTRODUCTION: Duration = Duration::from_secs(2);
 /// Connections that wait to be taken.
 const BACKLOG: i32 = 256;
@@ -36,7 +36,7 @@ pub(super) struct Met {
     pub turn: File,
 }
 
-/// A process that wants to be a rank.
+/// A process that is to be a rank.
 #[derive(Clone, Copy, Debug)]
 struct Hello {
     rank: u32,
@@ -137,7 +137,7 @@ impl<'a> Place<'a> {
         named.map(|()| Place { socket, path })
     }
 
-    /// The next process that comes; `None` for one that says nothing.
+    /// The next process that comes; `None` for one that sends nothing.
     fn next(&self, until: Instant) -> Result<Option<(Hello, Link)>> {
         socket::wait(self.socket.as_fd(), PollFlags::IN, until).map_err(late)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -180,7 +180,7 @@ fn free(rendezvous: &Rendezvous, own: Hello, until: Instant) -> Result<()> {
     }
 }
 
-/// Takes a process as the rank that it says it is.
+/// Takes a process as the rank that it is to be.
 fn admit(met: &mut [Option<(Hello, Link)>], own: Hello, (hello, link): (Hello, Link)) -> Result<()> {
     let wrong = match met.get(hello.rank as usize) {
         _ if hello.ranks != own.ranks => Some(other_number(hello, own)),

@@ -1,13 +1,9 @@
-//! Memory that CPU devices of several processes share, and the lock that lets one of them run at a time.
+//! Memory that CPU devices of several processes share.
 #![allow(unsafe_code, reason = "memory that is mapped")]
 
-use super::ProcessGroup;
 use crate::error::{Error, ErrorKind, Result};
 use ptx_interp::OutsideMemory;
-use rustix::fs::{
-    FlockOperation, MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, flock, ftruncate, memfd_create,
-};
-use rustix::io::Errno;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -96,22 +92,6 @@ impl Drop for Mapping {
             // SAFETY: it was mapped with this length, and nobody has a reference to it.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
         }
-    }
-}
-
-/// The turn of a process in its group: no CPU device of another process runs. The end of a process ends its turn.
-pub(crate) struct Taken(ProcessGroup);
-
-impl Taken {
-    pub(crate) fn of(group: ProcessGroup) -> Taken {
-        while flock(group.turn(), FlockOperation::LockExclusive) == Err(Errno::INTR) {}
-        Taken(group)
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        let _ = flock(self.0.turn(), FlockOperation::Unlock);
     }
 }
 

@@ -81,7 +81,7 @@ fn allocate<T: Element>(device: &Device, len: usize, signals: usize) -> Result<O
         Inner::Cpu(cpu) => {
             let file = crate::process_group::shared::allocate([data, pads])?;
             let [one, other] = crate::process_group::shared::map(&file, [data, pads])?;
-            let (data_memory, pad_memory) = (cpu.map(one, data), cpu.map(other, pads));
+            let (data_memory, pad_memory) = (cpu.map(Box::new(one), data), cpu.map(Box::new(other), pads));
             let (data, signals) = (Buffer::of_cpu(data_memory, len), Buffer::of_cpu(pad_memory, signals));
             Ok(Own { data, signals, file, bytes: 0 })
         }
@@ -121,7 +121,7 @@ fn map(device: &Device, file: &OwnedFd, [data, pads]: [usize; 2], bytes: usize) 
         #[cfg(feature = "cpu")]
         Inner::Cpu(cpu) => {
             let [one, other] = crate::process_group::shared::map(file, [data, pads])?;
-            let kept = (cpu.map(one, data), cpu.map(other, pads));
+            let kept = (cpu.map(Box::new(one), data), cpu.map(Box::new(other), pads));
             Ok(Other { addresses: [kept.0.used_address(), kept.1.used_address()], kept: Gone(Box::new(kept)) })
         }
         #[cfg(not(feature = "cpu"))]

@@ -5,12 +5,13 @@
 //! has waited for a while, or after the patience of the group.
 
 use crate::error::{Error, ErrorKind};
-use crate::process_group::shared::Taken;
-use crate::process_group::{ProcessGroup, WeakGroup, grace};
 use ptx_interp::{Fault, Turn};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Time for which others run after a turn in which a launch has worked.
@@ -20,10 +21,28 @@ const LONGEST: Duration = Duration::from_millis(1);
 /// Time between two looks whether a process has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// A group of processes as the device of one of them needs it.
+pub(crate) trait Peers: Send + Sync {
+    /// The rank of this process, and the number of ranks.
+    fn rank_of(&self) -> [usize; 2];
+
+    /// The file whose lock the process has whose device runs. Each process has opened it for itself.
+    fn turn(&self) -> &File;
+
+    /// Time that a launch waits for others.
+    fn patience(&self) -> Duration;
+
+    /// An error if the group has failed, or if the process of a rank has ended and a launch has waited so long.
+    fn find_failure(&self, waited: Duration) -> Option<Error>;
+
+    /// The group has failed.
+    fn fail(&self, error: &Error);
+}
+
 /// The groups of a device.
 #[derive(Default)]
 pub(super) struct Processes {
-    groups: Mutex<Vec<WeakGroup>>,
+    groups: Mutex<Vec<Weak<dyn Peers>>>,
     has_any: AtomicBool,
 }
 
@@ -31,6 +50,22 @@ pub(super) struct Processes {
 #[derive(Default)]
 pub(super) struct Turns {
     _taken: Vec<Taken>,
+}
+
+/// The turn of a process in its group: no CPU device of another process runs. The end of a process ends its turn.
+struct Taken(Arc<dyn Peers>);
+
+impl Taken {
+    fn of(group: Arc<dyn Peers>) -> Taken {
+        while flock(group.turn(), FlockOperation::LockExclusive) == Err(Errno::INTR) {}
+        Taken(group)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let _ = flock(self.0.turn(), FlockOperation::Unlock);
+    }
 }
 
 /// The wait of a launch for other processes.
@@ -60,10 +95,10 @@ impl Wait {
 }
 
 impl Processes {
-    pub(super) fn join(&self, group: &ProcessGroup) {
+    pub(super) fn join(&self, group: Weak<dyn Peers>) {
         let mut groups = self.lock();
-        groups.retain(|group| group.get().is_some());
-        groups.push(WeakGroup::of(group));
+        groups.retain(|group| group.strong_count() > 0);
+        groups.push(group);
         self.has_any.store(true, Ordering::Release);
     }
 
@@ -71,13 +106,13 @@ impl Processes {
         self.has_any.load(Ordering::Acquire)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<WeakGroup>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<dyn Peers>>> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The groups with other processes that are alive.
-    fn groups(&self) -> Vec<ProcessGroup> {
-        self.lock().iter().filter_map(WeakGroup::get).filter(|group| group.ranks() > 1).collect()
+    fn groups(&self) -> Vec<Arc<dyn Peers>> {
+        self.lock().iter().filter_map(Weak::upgrade).filter(|group| group.rank_of()[1] > 1).collect()
     }
 
     /// Returns true if it is in a group with other processes now.
@@ -90,7 +125,7 @@ impl Processes {
             return Turns::default();
         }
         let mut groups = self.groups();
-        let place = |group: &ProcessGroup| group.turn().metadata().map_or(0, |metadata| metadata.ino());
+        let place = |group: &Arc<dyn Peers>| group.turn().metadata().map_or(0, |metadata| metadata.ino());
         groups.sort_by_key(place);
         groups.dedup_by_key(|group| place(group));
         Turns { _taken: groups.into_iter().map(Taken::of).collect() }
@@ -105,11 +140,8 @@ impl Processes {
         }
         wait.looked = Some(Instant::now());
         let groups = self.groups();
-        let failed = groups.iter().find_map(|group| {
-            let lost = group.find_lost().filter(|_| waited > grace());
-            group.check().err().or_else(|| lost.map(|rank| group.fail(&group.lost(rank))))
-        });
-        let patience = groups.iter().map(ProcessGroup::patience).max();
+        let failed = groups.iter().find_map(|group| group.find_failure(waited));
+        let patience = groups.iter().map(|group| group.patience()).max();
         let late = || patience.is_some_and(|patience| waited > patience).then(|| late(&groups, waited));
         let error = failed.or_else(late)?;
         Some((error, wait.stuck.take()))
@@ -117,10 +149,11 @@ impl Processes {
 }
 
 #[cold]
-fn late(groups: &[ProcessGroup], waited: Duration) -> Error {
-    let ranks: Vec<String> = groups.iter().map(|group| format!("rank {} of {}", group.rank(), group.ranks())).collect();
+fn late(groups: &[Arc<dyn Peers>], waited: Duration) -> Error {
+    let name = |[rank, ranks]: [usize; 2]| format!("rank {rank} of {ranks}");
+    let ranks: Vec<String> = groups.iter().map(|group| name(group.rank_of())).collect();
     let asked = format!("a launch of {} has waited {waited:.0?} for other processes", ranks.join(", "));
     let error = Error::new(ErrorKind::Fault, asked).possible("the same launches on every rank, in the same order");
-    groups.iter().for_each(|group| drop(group.fail(&error)));
+    groups.iter().for_each(|group| group.fail(&error));
     error
 }
