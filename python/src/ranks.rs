@@ -43,7 +43,7 @@ fn with<R>(number: i64, work: impl FnOnce(&mut Rank) -> Result<R>) -> Result<R> 
 
 impl Rank {
     /// Calls `work` with symmetric memory of exactly `len` elements, which later calls find again.
-    fn with_memory<T: comm::Float, R>(
+    fn with_memory<T: comm::Float + Send, R>(
         &mut self,
         len: usize,
         work: impl FnOnce(&mut Rank, &mut Symmetric<T>) -> Result<R>,
@@ -89,14 +89,14 @@ impl Rank {
 fn read<T: Element>(stream: &Stream, x: &TensorRef<'_, T, 1>, to: &mut Buffer<T>) -> Result<()> {
     check_line("x", x.is_contiguous())?;
     // SAFETY: the tensor has these elements, and outlives the copy.
-    stream.copy(unsafe { View::from_raw(stream, x.address(), x.shape()[0]) }, to)
+    stream.copy(&unsafe { View::from_raw(stream, x.address(), x.shape()[0]) }, to)
 }
 
 /// Copies to a tensor whose elements lie side by side.
 fn write<T: Element>(stream: &Stream, from: &Buffer<T>, out: &TensorMut<'_, T, 1>) -> Result<()> {
     check_line("out", out.is_contiguous())?;
     // SAFETY: as above, and it is the caller's to write.
-    stream.copy(from, unsafe { ViewMut::from_raw(stream, out.address(), out.shape()[0]) })
+    stream.copy(from, &mut unsafe { ViewMut::from_raw(stream, out.address(), out.shape()[0]) })
 }
 
 fn check_line(name: &str, is_line: bool) -> Result<()> {
@@ -141,7 +141,7 @@ fn ranks_leave(_stream: &Stream, place: TensorMut<'_, u8, 1>, number: i64) -> Re
 
 /// `out` = the sum of `x` over all ranks.
 #[ptx_ffi::export(types = [f32, f16, bf16])]
-fn ranks_all_reduce<T: comm::Float>(
+fn ranks_all_reduce<T: comm::Float + Send>(
     stream: &Stream,
     x: TensorRef<'_, T, 1>,
     out: TensorMut<'_, T, 1>,
@@ -159,7 +159,7 @@ fn ranks_all_reduce<T: comm::Float>(
 
 /// `out` = this rank's part of the sum of `x` over all ranks.
 #[ptx_ffi::export(types = [f32, f16, bf16])]
-fn ranks_reduce_scatter<T: comm::Float>(
+fn ranks_reduce_scatter<T: comm::Float + Send>(
     stream: &Stream,
     x: TensorRef<'_, T, 1>,
     out: TensorMut<'_, T, 1>,
@@ -175,7 +175,7 @@ fn ranks_reduce_scatter<T: comm::Float>(
 
 /// `out` = `x` of all ranks, in their order.
 #[ptx_ffi::export(types = [f32, f16, bf16])]
-fn ranks_all_gather<T: comm::Float>(
+fn ranks_all_gather<T: comm::Float + Send>(
     stream: &Stream,
     x: TensorRef<'_, T, 1>,
     out: TensorMut<'_, T, 1>,
@@ -199,7 +199,7 @@ fn ranks_matmul_reduce_scatter<T>(
     number: i64,
 ) -> Result<()>
 where
-    T: comm::Float + products::Half + gemm::Operand + gemm::Output<T>,
+    T: comm::Float + products::Half + gemm::Operand + gemm::Output<T> + Send,
 {
     let ([m, k], n) = (a.shape(), b.shape()[1]);
     with(number, |rank| {
@@ -225,7 +225,7 @@ fn ranks_matmul_all_reduce<T>(
     number: i64,
 ) -> Result<()>
 where
-    T: comm::Float + products::Half + gemm::Operand + gemm::Output<T>,
+    T: comm::Float + products::Half + gemm::Operand + gemm::Output<T> + Send,
 {
     let ([m, k], n) = (a.shape(), b.shape()[1]);
     with(number, |rank| {
@@ -237,7 +237,7 @@ where
                 Gemm::new().run(stream, a, b, memory.tile_mut([m, n])?)?;
                 comm::all_reduce(stream, &mut rank.collective, memory)?;
             }
-            stream.copy(&**memory, line(&mut out, stream)?)
+            stream.copy(&**memory, &mut line(&mut out, stream)?)
         })
     })
 }
@@ -252,7 +252,7 @@ fn ranks_all_gather_matmul<T>(
     number: i64,
 ) -> Result<()>
 where
-    T: comm::Float + products::Half + gemm::Operand + gemm::Output<T>,
+    T: comm::Float + products::Half + gemm::Operand + gemm::Output<T> + Send,
 {
     let ([rows, k], n) = (x.shape(), b.shape()[1]);
     with(number, |rank| {
@@ -264,7 +264,7 @@ where
             // SAFETY: the tensor has these elements, and outlives the work.
             let own = || unsafe { View::from_raw(stream, x.address(), rows * k) };
             if is_one_kernel {
-                stream.copy(own(), memory.slice_mut(start..start + rows * k)?)?;
+                stream.copy(&own(), &mut memory.slice_mut(start..start + rows * k)?)?;
                 return products::all_gather_gemm(stream, rank.product([m, n])?, memory, b, out);
             }
             let own = TensorRef::strided(own(), [rows * k], [1])?;
