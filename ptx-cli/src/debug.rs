@@ -7,7 +7,7 @@ mod control;
 mod target;
 mod values;
 
-use crate::output::Outcome;
+use crate::output::{Outcome, no_thread};
 use crate::rpc::{self, Incoming};
 use control::{Control, Halt, Mode, Reason};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ enum Event {
 pub(crate) fn run(_: &Arguments, out: &mut dyn Write) -> Outcome {
     let (events, received) = channel();
     let sender = events.clone();
-    std::thread::spawn(move || read(&sender));
+    std::thread::Builder::new().spawn(move || read(&sender)).map_err(no_thread)?;
     let mut session = Session {
         outgoing: Vec::new(),
         events,

@@ -8,7 +8,7 @@ mod checker;
 mod json;
 mod session;
 
-use crate::output::Outcome;
+use crate::output::{Outcome, no_thread};
 use crate::rpc::{self, Incoming};
 use checker::Checked;
 use serde_json::Value;
@@ -35,8 +35,8 @@ enum Event {
 /// Serves until `exit`; sound if `shutdown` came before.
 pub(crate) fn run(_: &Arguments, out: &mut dyn Write) -> Outcome {
     let (events, received) = channel();
-    let jobs = checker::start(events.clone());
-    std::thread::spawn(move || read(&events));
+    let jobs = checker::start(events.clone()).map_err(no_thread)?;
+    std::thread::Builder::new().spawn(move || read(&events)).map_err(no_thread)?;
     let mut session = Session::new(out, jobs);
     let mut queue = VecDeque::new();
     loop {

@@ -24,6 +24,11 @@ impl Failure {
     }
 }
 
+/// A thread that the system does not give.
+pub(crate) fn no_thread(error: std::io::Error) -> Failure {
+    Failure::usage(format!("cannot start a thread: {error}"))
+}
+
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Failure {
         Failure::Output(error)

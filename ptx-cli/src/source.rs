@@ -74,6 +74,9 @@ const HEAD: usize = 4096;
 /// The most bytes of a file.
 const MOST_BYTES: u64 = 1 << 30;
 
+/// The bytes that the module of a byte of text takes: without them Rust would abort in the middle, and name no file.
+const ROOM: usize = 24;
+
 /// A column is found by counting at most so many bytes, however long the line is.
 const PIECE: usize = 1024;
 
@@ -102,6 +105,11 @@ impl Source {
         let bytes = read_bytes(path, "this has more than 1 GiB, which no PTX has")?;
         if let Some(what) = other(&bytes) {
             return Err(Failure::usage(format!("{}: {what}", path.display())));
+        }
+        let (size, room) = (bytes.len(), bytes.len().saturating_mul(ROOM));
+        if Vec::<u8>::new().try_reserve_exact(room).is_err() {
+            let why = format!("out of memory: {size} bytes of text take about {room}, which this process cannot have");
+            return Err(Failure::usage(format!("{}: {why}", path.display())));
         }
         Ok(Source::new(path.display().to_string(), bytes))
     }

@@ -422,3 +422,29 @@ fn shared_calls_take_linear_time() {
         }
     }
 }
+
+/// Kernels with parameters, in a module with shared memory of a size that the launch gives.
+#[test]
+fn kernels_with_parameters_take_linear_time() {
+    let entry = |at: usize| format!(".visible .entry k{at}(.param .u64 a, .param .u64 b, .param .u32 n) {{ ret; }}\n");
+    is_linear("kernels", &["check"], 2000, |n| format!("{HEADER}.extern .shared .b8 room[];\n{}", repeat(n, entry)));
+}
+
+/// A process that may not have the memory of its input ends with an error, and not with an abort.
+#[test]
+#[cfg(target_os = "linux")]
+fn too_little_memory_is_an_error() {
+    let folder = folder();
+    let entry = |at: usize| format!(".visible .entry k{at}(.param .u64 a) {{ ret; }}\n");
+    let name = file(folder.path(), "a.ptx", &format!("{HEADER}{}", repeat(100_000, entry)));
+    for command in ["check", "fmt --check", "transpile", "info"] {
+        let limited = format!("ulimit -v 60000; exec '{}' {command} '{name}'", env!("CARGO_BIN_EXE_ptx"));
+        let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(2) && said.contains("out of memory"),
+            "{command}: {}: {said}",
+            output.status
+        );
+    }
+}

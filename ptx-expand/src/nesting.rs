@@ -1,5 +1,6 @@
 //! Input that nests too deeply is refused before anything recurses over it: on the compiler's stack there is no error, only a
-//! crash. The walk over the tokens needs no recursion.
+//! crash. The walk over the tokens needs no recursion. Numbers of very many digits are refused, too: `syn` takes the square of their
+//! length to read them.
 
 use crate::kernel::Reader;
 use crate::report;
@@ -11,16 +12,21 @@ const MOST_BRACKETS: usize = 128;
 /// Operators, fields and calls of one expression: each is one level of its tree.
 const MOST_OPERATORS: usize = 256;
 
-/// A token that is nested too deeply.
+/// Characters of a number; no type has so many digits.
+const MOST_DIGITS: usize = 1024;
+
+/// A token that is nested too deeply, or a number that is too long.
 pub struct TooDeep {
     span: Span,
     message: String,
+    help: &'static str,
 }
 
 impl TooDeep {
     /// The expansion of a macro with this input.
     pub fn refuse(self) -> TokenStream {
-        report::refuse(&mut Reader::default(), &self.into(), "give a part of it a name: `let part = …;`")
+        let help = self.help;
+        report::refuse(&mut Reader::default(), &self.into(), help)
     }
 }
 
@@ -41,18 +47,30 @@ pub fn check_nesting(tokens: &TokenStream) -> Result<(), TooDeep> {
         level.count(&token);
         if level.operators > MOST_OPERATORS {
             let message = format!("an expression of more than {MOST_OPERATORS} operators");
-            return Err(TooDeep { span: token.span(), message });
+            return Err(TooDeep { span: token.span(), message, help: NAME_A_PART });
+        }
+        if is_long_number(&token) {
+            let message = format!("a number of more than {MOST_DIGITS} digits");
+            return Err(TooDeep { span: token.span(), message, help: "the widest integers have 64 bits" });
         }
         if let TokenTree::Group(group) = token {
             if open.len() > MOST_BRACKETS {
                 let message = format!("brackets nest more than {MOST_BRACKETS} deep");
-                return Err(TooDeep { span: group.span(), message });
+                return Err(TooDeep { span: group.span(), message, help: NAME_A_PART });
             }
             let ptx = open.last().is_some_and(|level| level.ptx);
             open.push(Level::new(group.stream(), ptx));
         }
     }
     Ok(())
+}
+
+const NAME_A_PART: &str = "give a part of it a name: `let part = …;`";
+
+fn is_long_number(token: &TokenTree) -> bool {
+    let TokenTree::Literal(literal) = token else { return false };
+    let text = literal.to_string();
+    text.len() > MOST_DIGITS && text.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// The tokens in one pair of brackets.
@@ -129,6 +147,17 @@ mod tests {
             assert_eq!(message, "brackets nest more than 128 deep", "{open}");
             assert!(said(&nested(open, close, 50_000)).is_some(), "{open}");
         }
+    }
+
+    #[test]
+    fn long_numbers_are_refused() {
+        let most = "a number of more than 1024 digits";
+        for (open, digit, close) in [("", "9", ""), ("0x", "f", "u64"), ("1.", "5", "f32")] {
+            let number = |n: usize| format!("let x = {open}{}{close};", digit.repeat(n));
+            assert_eq!(said(&number(1000)), None, "{open}");
+            assert_eq!(said(&number(200_000)).as_deref(), Some(most), "{open}");
+        }
+        assert_eq!(said(&format!("let x = \"{}\";", "9".repeat(5000))), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Every PTX version.
 const VERSIONS: &str = "1.0 1.1 1.2 1.3 1.4 1.5 2.0 2.1 2.2 2.3 3.0 3.1 3.2 4.0 4.1 4.2 4.3 5.0 6.0 6.1 6.2 6.3 6.4 6.5 \
-                        7.0 7.1 7.2 7.3 7.4 7.5 7.6 7.7 7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8 9.0 9.1 9.2 9.3 9.4";
+                        7.0 7.1 7.2 7.3 7.4 7.5 7.6 7.7 7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8 9.0 9.1 9.2 9.3 9.4 9.5";
 
 /// The features of the table, by their names there, and directives; `|` is a line's end. In front of each stand the
 /// version and the target; options of the target stand before a `;;`.
@@ -23,6 +23,9 @@ const MODULES: &[(&str, &str)] = &[
     ("section label difference", ".entry k() { ret; }|.section .debug_info {|L1:|.b8 1|L2:|.b32 L2-L1|}"),
     ("address as initial value", ".global .u32 a[2];|.global .u64 b = a+4;|.entry k() { ret; }"),
     ("function as initial value", ".func f() { ret; }|.global .u64 b[2] = {f, f};|.entry k() { ret; }"),
+    ("address of a function", ".func f() { ret; }|.entry k() { .reg .u64 a; mov.u64 a, f; ret; }"),
+    ("address of an entry", ".entry k() { .reg .u64 a; mov.u64 a, k; ret; }"),
+    ("handle", ".global .texref t;|.entry k() { .reg .u64 a; mov.u64 a, t; ret; }"),
     ("entry as initial value", ".entry k() { ret; }|.const .u64 b = k;"),
     ("generic()", ".const .u32 a[2];|.global .u64 b = generic(a);|.entry k() { ret; }"),
     ("mask()", ".global .u32 a[2];|.global .u8 b[2] = {0xFF(a), 0xFF00(a)};|.entry k() { ret; }"),
@@ -40,6 +43,7 @@ const MODULES: &[(&str, &str)] = &[
     ("function parameter in .param", ".func f(.param .u32 a) { ret; }|.entry k() { ret; }"),
     (".param of a function: array", ".func (.param .align 8 .b8 r[16]) f() { ret; }|.entry k() { ret; }"),
     ("texmode_independent", "texmode_independent;;.entry k() { ret; }"),
+    ("debug", "debug;;.entry k() { ret; }|.section .debug_info {|.b8 1|}"),
     ("texmode_unified", "texmode_unified;;.entry k() { ret; }"),
     ("entry parameter", ".entry k(.param .u32 a) { ret; }"),
     ("256 bytes of parameters", ".entry k(.param .b8 a[256]) { ret; }"),
@@ -84,7 +88,7 @@ const MODULES: &[(&str, &str)] = &[
     ("constant bank", ".extern .const[2] .u32 a[];|.entry k() { ret; }"),
     (".const[0]", ".const[0] .u32 a;|.entry k() { ret; }"),
     ("@@DWARF", ".entry k() { ret; }|@@DWARF .section .debug_info, \"\", @progbits|@@DWARF .byte 1"),
-    ("abi_param_reg", ".func f() { .pragma \"abi_param_reg 4\"; ret; }|.entry k() { ret; }"),
+    ("pragma abi_param_reg", ".func f() { .pragma \"abi_param_reg 4\"; ret; }|.entry k() { ret; }"),
     ("abi_param_reg of a module", ".pragma \"abi_param_reg all\";|.func f() { ret; }|.entry k() { ret; }"),
     (
         "abi_param_reg twice",

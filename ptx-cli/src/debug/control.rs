@@ -110,11 +110,12 @@ impl Control {
         };
         let tracer = Tracer::debug(Box::new(move |stop| engine.before(stop)));
         let launch = target.take_launch().ok_or("the launch has begun already")?;
-        std::thread::spawn(move || {
+        let run = move || {
             let (text, code) = launch.run(tracer);
             // It is lost if the adapter has ended before.
             let _ = events.send(Event::Ended(text, code));
-        });
+        };
+        std::thread::Builder::new().spawn(run).map_err(|e| format!("no thread for the launch: {e}"))?;
         Ok(control)
     }
 

@@ -27,10 +27,10 @@ const LONG: usize = 1 << 18;
 const QUIET: Duration = Duration::from_millis(60);
 
 /// Starts the thread; the sender takes its work.
-pub(super) fn start(events: Sender<Event>) -> Sender<Job> {
+pub(super) fn start(events: Sender<Event>) -> std::io::Result<Sender<Job>> {
     let (jobs, received) = channel();
-    std::thread::spawn(move || work(&received, &events));
-    jobs
+    std::thread::Builder::new().spawn(move || work(&received, &events))?;
+    Ok(jobs)
 }
 
 fn work(received: &Receiver<Job>, events: &Sender<Event>) {

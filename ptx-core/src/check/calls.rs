@@ -280,7 +280,9 @@ fn assembled(module: &Module) -> Vec<bool> {
     }
     let addresses = |v: &Variable| v.init.iter().flat_map(|init| &init.relocations).map(|r| number(r.of)).collect();
     named.extend(module.variables.iter().map(addresses));
-    let entries = module.functions.iter().enumerate().filter(|(_, f)| f.entry);
+    // With debug information, ptxas keeps what nothing calls.
+    let all = module.options.iter().any(|option| option == "debug");
+    let entries = module.functions.iter().enumerate().filter(|(_, f)| f.entry || all);
     let mut reached = reach(&named, entries.map(|(number, _)| number).collect());
     reached.truncate(functions);
     reached

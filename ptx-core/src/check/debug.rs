@@ -4,11 +4,14 @@ use super::error;
 use crate::diag::{Diagnostic, codes};
 use crate::hash::{Map, Set};
 use crate::ir::Module;
-use crate::isa::{Type, table};
+use crate::isa::{Type, Version, table};
 use crate::lower::constant::integer;
 use crate::span::Span;
 use crate::syntax::{Directive, Expr, ExprId, ExprKind, StmtKind, Tokens, Tree};
 use crate::token::Kind;
+
+/// The first version in which ptxas reads `function_name` and `inlined_at`.
+pub(super) const FIRST_WITH_INLINED_CODE: Version = Version { major: 4, minor: 0 };
 
 /// Values allowed in a section's line: the type, the least and the greatest number, and names. ptxas does not check
 /// the range of 32-bit numbers.
@@ -39,7 +42,10 @@ pub(super) fn check_debug(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic
         }
     }
     let labels = sections(tree, out);
-    inlined(tree, &labels, out);
+    // Before, ptxas passes over what stands behind the column.
+    if module.version >= FIRST_WITH_INLINED_CODE {
+        inlined(tree, &labels, out);
+    }
 }
 
 fn named<'t>(tree: &'t Tree, name: &'static str) -> impl Iterator<Item = &'t Directive> {

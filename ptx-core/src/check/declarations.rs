@@ -30,6 +30,9 @@ pub(super) fn check_declarations(tree: &Tree, module: &Module, out: &mut Vec<Dia
                 let early = func.directives.first().filter(|_| entry && !func.has_body);
                 out.extend(early.map(|directive| without_body(tree, directive)));
                 in_a_scope(tree, tree.stmt(*id).children(), out);
+                if !entry && module.version < END_OF_PARAMETERS_IN_BODIES {
+                    parameters(tree, tree.stmt(*id).children(), out);
+                }
             }
             _ => {}
         }
@@ -105,6 +108,23 @@ fn at_module_level(tree: &Tree, module: &Module, var: &Var, out: &mut Vec<Diagno
 const END_OF_SHARED_LOCALS: Version = Version { major: 3, minor: 0 };
 /// From this version on a texture is `.global .texref`.
 const FIRST_WITH_TEXREF: Version = Version { major: 1, minor: 5 };
+
+/// Until this version the body of an entry declares its parameters; from PTX 2.0 on, a `.param` in a body is for calls.
+const END_OF_PARAMETERS_IN_BODIES: Version = Version { major: 1, minor: 4 };
+
+/// A `.func` of these versions has no `.param` variables.
+fn parameters(tree: &Tree, statements: &[StmtId], out: &mut Vec<Diagnostic>) {
+    for stmt in statements.iter().map(|id| tree.stmt(*id)) {
+        match &stmt.kind {
+            StmtKind::Var(var) if tree.source.bytes(var.space) == b".param" => {
+                let text = "only the body of an entry declares parameters before PTX 1.4";
+                out.push(error(&codes::P0608, tree.source.span(var.space), text, "5.1.6"));
+            }
+            StmtKind::Block => parameters(tree, stmt.children(), out),
+            _ => {}
+        }
+    }
+}
 
 fn outside(space: &str, span: Span) -> Diagnostic {
     let text = format!("a `{space}` variable has no place outside of a function");

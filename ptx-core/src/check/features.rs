@@ -2,9 +2,11 @@
 //! and labels in sections. Their rows are the `directive` and `feature` lines of the table.
 
 use super::banks::bank_number;
+use super::debug::FIRST_WITH_INLINED_CODE;
+use super::declarations::has_one_alone;
 use crate::diag::Diagnostic;
-use crate::ir::{Module, Symbol, Variable};
-use crate::isa::{DirectiveInfo, Gate, Type, Version, table};
+use crate::ir::{Function, Inst, Module, Operand, Space, Symbol, Variable};
+use crate::isa::{Class, DirectiveInfo, Gate, OperandKind, Type, Version, table};
 use crate::span::Span;
 use crate::syntax::{Directive, ExprId, ExprKind, Func, StmtKind, Tree, Var};
 use crate::token::TokenId;
@@ -71,6 +73,9 @@ fn used<'a>(tree: &'a Tree, module: &Module) -> Vec<Use<'a>> {
         }
     }
     module.variables.iter().for_each(|variable| uses.initial_value(variable, module));
+    for function in &module.functions {
+        function.insts.iter().for_each(|inst| uses.addresses(function, inst, module));
+    }
     uses.found
 }
 
@@ -103,9 +108,11 @@ impl<'a> Uses<'a> {
                 self.feature("file time and size", tree.span(&tree.expr(arguments[2]).tokens));
             }
             ".target" => {
-                let is_option = |id: &&ExprId| tree.compact(&tree.expr(**id).tokens) == "texmode_independent";
-                if let Some(id) = arguments.iter().find(is_option) {
-                    self.feature("texmode_independent", tree.span(&tree.expr(*id).tokens));
+                for option in ["texmode_independent", "debug"] {
+                    let is_option = |id: &&ExprId| tree.compact(&tree.expr(**id).tokens) == option;
+                    if let Some(id) = arguments.iter().find(is_option) {
+                        self.feature(option, tree.span(&tree.expr(*id).tokens));
+                    }
                 }
             }
             ".pragma" => arguments.iter().for_each(|id| self.pragma(*id)),
@@ -116,7 +123,9 @@ impl<'a> Uses<'a> {
     /// `function_name` and `inlined_at` of a `.loc`, in versions where ptxas reads them.
     fn inlined_code(&mut self, directive: &Directive, version: Version) {
         let place = self.tree.list(&directive.args).get(3);
-        if let Some(place) = place.filter(|_| version.major >= 4 && self.tree.source.bytes(directive.name) == b".loc") {
+        if let Some(place) =
+            place.filter(|_| version >= FIRST_WITH_INLINED_CODE && self.tree.source.bytes(directive.name) == b".loc")
+        {
             self.feature("inlined code", self.tree.span(&self.tree.expr(*place).tokens));
         }
     }
@@ -138,11 +147,16 @@ impl<'a> Uses<'a> {
         self.tree.attributes(var).iter().for_each(|attribute| self.word(attribute.name));
         let Some(ty) = var.ty else { return };
         let (text, span) = (self.tree.source.text(ty), self.tree.source.span(ty));
-        if matches!(text, ".texref" | ".samplerref" | ".surfref") {
+        let array = !has_one_alone(self.tree, var);
+        let valued = self.tree.names(var).iter().any(|name| name.init.is_some());
+        // ptxas does not look at what an array consists of: textures without a value, elements of 128 bits.
+        let unseen = |ty: &Type| array && (ty.class() == Class::Bits || ty.class() == Class::Opaque && !valued);
+        let ty = Type::find(text.trim_start_matches('.')).filter(|ty| !unseen(ty));
+        if ty.is_some_and(|ty| ty.class() == Class::Opaque) {
             self.feature("opaque type", span);
         }
         // Prototypes may name types that do not exist yet, and vectors may have their elements.
-        let ty = Type::find(text.trim_start_matches('.')).filter(|_| !is_vector(self.tree, var));
+        let ty = ty.filter(|_| !is_vector(self.tree, var));
         let gate = ty.and_then(|ty| ty.info().gate.as_ref());
         self.found.extend(gate.map(|gate| Use { span, what: text, gate, until: None, section: "5.2.1" }));
     }
@@ -203,6 +217,26 @@ impl<'a> Uses<'a> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The operands of an instruction that are addresses of functions, or handles of textures, samplers and surfaces.
+    fn addresses(&mut self, function: &Function, inst: &Inst, module: &Module) {
+        let Some(row) = inst.row else { return };
+        for (at, (operand, info)) in inst.operands.iter().zip(&row.operands).enumerate() {
+            let symbol = match operand {
+                Operand::Symbol(symbol, _) => *symbol,
+                Operand::Func(function) => Symbol::Func(*function),
+                _ => continue,
+            };
+            let kind = match symbol {
+                _ if !matches!(info.kind, OperandKind::Symbol(_)) => continue,
+                Symbol::Func(f) if module.functions.get(f.index()).is_some_and(|f| f.entry) => "address of an entry",
+                Symbol::Func(_) => "address of a function",
+                Symbol::Var(v) if module.variables.get(v.index()).is_some_and(|v| v.space == Space::Opaque) => "handle",
+                Symbol::Var(_) => continue,
+            };
+            self.feature(kind, function.operand_span(inst, at));
         }
     }
 

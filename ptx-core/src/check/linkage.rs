@@ -165,8 +165,9 @@ fn alias_is_wrong(
         let help = format!("declare it before: `.visible .func {name}…;`, as `{target}` is");
         return Some(error(&codes::P0501, span, format!("`{name}` is not declared as a function"), section).help(help));
     };
-    let Some(of) = find(target) else {
-        return Some(error(&codes::P0501, span, format!("there is no function `{target}`"), section));
+    let Some(of) = find(target).filter(|of| of.span.lo < span.lo) else {
+        let text = format!("there is no function `{target}` in front of this");
+        return Some(error(&codes::P0501, span, text, section));
     };
     let (code, text) = match of {
         _ if name == target => (&codes::P0810, format!("`{name}` cannot stand for itself")),

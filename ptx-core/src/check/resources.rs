@@ -10,6 +10,8 @@ use crate::syntax::Tree;
 const STATIC_SHARED: u64 = 48 * 1024;
 /// Constant memory of a module.
 const CONSTANT: u64 = 64 * 1024;
+/// From here on, parameters may be aligned to more than that.
+const FIRST_WITH_LARGE_BANK: Arch = Arch::base(90);
 
 pub(super) fn check_resources(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     let uses = Shared::new(module);
@@ -55,9 +57,16 @@ fn parameters(function: &Function, module: &Module, out: &mut Vec<Diagnostic>) {
         () => 256,
     };
     let variable = |param: &Param| if let Param::Var(id) = param { module.variables.get(id.index()) } else { None };
-    let bytes = laid_out(function.params.iter().filter_map(variable));
+    let variables = || function.params.iter().filter_map(variable);
+    let bytes = laid_out(variables());
     if bytes > most {
         let text = format!("`{}` has {bytes} bytes of parameters; {most} is the most", function.name);
         out.push(Diagnostic::error(&codes::P0611, function.span, text).section("5.1.6.1"));
+    }
+    // The parameters lie behind others in a bank of constants, at their alignment.
+    let beyond = |v: &&Variable| v.align >= CONSTANT && !module.arch.provides(FIRST_WITH_LARGE_BANK);
+    if let Some(v) = variables().find(beyond) {
+        let text = format!("the alignment of `{}` leaves it no place in the {CONSTANT} bytes of constants", v.name);
+        out.push(Diagnostic::error(&codes::P0611, v.span, text).section("5.1.6.1"));
     }
 }

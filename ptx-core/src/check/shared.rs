@@ -17,13 +17,17 @@ pub(super) struct Shared {
     callees: Vec<Vec<usize>>,
     /// A function with the same variables, reached in fewer steps.
     same: Vec<usize>,
+    /// The variables that get their size at launch. They are of every kernel, so that the module is searched once.
+    open: Vec<usize>,
 }
 
 impl Shared {
     pub(super) fn new(module: &Module) -> Shared {
         let (mut own, mut callees): (Vec<_>, Vec<_>) = module.functions.iter().map(|f| named(f, module)).unzip();
         own.iter_mut().chain(&mut callees).for_each(|list: &mut Vec<usize>| sort(list));
-        let mut shared = Shared { same: (0..own.len()).collect(), own, callees };
+        let is_open = |var: &Variable| var.space == Space::Shared && var.size == 0;
+        let open = module.variables.iter().enumerate().filter(|(_, var)| is_open(var)).map(|(at, _)| at).collect();
+        let mut shared = Shared { same: (0..own.len()).collect(), own, callees, open };
         let leads = shared.leads();
         shared.callees.iter_mut().for_each(|list| list.retain(|callee| leads[*callee]));
         for function in shared.callees_first() {
@@ -52,7 +56,7 @@ impl Shared {
         // ptxas lays them out as they are declared. What gets its size at launch begins behind them in every kernel.
         let mut used: Vec<&Variable> = used.iter().filter_map(|var| module.variables.get(*var)).collect();
         used.sort_unstable_by_key(|var| var.span.lo);
-        let open = module.variables.iter().filter(|var| var.space == Space::Shared && var.size == 0);
+        let open = self.open.iter().filter_map(|var| module.variables.get(*var));
         laid_out(used.into_iter().chain(open))
     }
 

@@ -69,6 +69,11 @@ fn signature(tree: &Tree, params: &[Var], returns: &[Var], of: Of, out: &mut Vec
         out.push(error(&codes::P0608, tree.source.span(returns[at].space), text, "5.1.6.2"));
     }
     let open = |name: &&Declarator| tree.list(&name.dims).iter().any(|d| is_open(tree, *d));
+    let front = params.split_last().map_or(&[][..], |(_, front)| front).iter().filter(|_| of == Of::Prototype);
+    for name in front.flat_map(|v| tree.names(v)).filter(open) {
+        let text = "only the last parameter can be without a size";
+        out.push(error(&codes::P0607, tree.source.span(name.name), text, "5.1.6.4"));
+    }
     for name in returns.iter().flat_map(|v| tree.names(v)).filter(open) {
         out.push(error(&codes::P0607, tree.source.span(name.name), "a result has a size", "5.1.6.2"));
     }
@@ -164,7 +169,7 @@ fn parameter(v: &Variable, function: &Function, module: &Module, out: &mut Vec<D
     let why = match v {
         _ if v.space != Space::Param => "a parameter is in `.param`",
         _ if v.dims.len() > 1 => "a parameter has one dimension",
-        _ if !function.entry && !function.defined => return,
+        _ if !function.defined => return,
         // ptxas looks at what an array consists of only where it is read.
         _ if v.vector > 1 && v.dims.is_empty() => "a parameter is no vector; declare an array of bytes",
         _ if v.ty.name() == "f16x2" && v.dims.is_empty() => "a parameter cannot be `.f16x2`; declare it `.b32`",

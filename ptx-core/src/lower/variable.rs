@@ -111,8 +111,11 @@ pub(super) fn register_align(cx: &mut Context<'_>, var: &Var, ty: Type, vector: 
     let tree = cx.tree;
     let written = tree.attributes(var).iter().rfind(|attribute| tree.source.text(attribute.name) == ".align");
     let argument = written.and_then(|align| tree.list(&align.args).first());
-    let align = aligned(ty.bytes() * u64::from(vector), argument.and_then(|e| constant::integer(tree, *e)));
-    if let (false, Some(directive)) = (align.is_power_of_two() || align == 0, written) {
+    let argument = argument.and_then(|e| constant::integer(tree, *e));
+    let align = aligned(ty.bytes() * u64::from(vector), argument);
+    // A predicate has no bytes.
+    let refused = !align.is_power_of_two() && (align > 0 || argument.is_some());
+    if let Some(directive) = written.filter(|_| refused) {
         cx.diagnostics.push(report::alignment(tree.source.span(directive.name)));
     }
     align
@@ -199,6 +202,7 @@ fn param_types(cx: &mut Context<'_>, var: &Var) -> Vec<ParamType> {
     }
     let register = cx.tree.source.text(var.space) == ".reg";
     let Some((ty, vector)) = register_type(cx, var) else { return Vec::new() };
+    cx.diagnostics.extend(report::too_wide(ty, vector, cx.tree.source.span(var.ty.unwrap_or(var.space))));
     if register || cx.tree.names(var).is_empty() {
         let align = register_align(cx, var, ty, vector);
         return vec![ParamType { ty, size: ty.bytes() * u64::from(vector), align, register, array: false }];
