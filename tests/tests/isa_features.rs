@@ -88,7 +88,7 @@ const MODULES: &[(&str, &str)] = &[
     ("constant bank", ".extern .const[2] .u32 a[];|.entry k() { ret; }"),
     (".const[0]", ".const[0] .u32 a;|.entry k() { ret; }"),
     ("@@DWARF", ".entry k() { ret; }|@@DWARF .section .debug_info, \"\", @progbits|@@DWARF .byte 1"),
-    ("pragma abi_param_reg", ".func f() { .pragma \"abi_param_reg 4\"; ret; }|.entry k() { ret; }"),
+    ("abi_param_reg", ".func f() { .pragma \"abi_param_reg 4\"; ret; }|.entry k() { ret; }"),
     ("abi_param_reg of a module", ".pragma \"abi_param_reg all\";|.func f() { ret; }|.entry k() { ret; }"),
     (
         "abi_param_reg twice",
