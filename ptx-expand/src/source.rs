@@ -203,6 +203,8 @@ mod tests {
                     + &kernel("let a: [[u32; 65536]; 65536] = [[0; 65536]; 65536];"),
                 Some("P08"),
             ),
+            ("const A: [[u32; 0]; 9] = [[0; 0]; 4294967295];".to_owned() + &kernel("let a: u32 = 1;"), Some("P0806")),
+            ("const A: u32 = [[[0; 0]; 100000]; 100000];".to_owned() + &kernel("let a: u32 = A;"), Some("P0806")),
             (kernel("for i in 0..65536 { for j in 0..65536 { } }"), Some("P0818")),
             (
                 kernel(

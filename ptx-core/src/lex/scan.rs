@@ -119,17 +119,17 @@ pub(super) fn dot(bytes: &[u8], at: usize, touches_name: bool) -> (Kind, usize) 
 }
 
 /// The end of `[2]` behind the `.const` of an instruction: a constant bank is a part of its modifier, but an operand of a
-/// directive, before which its line has nothing or another dot.
+/// directive, before which its line has nothing, a label or another dot.
 fn bank(bytes: &[u8], dot: usize, end: usize) -> usize {
     let close = digits(bytes, end + 1);
     let written = bytes.get(end) == Some(&b'[') && close > end + 1 && bytes.get(close) == Some(&b']');
     if !written || &bytes[dot..end] != b".const" {
         return end;
     }
-    let joined = |b: &u8| matches!(class(*b), Class::Word | Class::Digit | Class::Dot) || b": \t".contains(b);
+    let joined = |b: &u8| matches!(class(*b), Class::Word | Class::Digit | Class::Dot | Class::Blank) && *b != b'\n';
     let start = bytes[..dot].iter().rposition(|b| !joined(b)).map_or(0, |before| before + 1);
-    match bytes[start..=dot].trim_ascii_start() {
-        [b'.', ..] => end,
+    match bytes[start..=dot].iter().find(|b| class(**b) != Class::Blank) {
+        Some(b'.') => end,
         _ => close + 1,
     }
 }

@@ -157,3 +157,8 @@ fn names_that_are_mistaken_stay_whole() {
         "#]],
     );
 }
+
+#[test]
+fn banks_behind_labels_and_blanks_stay_what_they_are() {
+    check(".entry k() {\nu:.const[3] .u32 x;v:ld.const[2].u32 a,[b];\n}\n.e\0n.const[2]", &expect![[""]]);
+}

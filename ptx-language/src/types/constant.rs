@@ -47,8 +47,9 @@ impl Const {
     /// The scalars in it.
     pub(crate) fn elements(&self) -> usize {
         match self {
+            // What holds nothing takes room, too.
             Const::Array(items) | Const::Tuple(items) | Const::Struct(_, items) => {
-                items.iter().fold(0, |sum, item| item.elements().saturating_add(sum))
+                items.iter().fold(0, |sum: usize, item| item.elements().saturating_add(sum)).max(1)
             }
             _ => 1,
         }
