@@ -4,6 +4,8 @@
 const vscode = require("vscode");
 const path = require("path");
 const { execFile } = require("child_process");
+const { mkdtemp, readFile, rm } = require("fs/promises");
+const { tmpdir } = require("os");
 const { LanguageClient } = require("vscode-languageclient/node");
 
 /** The scheme of the pages of diagnostics: `ptx-explain:P0202.md`. */
@@ -79,9 +81,9 @@ async function stop() {
   await Promise.all(clients.map((client) => client.stop()));
 }
 
-/** Runs this project's `ptx` and returns what it prints. */
-async function ptx(args) {
-  return output(await checked(), args);
+/** Runs this project's `ptx`, in a folder if one is given, and returns what it prints. */
+async function ptx(args, cwd) {
+  return output(await checked(), args, cwd);
 }
 
 /** The first line of an error and its help, without the source text between them. */
@@ -91,9 +93,9 @@ function summary(text) {
 }
 
 /** Runs a program and returns what it prints. */
-function output(program, args) {
+function output(program, args, cwd) {
   return new Promise((resolve, reject) => {
-    execFile(program, args, { maxBuffer: 1 << 28 }, (error, stdout, stderr) => {
+    execFile(program, args, { maxBuffer: 1 << 28, cwd }, (error, stdout, stderr) => {
       if (error) {
         reject(new Error(summary(stderr) || summary(stdout) || error.message));
       } else {
@@ -115,7 +117,7 @@ async function activeFile() {
   return document.fileName;
 }
 
-/** Shows what `ptx` prints about the active file in an editor beside it. */
+/** Shows what `ptx` prints about the active file in an editor beside it. The file stays the active one, for the next command. */
 async function show(words, ending, language) {
   const file = await activeFile();
   const text = await ptx([...words, file]);
@@ -124,26 +126,63 @@ async function show(words, ending, language) {
   changed.fire(uri);
   const document = await vscode.workspace.openTextDocument(uri);
   await vscode.languages.setTextDocumentLanguage(document, language);
-  await vscode.window.showTextDocument(document, vscode.ViewColumn.Beside);
+  await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true });
 }
 
-/** Asks for the arguments of a launch, which are kept for the file, and runs `ptx` in a terminal. */
-async function launch(context, name, more) {
-  const file = await activeFile();
-  const program = await checked();
+/** Asks for the arguments of a launch, which are kept for the file; `undefined` if the user changed their mind. */
+async function launchOf(context, file, name) {
   const key = `launch:${file}`;
   const value = context.workspaceState.get(key, "--grid 1 --block 128 --arg out.bin:4096");
   const prompt = "One --arg for each parameter: u32:5, f32:1.5, @in.bin, out.bin:4096; --entry if there are several";
   const typed = await vscode.window.showInputBox({ title: `ptx ${name}`, value, prompt });
+  if (typed !== undefined) {
+    await context.workspaceState.update(key, typed);
+  }
+  return typed;
+}
+
+/** Runs the active file in a terminal. */
+async function run(context) {
+  const file = await activeFile();
+  const program = await checked();
+  const typed = await launchOf(context, file, "run");
   if (typed === undefined) {
     return;
   }
-  await context.workspaceState.update(key, typed);
   const terminal =
     vscode.window.terminals.find((one) => one.name === "PTX" && !one.exitStatus) ??
     vscode.window.createTerminal({ name: "PTX", cwd: path.dirname(file) });
   terminal.show();
-  terminal.sendText(`${quoted(program)} ${name} ${quoted(file)} ${typed}${more}`);
+  terminal.sendText(`${quoted(program)} run ${quoted(file)} ${typed}`);
+}
+
+/** Profiles the active file, and shows the page of the report beside it. */
+async function profile(context) {
+  const file = await activeFile();
+  const typed = await launchOf(context, file, "profile");
+  if (typed === undefined) {
+    return;
+  }
+  const folder = await mkdtemp(path.join(tmpdir(), "ptx-profile-"));
+  try {
+    const page = path.join(folder, "report.html");
+    const progress = { location: vscode.ProgressLocation.Notification, title: `Profiling ${path.basename(file)}` };
+    await vscode.window.withProgress(progress, () =>
+      ptx(["profile", file, ...words(typed), "--html", page], path.dirname(file)),
+    );
+    const column = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
+    const title = `Profile of ${path.basename(file)}`;
+    const panel = vscode.window.createWebviewPanel("ptx.profile", title, column, { enableScripts: true, enableFindWidget: true });
+    panel.webview.html = await readFile(page, "utf8");
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The words of a command line, in which quotes keep blanks. */
+function words(text) {
+  const found = text.match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? [];
+  return found.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));
 }
 
 function quoted(text) {
@@ -152,14 +191,14 @@ function quoted(text) {
 
 /** A command whose failure is shown. */
 function register(context, name, action) {
-  const run = async () => {
+  const guarded = async () => {
     try {
       await action();
     } catch (why) {
       await complain(why);
     }
   };
-  context.subscriptions.push(vscode.commands.registerCommand(name, run));
+  context.subscriptions.push(vscode.commands.registerCommand(name, guarded));
 }
 
 function activate(context) {
@@ -177,8 +216,8 @@ function activate(context) {
   );
   register(context, "ptx.transpile", () => show(["transpile", "--sugar"], ".rs", "rust"));
   register(context, "ptx.sass", () => show(["sass"], ".sass", "plaintext"));
-  register(context, "ptx.run", () => launch(context, "run", ""));
-  register(context, "ptx.profile", () => launch(context, "profile", ""));
+  register(context, "ptx.run", () => run(context));
+  register(context, "ptx.profile", () => profile(context));
   register(context, "ptx.restart", async () => {
     await stop();
     await start();

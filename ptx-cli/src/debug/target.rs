@@ -42,11 +42,23 @@ pub(super) struct Launch {
     prepared: Prepared,
 }
 
+/// Changes to the folder of the launch's files, by default that of the program: an editor starts the adapter in a folder of its own.
+fn enter_folder(named: Option<&str>, program: &Path) -> Result<(), String> {
+    match (named, program.parent()) {
+        (Some(folder), _) => std::env::set_current_dir(folder).map_err(|why| format!("`cwd`: {folder}: {why}")),
+        // A folder that is missing is an error of the program's path.
+        (None, Some(folder)) if folder.is_dir() => std::env::set_current_dir(folder).map_err(|why| why.to_string()),
+        _ => Ok(()),
+    }
+}
+
 impl Target {
-    /// Reads the configuration of an editor: `program`, and `args` as `ptx run` takes them.
+    /// Reads the configuration of an editor: `program`, `args` as `ptx run` takes them, and `cwd`, the folder of the files that they name.
     pub(super) fn new(configuration: &Value) -> Result<Target, String> {
         let program = configuration["program"].as_str().ok_or("`program` names the file, a .ptx or .rs file")?;
-        let mut words = vec!["ptx run".to_owned(), program.to_owned()];
+        let path = std::path::absolute(program).map_err(|why| format!("{program}: {why}"))?;
+        enter_folder(configuration["cwd"].as_str(), &path)?;
+        let mut words = vec!["ptx run".to_owned(), path.display().to_string()];
         match &configuration["args"] {
             Value::String(text) => words.extend(text.split_whitespace().map(str::to_owned)),
             Value::Array(list) => {
@@ -58,7 +70,7 @@ impl Target {
         let prepared = Prepared::new(&line.run)?;
         let lines = prepared.lines();
         Ok(Target {
-            path: PathBuf::from(program),
+            path,
             lines,
             types: Arc::new(Described { registers: prepared.registers(), memory: prepared.memory() }),
             stops_at_entry: configuration["stopOnEntry"] == true,

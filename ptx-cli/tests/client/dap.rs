@@ -203,6 +203,27 @@ fn breakpoints_on_lines_of_rust() {
     adapter.end();
 }
 
+/// The files of arguments stand beside the program, or in the folder that `cwd` names, wherever the editor starts the adapter.
+#[test]
+fn files_of_arguments_are_found() {
+    let folder = TempDir::new("ptx-debug").unwrap();
+    let path = folder.path().join("k.ptx");
+    let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n    ret;\n}\n";
+    std::fs::write(&path, text).unwrap();
+    std::fs::write(folder.path().join("in.bin"), [0; 4]).unwrap();
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    for (cwd, succeeds) in [(None, true), (Some(folder.path()), true), (Some(other.as_path()), false)] {
+        let mut adapter = Adapter::start();
+        adapter.ask("launch", json!({"program": path, "args": "--arg @in.bin", "cwd": cwd}));
+        adapter.ask("configurationDone", json!({}));
+        let mut events = std::iter::from_fn(|| Some(adapter.event()));
+        let exited = events.find(|event| event["event"] == "exited").unwrap();
+        assert_eq!(exited["body"]["exitCode"] == 0, succeeds, "{cwd:?}: {exited}");
+        adapter.end();
+    }
+}
+
 /// Shared memory shows the fields of its structs, by their types.
 #[test]
 fn shared_memory_has_the_fields_of_its_structs() {
