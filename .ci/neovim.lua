@@ -28,4 +28,15 @@ end
 io.stdout:write("hover: " .. vim.split(ask("hover").contents.value, "\n")[2] .. "\n")
 local items = ask("completion")
 assert(#(items.items or items) > 0, "no completion")
+
+-- Colors by the grammar of tree-sitter: in a Rust file, those of PTX inside `ptx!`.
+vim.treesitter.start()
+local parser = vim.treesitter.get_parser()
+parser:parse(true)
+local captures = vim.tbl_map(function(one) return one.lang .. " @" .. one.capture end, vim.treesitter.get_captures_at_pos(0, line - 1, vim.fn.match(text, "fma")))
+assert(vim.tbl_contains(captures, "ptx @function"), "no color of PTX: " .. vim.inspect(captures))
+parser:for_each_tree(function(tree, one)
+  assert(one:lang() ~= "ptx" or not tree:root():has_error(), "an error in the tree of PTX")
+end)
+io.stdout:write("colors: " .. table.concat(captures, ", ") .. "\n")
 vim.cmd("qa!")

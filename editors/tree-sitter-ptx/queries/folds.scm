@@ -1,0 +1,1 @@
+[(func_body) (block) (parameters)] @fold

@@ -1,0 +1,2 @@
+[(func_body) (block) (parameters)] @indent
+["}" ")"] @outdent
