@@ -585,7 +585,7 @@ impl<'m> Question<'m> {
         }
     }
 
-    /// Decides it. What the launch says of lengths and addresses is much, and rarely matters: at first without that.
+    /// Decides it: at first without the facts of the launch about lengths and addresses, which are many and rarely matter.
     fn decide(&self) -> Decision {
         let (a, b) = accesses(self.machine, self.pair);
         let facts = &self.machine.launch.facts;
