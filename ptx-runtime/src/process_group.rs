@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 ///
 /// Every process calls [`join`](ProcessGroup::join) with its rank and the place of a [`Rendezvous`], and then the same functions of the group in
 /// the same order: those that make [symmetric memory](crate::SymmetricBuffer::join), and [`meet`](ProcessGroup::meet). One that does not come
-/// within the patience of the group, or wants something else, is an error on all ranks, which names it.
+/// within the patience of the group, or calls something else, is an error on all ranks, which names it.
 ///
 /// When a process ends, the others' waits for it end with an error: those in functions of the group, those for work on a CPU device, and
 /// [`finish`](ProcessGroup::finish). Kernels of a GPU that wait for another rank end by their own patience, which `ptx_kernels::comm::Rank::join`
