@@ -246,7 +246,7 @@ fn params<'t>(body: &mut Body<'_, 't>, vars: &'t [syntax::Var]) -> Vec<Param> {
             let Some((ty, vector)) = variable::register_type(body.cx, var) else { continue };
             let align = variable::register_align(body.cx, var, ty, vector);
             let span = body.cx.tree.source.span(var.ty.unwrap_or(var.space));
-            body.cx.diagnostics.extend(report::too_wide(ty, vector, span));
+            body.cx.diagnostics.extend(report::register_shape(ty, vector, span));
             for name in body.cx.tree.names(var) {
                 let (text, span) = (body.cx.tree.source.text(name.name), body.cx.tree.source.span(name.name));
                 let register = crate::ir::Register { name: text.to_owned(), ty, vector, align, span };

@@ -13,7 +13,7 @@ mod tolerated;
 
 pub(super) use declaration::{
     alignment, behind_type, dwarf_in_body, initial_value, lone_semicolon, misplaced, no_parameter_name, no_register,
-    no_space, no_type, not_a_register_type, register_shape, too_wide, unknown_type, wrong_value,
+    no_space, no_type, not_a_register_type, register_shape, unknown_type, wrong_value,
 };
 pub(crate) use gate::{gate, gone};
 pub(super) use header::{bad_version, no_header, other_chip, target_since, unknown_target, version_on_another_line};

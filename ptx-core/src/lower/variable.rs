@@ -202,7 +202,7 @@ fn param_types(cx: &mut Context<'_>, var: &Var) -> Vec<ParamType> {
     }
     let register = cx.tree.source.text(var.space) == ".reg";
     let Some((ty, vector)) = register_type(cx, var) else { return Vec::new() };
-    cx.diagnostics.extend(report::too_wide(ty, vector, cx.tree.source.span(var.ty.unwrap_or(var.space))));
+    cx.diagnostics.extend(report::register_shape(ty, vector, cx.tree.source.span(var.ty.unwrap_or(var.space))));
     if register || cx.tree.names(var).is_empty() {
         let align = register_align(cx, var, ty, vector);
         return vec![ParamType { ty, size: ty.bytes() * u64::from(vector), align, register, array: false }];

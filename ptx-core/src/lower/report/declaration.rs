@@ -81,11 +81,6 @@ pub(in crate::lower) fn register_shape(ty: Type, vector: u32, span: Span) -> Opt
     if vector > 1 && ty.class() == Class::Pred {
         return Some(Diagnostic::error(&codes::P0608, span, "a predicate register is no vector").section("5.4.2"));
     }
-    too_wide(ty, vector, span)
-}
-
-/// A vector of more than 128 bits.
-pub(in crate::lower) fn too_wide(ty: Type, vector: u32, span: Span) -> Option<Diagnostic> {
     (vector > 1 && vector * ty.bits() > 128).then(|| {
         let text = format!("a `.v{vector}` of `.{}` is wider than 128 bits", ty.name());
         Diagnostic::error(&codes::P0614, span, text).section("5.4.2")
