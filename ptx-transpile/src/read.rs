@@ -5,6 +5,7 @@
 use super::body::{Body, Inst, Node, Piece, Reg};
 use super::labels;
 use super::taken::Taken;
+use ptx_core::ir::annotation;
 use ptx_core::isa;
 use ptx_core::lower::constant::integer;
 use ptx_core::syntax::{self, ExprId, ExprKind, StmtId, StmtKind, Tokens, Tree, Var};
@@ -124,6 +125,8 @@ impl Reader<'_> {
                 }
                 StmtKind::Directive(directive) => match self.text(directive.name) {
                     ".loc" => {}
+                    // An annotation names registers, which have other names in Rust.
+                    ".pragma" if self.is_annotation(directive) => return None,
                     ".pragma" => {
                         let text = self.plain(&stmt.head);
                         self.body.nodes.push(Node::Text(vec![Piece::Text(text)]));
@@ -135,6 +138,11 @@ impl Reader<'_> {
             }
         }
         Some(())
+    }
+
+    fn is_annotation(&self, directive: &syntax::Directive) -> bool {
+        let texts = self.tree.list(&directive.args).iter().map(|id| self.text(self.tree.expr(*id).tokens.start));
+        texts.map(|text| text.trim_matches('"')).any(|text| annotation::split(text).is_some())
     }
 
     fn instruction(&mut self, inst: &syntax::Inst) -> Option<()> {
