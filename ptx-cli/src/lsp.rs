@@ -4,6 +4,7 @@
 //! changes before it, so an answer never describes an older text.
 
 mod answers;
+mod around;
 mod checker;
 mod json;
 mod session;

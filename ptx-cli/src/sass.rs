@@ -10,6 +10,7 @@
 mod annotate;
 mod compare;
 mod control;
+mod groups;
 mod listing;
 mod page;
 mod schedule;

@@ -1,6 +1,7 @@
 //! A source text as a program: its PTX, and of each kernel all that a launch needs, as plain data. It is for hosts that read kernels while they run,
 //! where the macros write a launch function (`launch`). Both are made of the same reading of the text.
 
+mod around;
 pub mod contract;
 mod items;
 mod names;
@@ -10,6 +11,7 @@ mod text;
 pub use crate::describe::{
     Condition, Dim, Expr, Field, From, Kernel, Kind, Launch, Operator, Param, Plain, Problem, Shown, Taken, TensorMap,
 };
+pub use around::Crate;
 pub use outline::{Generic, Outline, OutlineParam, outline};
 pub use ptx_language::{MemoryLayout, MemoryPlace};
 pub use ptx_target::Contract;
@@ -22,6 +24,7 @@ use crate::kernel::Reader;
 use crate::launchable::Launchable;
 use crate::single::Single;
 use crate::{module, nesting, text_module};
+use around::Files;
 use proc_macro2::{LexError, Span, TokenStream};
 use ptx_core::diag::{Diagnostic, Severity};
 pub use std::fmt;
@@ -96,6 +99,14 @@ pub fn compile(source: &str, options: &Options) -> Result<Program, Problems> {
     compile_with(source, options, false)
 }
 
+/// The same for a text that is a file of a crate.
+///
+/// # Errors
+/// As above.
+pub fn compile_in(source: &str, options: &Options, around: &Crate) -> Result<Program, Problems> {
+    of_crate(parse(source)?, options, false, around)
+}
+
 /// The same. Where the helper library counts as part of the source, a mistake in a helper is reported where it stands, and not at the call.
 pub(crate) fn compile_with(source: &str, options: &Options, own_library: bool) -> Result<Program, Problems> {
     of_file(parse(source)?, options, own_library)
@@ -113,19 +124,25 @@ fn refused(error: syn::Error) -> Problems {
 }
 
 /// The same for a file that is read already.
-pub(crate) fn of_file(mut file: syn::File, options: &Options, own_library: bool) -> Result<Program, Problems> {
-    let index = names::Index::take(&mut file.items);
+pub(crate) fn of_file(file: syn::File, options: &Options, own_library: bool) -> Result<Program, Problems> {
+    of_crate(file, options, own_library, &Crate::default())
+}
+
+fn of_crate(mut file: syn::File, options: &Options, own_library: bool, around: &Crate) -> Result<Program, Problems> {
+    let mut index = names::Index::default();
+    index.add(&around.place, &mut file.items);
     let (mut program, mut wrong) = (Program::default(), Vec::new());
     for contract in index.contracts() {
         let mut reader = Reader::default();
         drop(read_contract(&mut reader, contract));
         wrong.extend(problems(&reader));
     }
-    let chosen = items::kernels(&file.items).into_iter().filter(|item| items::is_chosen(item, options));
+    let files = Files::read(file.items, around, &mut index);
+    let chosen = items::kernels(files.own()).into_iter().filter(|item| items::is_chosen(item, options));
     for item in chosen {
         let reader = Reader { own_library, leaves_proofs_out: options.without_proofs, ..Reader::default() };
         let (module, problems) =
-            one(reader, item, (&index, &file.items), options).unwrap_or_else(|problem| (None, vec![problem]));
+            one(reader, item, (&index, &files), options).unwrap_or_else(|problem| (None, vec![problem]));
         program.modules.extend(module);
         let (warnings, errors): (Vec<_>, Vec<_>) = problems.into_iter().partition(|problem| problem.is_warning);
         program.warnings.extend(warnings);
@@ -141,16 +158,17 @@ type Compilation = (Option<Module>, Vec<Problem>);
 fn one(
     reader: Reader,
     item: items::Item<'_>,
-    (index, items): (&names::Index, &[syn::Item]),
+    (index, files): (&names::Index, &Files),
     options: &Options,
 ) -> Result<Compilation, Problem> {
-    let place = (index, item.place.as_slice());
+    let own = files.absolute(&item.place);
+    let place = (index, own.as_slice());
     let around = || {
-        let mut scope = Scope::at(items, &item.place);
-        for (module, contract) in index.contracts_at(&item.place) {
+        let mut scope = files.scope(&own);
+        for (module, contract) in index.contracts_at(&own) {
             // Its mistakes are reported once for the text.
             if let Some(contract) = read_contract(&mut Reader::default(), contract) {
-                scope.add_contract(Contracted { contract, scope: Some(Scope::at(items, module)) });
+                scope.add_contract(Contracted { contract, scope: Some(files.scope(module)) });
             }
         }
         scope
@@ -178,7 +196,7 @@ fn one(
         items::ItemKind::Text(call) => {
             let group = call.mac.path.span().join(call.mac.delimiter.span().close()).unwrap_or_else(Span::call_site);
             let (mut reader, text) = text_module::compile(group, call.mac.tokens.clone());
-            let structs = |path: &syn::Path| index.fields(&item.place, path).cloned();
+            let structs = |path: &syn::Path| index.fields(&own, path).cloned();
             let module = text.map(|text| {
                 text::described(&mut reader, (&text.module, text.ptx), (&text.signatures, &structs), &around())
             });

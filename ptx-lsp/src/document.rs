@@ -3,6 +3,7 @@
 //! A piece of a `.ptx` file is one function, or some smaller items. The parser has no state between items: where an item behind a change begins
 //! as it did before, everything from there on is as it was. Within a function, `ptx_core` does the same with its statements.
 
+use crate::around::Around;
 use crate::piece::Piece;
 use crate::rust;
 use crate::text::Text;
@@ -27,6 +28,7 @@ pub struct Document {
     language: Language,
     text: Text,
     pieces: Vec<Piece>,
+    around: Option<Around>,
 }
 
 /// Items are gathered into pieces of at least so many bytes.
@@ -83,7 +85,18 @@ impl Document {
             }
             Language::Rust => rust::pieces(text.as_str()),
         };
-        Document { language, text, pieces }
+        Document { language, text, pieces, around: None }
+    }
+
+    /// With what reads the crate that it is a file of.
+    #[must_use]
+    pub fn in_crate(self, around: Option<Around>) -> Document {
+        Document { around, ..self }
+    }
+
+    /// What reads the crate around it.
+    pub fn around(&self) -> Option<&Around> {
+        self.around.as_ref()
     }
 
     /// Its language.

@@ -1,5 +1,6 @@
 //! Diagnostics of a whole text: those of `ptx check`, with the bytes that they are about.
 
+use crate::around::Around;
 use crate::document::Language;
 use crate::text::Text;
 use ptx_core::check::check;
@@ -7,7 +8,7 @@ use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::lower::Options;
 use ptx_core::parse::parse_text;
 use ptx_core::span::Span;
-use ptx_expand::program::{self, Problem, Problems};
+use ptx_expand::program::{self, Problem, Problems, Program};
 use std::ops::Range;
 
 /// A diagnostic.
@@ -46,19 +47,19 @@ pub struct Note {
 }
 
 /// Checks a text.
-pub fn findings(text: &str, language: Language) -> Vec<Finding> {
-    analysis(text, language).0
+pub fn findings(text: &str, language: Language, around: Option<&Around>) -> Vec<Finding> {
+    analysis(text, language, around).0
 }
 
 /// Checks a text; of a Rust file without errors, also the instructions of its lines.
-pub fn analysis(text: &str, language: Language) -> (Vec<Finding>, Vec<Note>) {
+pub fn analysis(text: &str, language: Language, around: Option<&Around>) -> (Vec<Finding>, Vec<Note>) {
     match language {
         Language::Ptx => {
             let (tree, earlier) = parse_text(text.as_bytes());
             let (_, found) = check(tree, earlier, &Options::default());
             (found.into_iter().map(of_diagnostic).collect(), Vec::new())
         }
-        Language::Rust => of_rust(text),
+        Language::Rust => of_rust(text, around),
     }
 }
 
@@ -81,9 +82,9 @@ const STACK: usize = 32 << 20;
 
 /// The problems of the kernels of a Rust file, on a thread of its own: the parser is recursive, and keeps the text of every source that its thread has
 /// read.
-fn of_rust(text: &str) -> (Vec<Finding>, Vec<Note>) {
+fn of_rust(text: &str, around: Option<&Around>) -> (Vec<Finding>, Vec<Note>) {
     let found = std::thread::scope(|scope| {
-        let work = || match program::compile(text, &program::Options::default()) {
+        let work = || match compiled(text, around) {
             Ok(program) => (program.warnings, program.modules.iter().flat_map(notes).collect()),
             Err(Problems(problems)) => (problems, Vec::new()),
         };
@@ -93,6 +94,18 @@ fn of_rust(text: &str) -> (Vec<Finding>, Vec<Note>) {
     let lines = Text::new(text.to_owned());
     let (problems, notes): (Vec<Problem>, Vec<Note>) = found.unwrap_or_default();
     (problems.into_iter().map(|problem| of_problem(&lines, problem)).collect(), notes)
+}
+
+/// Compiles a text; with the files around it only where something in its attributes may stand there, which is a mistake without a code.
+fn compiled(text: &str, around: Option<&Around>) -> Result<Program, Problems> {
+    let options = program::Options::default();
+    let alone = program::compile(text, &options);
+    match (&alone, around) {
+        (Err(Problems(found)), Some(Around(read))) if found.iter().any(|problem| problem.code.is_empty()) => {
+            program::compile_in(text, &options, &read())
+        }
+        _ => alone,
+    }
 }
 
 /// The most instructions that a note names.

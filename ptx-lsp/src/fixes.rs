@@ -130,7 +130,7 @@ fn mends(document: &Document, fix: &Fix, (finding, all): (&Finding, &[Finding]),
         return false;
     }
     text.replace_range(fix.range.clone(), &fix.text);
-    let after = findings(&text, document.language());
+    let after = findings(&text, document.language(), document.around());
     let same = |found: &&Finding| found.code == finding.code && found.message == finding.message;
     let errors = |list: &[Finding]| list.iter().filter(|found| found.is_error).count();
     let gone = after.iter().filter(same).count() < all.iter().filter(same).count();

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod around;
 pub mod complete;
 pub mod document;
 pub mod findings;

@@ -1,6 +1,7 @@
 //! The thread that checks whole texts.
 
 use super::Event;
+use ptx_lsp::around::Around;
 use ptx_lsp::document::Language;
 use ptx_lsp::findings::{Finding, Note, analysis};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,6 +13,7 @@ pub(super) struct Job {
     pub(super) version: i64,
     pub(super) text: String,
     pub(super) language: Language,
+    pub(super) around: Option<Around>,
 }
 
 /// The findings of a version.
@@ -49,8 +51,8 @@ fn work(received: &Receiver<Job>, events: &Sender<Event>) {
                 Err(_) => break,
             }
         }
-        let Job { uri, version, text, language } = waiting.remove(0);
-        let (findings, notes) = analysis(&text, language);
+        let Job { uri, version, text, language, around } = waiting.remove(0);
+        let (findings, notes) = analysis(&text, language, around.as_ref());
         let checked = Checked { uri, version, findings, notes };
         if events.send(Event::Checked(checked)).is_err() {
             return;

@@ -1,8 +1,8 @@
 //! The state of a connection: its stage, the open documents, and the rules of the protocol that hold for every message.
 
-use super::answers;
 use super::checker::{Checked, Job};
 use super::json::{self, Client};
+use super::{answers, around};
 use crate::rpc;
 use ptx_lsp::document::{Document, Language};
 use ptx_lsp::findings::{Finding, Note, findings};
@@ -69,7 +69,8 @@ impl Open {
     pub(super) fn current(&mut self) -> &[Finding] {
         let text = self.document.text().as_str();
         if self.checked != self.version {
-            self.findings = if text.len() > LONGEST { Vec::new() } else { findings(text, self.document.language()) };
+            let checked = || findings(text, self.document.language(), self.document.around());
+            self.findings = if text.len() > LONGEST { Vec::new() } else { checked() };
             self.notes.clear();
             self.checked = self.version;
         }
@@ -179,7 +180,9 @@ impl<'o> Session<'o> {
             "textDocument/didOpen" => {
                 let text = document["text"].as_str().unwrap_or_default().to_owned();
                 let is_rust = document["languageId"] == "rust" || uri.ends_with(".rs");
+                let around = if is_rust { around::of(uri) } else { None };
                 let document = Document::new(text, if is_rust { Language::Rust } else { Language::Ptx });
+                let document = document.in_crate(around);
                 self.documents.insert(uri.to_owned(), opened(document, version));
                 self.check(uri);
             }
@@ -204,7 +207,8 @@ impl<'o> Session<'o> {
     fn check(&mut self, uri: &str) {
         let Some(Open { document, version, .. }) = self.documents.get(uri) else { return };
         let text = document.text().as_str().to_owned();
-        let job = Job { uri: uri.to_owned(), version: *version, text, language: document.language() };
+        let (language, around) = (document.language(), document.around().cloned());
+        let job = Job { uri: uri.to_owned(), version: *version, text, language, around };
         // The checker lives as long as this sender.
         let _ = self.jobs.send(job);
     }
@@ -231,7 +235,10 @@ fn change_text(document: &mut Document, change: &Value) {
     let text = change["text"].as_str().unwrap_or_default();
     match json::bytes(document.text(), &change["range"]) {
         Some(range) => document.change(range, text),
-        None => *document = Document::new(text.to_owned(), document.language()),
+        None => {
+            let around = document.around().cloned();
+            *document = Document::new(text.to_owned(), document.language()).in_crate(around);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The static schedule: the cycles that a warp alone needs to issue a basic block, and with the latencies that it waits for.
 
+use super::groups::Groups;
 use super::listing::{Function, Instruction};
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ pub(super) struct Block {
 /// Latencies in cycles of operations without a fixed one, by opcode, measured on an H200 (`sm_90`, 1980 MHz, 2026-11-29) by chains of each that depend
 /// on themselves: loads and atomics of global memory that hit L2, textures that hit L1, `ldmatrix.x4`, conversions of 64 bits. Those of `S2R`, `SHFL` and
 /// `VOTE` were published for Volta and Ampere (Jia et al., arXiv:1804.06826; Abdelkhalik et al., arXiv:2208.11174) and are the same there.
-/// `wgmma` has none.
+/// `groups` has those of `wgmma` and `cp.async`.
 const LATENCIES: &[(&str, u64)] = &[
     ("LDG", 281),
     ("LD", 281),
@@ -82,9 +83,11 @@ pub(super) fn blocks(function: &Function) -> Vec<Block> {
 /// Issues the instructions of a block one by one, each when the stall before it is over and its barriers are open.
 fn measure(code: &[Instruction], first: usize) -> Block {
     let mut open = [0u64; 6];
+    let mut groups = Groups::default();
     let (mut now, mut issue) = (0u64, 0u64);
     for instruction in code {
         let control = instruction.control;
+        now = groups.issue(instruction, now);
         now = control.waits().map(|barrier| open[usize::from(barrier) % 6]).fold(now, u64::max);
         let mut set = |barrier: Option<u8>, cycles: u64| {
             if let Some(at) = barrier.and_then(|barrier| open.get_mut(usize::from(barrier))) {

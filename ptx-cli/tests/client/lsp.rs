@@ -1,5 +1,6 @@
 //! `ptx lsp`, driven over its pipes as an editor does.
 
+use ptx_expand::temp_dir::TempDir;
 use ptx_lsp::document::{Document, Language};
 use ptx_lsp::{outline, paint};
 use serde_json::{Value, json};
@@ -585,6 +586,49 @@ fn kernels_in_rust() {
     assert!(typed(10, 8, 20, "warp::").contains(&"reduce_sum".to_owned()));
     assert_eq!(typed(10, 8, 14, "pair."), ["first", "second"]);
     assert_eq!(server.stop(), 0);
+}
+
+/// A kernel may take structs and parts that stand in other files of its crate, by paths that lead through a `use`.
+#[test]
+fn a_file_of_a_crate_is_checked_with_the_others() {
+    let folder = TempDir::new("ptx lsp").unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("Cargo.toml", "");
+    write("src/lib.rs", "mod gemm;\nmod other;\npub use gemm::shapes::Shape;\n");
+    write("src/gemm.rs", "pub mod shapes;\nmod kernel;\n");
+    write("src/gemm/shapes.rs", "#[derive(KernelParam)]\n#[repr(C)]\npub struct Shape { rows: u32, scale: f32 }\n");
+    write(
+        "src/other.rs",
+        "#[derive(KernelParam)]\n#[repr(C)]\npub struct Shape { other: u64 }\n#[ptx_part]\npub mod sums { fn twice(x: u32) -> u32 { x * 2 } }\n",
+    );
+    let kernel = "use super::super::Shape;
+#[ptx_module(arch = \"sm_80\", params(Shape), parts(crate::other::sums))]
+mod kernels {
+    #[ptx_kernel(block = 32)]
+    fn k(shape: Shape, out: &mut [u32]) {
+        let rows: u32 = twice(shape.rows);
+        let at = out.at(tid.x);
+        ptx! { st.global.u32 [at], rows; }
+    }
+}
+";
+    let path = folder.path().join("src/gemm/kernel.rs").display().to_string().replace(' ', "%20");
+    let mut server = Server::initialized();
+    let mut found = |version: i64, text: &str| {
+        let document = json!({"uri": format!("file://{path}"), "languageId": "rust", "version": version, "text": text});
+        server.notify("textDocument/didOpen", &json!({"textDocument": document}));
+        let found = server.diagnostics(version);
+        found.iter().map(|one| one["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(1, kernel), [] as [&str; 0]);
+    let wrong = found(2, &kernel.replace("shape.rows", "shape.other"));
+    assert!(wrong[0].contains("other"), "{wrong:?}");
+    let missing = found(3, &kernel.replace("other::sums", "other::products"));
+    assert!(missing[0].contains("the part `products` is not in this text"), "{missing:?}");
 }
 
 /// No request on no text makes the server panic: it answers the next one.

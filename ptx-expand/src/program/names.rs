@@ -29,11 +29,12 @@ impl Index {
     /// Takes the parts out of a text's items, and notes the rest.
     pub fn take(items: &mut Vec<syn::Item>) -> Index {
         let mut index = Index::default();
-        index.take_from(&[], items);
+        index.add(&[], items);
         index
     }
 
-    fn take_from(&mut self, place: &[String], items: &mut Vec<syn::Item>) {
+    /// The same for the items of the module at `place`.
+    pub fn add(&mut self, place: &[String], items: &mut Vec<syn::Item>) {
         for contract in items.iter().filter_map(contract_of) {
             if let syn::Type::Path(ty) = &*contract.self_ty
                 && let Some(last) = ty.path.segments.last()
@@ -50,7 +51,7 @@ impl Index {
                     self.parts.insert(own, std::mem::take(content));
                     return false;
                 }
-                self.take_from(&own, content);
+                self.add(&own, content);
                 true
             }
             syn::Item::Struct(item) => {
