@@ -137,7 +137,9 @@ fn the_chapters_show_their_listings() {
 /// The files of the chapters in a folder and those below it.
 fn chapters(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    paths.flat_map(|path| if path.is_dir() { chapters(&path) } else { vec![path] }).collect()
+    let is_chapter = |path: &std::path::PathBuf| path.extension().is_some_and(|ending| ending == "md");
+    let found = paths.flat_map(|path| if path.is_dir() { chapters(&path) } else { vec![path] });
+    found.filter(is_chapter).collect()
 }
 
 /// The listings compiled while the program runs: the PTX is that of the macros to the byte, and so are the results.
