@@ -89,14 +89,14 @@ impl Rank {
 fn read<T: Element>(stream: &Stream, x: &TensorRef<'_, T, 1>, to: &mut Buffer<T>) -> Result<()> {
     check_line("x", x.is_contiguous())?;
     // SAFETY: the tensor has these elements, and outlives the copy.
-    stream.copy(&unsafe { View::from_raw(stream, x.address(), x.shape()[0]) }, to)
+    stream.copy(&unsafe { View::<T>::from_raw(stream, x.address(), x.shape()[0]) }, to)
 }
 
 /// Copies to a tensor whose elements lie side by side.
 fn write<T: Element>(stream: &Stream, from: &Buffer<T>, out: &TensorMut<'_, T, 1>) -> Result<()> {
     check_line("out", out.is_contiguous())?;
     // SAFETY: as above, and it is the caller's to write.
-    stream.copy(from, &mut unsafe { ViewMut::from_raw(stream, out.address(), out.shape()[0]) })
+    stream.copy(from, &mut unsafe { ViewMut::<T>::from_raw(stream, out.address(), out.shape()[0]) })
 }
 
 fn check_line(name: &str, is_line: bool) -> Result<()> {
@@ -262,7 +262,7 @@ where
         let start = rank.group.rank() * rows * k;
         rank.with_memory::<T, _>(m * k, |rank, memory| {
             // SAFETY: the tensor has these elements, and outlives the work.
-            let own = || unsafe { View::from_raw(stream, x.address(), rows * k) };
+            let own = || unsafe { View::<T>::from_raw(stream, x.address(), rows * k) };
             if is_one_kernel {
                 stream.copy(&own(), &mut memory.slice_mut(start..start + rows * k)?)?;
                 return products::all_gather_gemm(stream, rank.product([m, n])?, memory, b, out);
@@ -284,5 +284,5 @@ fn line<'s, T: Element>(out: &mut TensorMut<'_, T, 2>, stream: &'s Stream) -> Re
     check_line("out", out.is_contiguous())?;
     let [rows, columns] = out.shape();
     // SAFETY: the tensor has these elements, outlives the work, and is the caller's to write.
-    Ok(unsafe { ViewMut::from_raw(stream, out.address(), rows * columns) })
+    Ok(unsafe { ViewMut::<T>::from_raw(stream, out.address(), rows * columns) })
 }
