@@ -290,11 +290,17 @@ pub(super) mod ring {
 
     /// The operands of the gradient, and the results.
     struct Tensors<T> {
+        #[align(16)]
         x: &[T],
+        #[align(16)]
         dy: &[T],
+        #[align(16)]
         sum: &[T],
+        #[align(16)]
         weight: &[T],
+        #[align(16)]
         dx: &mut [T],
+        #[align(16)]
         partial: &mut [u8],
     }
 
@@ -346,10 +352,14 @@ pub(super) mod ring {
             schedule.arrays == 1 || schedule.arrays == 2,
             columns % C.each == 0,
             columns <= C.most(),
+            strides.x_stride % C.each == 0,
             tensors.x.len() >= (rows - 1) * strides.x_stride + columns,
+            strides.dy_stride % C.each == 0,
             tensors.dy.len() >= (rows - 1) * strides.dy_stride + columns,
+            strides.sum_stride % C.each == 0,
             tensors.sum.len() == 0 || tensors.sum.len() >= (rows - 1) * strides.sum_stride + columns,
             tensors.weight.len() == 0 || tensors.weight.len() >= columns,
+            strides.dx_stride % C.each == 0,
             tensors.dx.len() >= (rows - 1) * strides.dx_stride + columns,
             tensors.partial.len() == 0 || tensors.partial.len() >= 4 * (schedule.blocks / C.cluster()) * schedule.arrays * columns
         ))

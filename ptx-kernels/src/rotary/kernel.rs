@@ -21,6 +21,13 @@ pub(super) mod rotations {
         pub each: u32,
     }
 
+    impl Config {
+        /// Cosines that a thread reads at once, up to 16 bytes: every row of a table begins at a multiple of them.
+        pub(crate) const fn angles(&self) -> u32 {
+            if self.each > 4 { 4 } else { self.each }
+        }
+    }
+
     /// `N` cosines or sines of consecutive pairs: `ld.global.nc` of up to 16 bytes.
     fn read_table<const N: u32>(from: Global<f32>) -> [f32; N] {
         let values: [f32; N];
@@ -81,11 +88,15 @@ pub(super) mod rotations {
     }
 
     /// The heads, the tables of cosines and sines, the position of each token, and the rotated heads.
-    struct Tensors<T, I> {
+    struct Tensors<T, I, const C: Config> {
+        #[align(C.each * size_of::<T>())]
         x: &[T],
+        #[align(4 * C.angles())]
         cos: &[f32],
+        #[align(4 * C.angles())]
         sin: &[f32],
         positions: &[I],
+        #[align(C.each * size_of::<T>())]
         out: &mut [T],
     }
 
@@ -129,19 +140,32 @@ pub(super) mod rotations {
         ],
         unsafe(requires(
             shape.tokens >= 1,
+            shape.tokens < 1 << 31,
             shape.heads >= 1,
+            shape.heads < 1 << 31,
+            shape.dim >= 1,
+            shape.dim < 1 << 31,
             2 * shape.half <= shape.dim,
             shape.half % C.each == 0,
             shape.dim % C.each == 0,
             shape.tokens * shape.heads * (shape.dim - shape.half) / C.each <= 2147483392,
+            strides.x_token % C.each == 0,
+            strides.x_head % C.each == 0,
+            strides.out_token % C.each == 0,
+            strides.out_head % C.each == 0,
+            strides.table_stride % C.angles() == 0,
             tensors.x.len() >= (shape.tokens - 1) * strides.x_token + (shape.heads - 1) * strides.x_head + shape.dim,
             tensors.out.len() >= (shape.tokens - 1) * strides.out_token + (shape.heads - 1) * strides.out_head + shape.dim,
+            (shape.heads == 1 || strides.out_head >= shape.dim)
+                && (shape.tokens == 1 || strides.out_token >= (shape.heads - 1) * strides.out_head + shape.dim)
+                || (shape.tokens == 1 || strides.out_token >= shape.dim)
+                    && (shape.heads == 1 || strides.out_head >= (shape.tokens - 1) * strides.out_token + shape.dim),
             tensors.positions.len() >= shape.tokens,
             shape.rows == 0 || tensors.cos.len() >= (shape.rows - 1) * strides.table_stride + shape.half,
             shape.rows == 0 || tensors.sin.len() >= (shape.rows - 1) * strides.table_stride + shape.half
         ))
     )]
-    pub fn rotate<T, I, const C: Config>(tensors: Tensors<T, I>, strides: Strides, sine_sign: f32, shape: Shape) {
+    pub fn rotate<T, I, const C: Config>(tensors: Tensors<T, I, C>, strides: Strides, sine_sign: f32, shape: Shape) {
         const EACH: u32 = C.each;
         let (slices, groups): (u32, u32) = ((shape.dim - shape.half) / EACH, (shape.heads + (HEADS - 1)) / HEADS);
         let index: u32 = ctaid.x * THREADS + tid.x;
