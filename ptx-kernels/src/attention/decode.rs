@@ -162,6 +162,9 @@ impl<T: Element> Attention<'_, T> {
             Rows::of_mut("the cache of V", &cache.v, self.layout),
         ];
         let problem = AppendProblem::new(rows.each_ref(), caches.each_ref(), &cache.places)?;
+        if problem.is_empty() {
+            return Ok(());
+        }
         K::append(stream.as_stream(), [k, v], cache, problem)
     }
 

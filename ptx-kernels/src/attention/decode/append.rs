@@ -6,7 +6,7 @@ use crate::attention::problem::{MOST_ELEMENTS, Rows, refuse};
 use ptx_launch::prelude::*;
 use ptx_launch::{KernelParam, Result, ptx_contract};
 
-/// Strides and extents: a parameter of the kernel, by value. Strides count bytes.
+/// Strides and extents: a parameter of the kernel, by value. Strides count bytes, and are zero where an extent is one.
 #[derive(Clone, Copy, Debug, Default, KernelParam)]
 #[repr(C)]
 pub struct AppendProblem {
@@ -14,8 +14,6 @@ pub struct AppendProblem {
     rows: [[u64; 3]; 2],
     /// Strides of page, place in a page, and head of the caches of K and V; of batch, token and head without pages.
     caches: [[u64; 3]; 2],
-    /// Elements from the first to the last one: of the new rows of K and V, and of the caches of both.
-    reach: [u64; 4],
     /// Sequences, new tokens of each, heads, elements of a row of K and of V.
     batch: u32,
     tokens: u32,
@@ -50,9 +48,8 @@ impl AppendProblem {
         }
         let [[.., dim], [.., dim_v]] = rows.map(|rows| rows.shape);
         Ok(AppendProblem {
-            rows: rows.map(Rows::bytes),
-            caches: caches.map(Rows::bytes),
-            reach: [rows[0].reach(), rows[1].reach(), caches[0].reach(), caches[1].reach()],
+            rows: rows.map(steps),
+            caches: caches.map(steps),
             batch: batch as u32,
             tokens: tokens as u32,
             heads: heads as u32,
@@ -64,6 +61,17 @@ impl AppendProblem {
             scaled: u32::from(places.scales.is_some()),
         })
     }
+
+    /// Returns true if there is no row, or no place for one.
+    pub(super) fn is_empty(&self) -> bool {
+        [self.batch, self.tokens, self.heads, self.capacity].contains(&0)
+    }
+}
+
+/// Strides of batch, token and head in bytes. That of a single row has no meaning, and may be any number.
+fn steps(rows: &Rows) -> [u64; 3] {
+    let strides = rows.bytes();
+    std::array::from_fn(|at| if rows.shape[at] > 1 { strides[at] } else { 0 })
 }
 
 #[ptx_contract]
@@ -74,16 +82,48 @@ impl AppendProblem {
         ((self.batch * self.tokens * self.heads * (dim.max(dim_v) / 8)).div_ceil(128), 2)
     }
 
-    /// Returns true if the new rows and the caches hold all offsets.
-    fn covers(&self, lengths: [u64; 4]) -> bool {
-        lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
+    /// Returns true if there are rows, which are counted in 32 bits, and each has whole units.
+    fn is_counted(&self) -> bool {
+        [self.batch, self.tokens, self.heads].iter().all(|extent| *extent > 0)
+            && u64::from(self.batch) * u64::from(self.tokens) * u64::from(self.heads) < 1 << 26
+            && self.dims.iter().all(|dim| *dim > 0 && *dim <= 256 && *dim % 8 == 0)
     }
 
-    /// The same for the lengths, the table and the factors.
+    /// Returns true if so many bytes of the new rows of K and V hold all offsets, which are those of vectors.
+    fn covers_rows(&self, bytes: [u64; 2]) -> bool {
+        let extents = [self.batch, self.tokens, self.heads];
+        self.rows.iter().all(|strides| strides.iter().all(|stride| *stride % 16 == 0))
+            && (0..2).all(|of| bytes[of] >= Self::last(self.rows[of], extents) + 2 * u64::from(self.dims[of]))
+    }
+
+    /// The same for the caches, whose elements have `size` bytes.
+    fn covers_caches(&self, bytes: [u64; 2], size: u64) -> bool {
+        let extents = [self.pages, self.page_size, self.heads];
+        self.caches.iter().all(|strides| strides.iter().all(|stride| *stride % 16 == 0))
+            && (0..2).all(|of| bytes[of] >= Self::last(self.caches[of], extents) + size * u64::from(self.dims[of]))
+    }
+
+    /// The offset of the last row.
+    fn last([batch, token, head]: [u64; 3], [sequences, tokens, heads]: [u32; 3]) -> u64 {
+        u64::from(sequences - 1) * batch + u64::from(tokens - 1) * token + u64::from(heads - 1) * head
+    }
+
+    /// Returns true if a sequence has the places of its pages, or those of its row of the cache.
+    fn has_places(&self) -> bool {
+        self.pages > 0
+            && self.page_size > 0
+            && (self.table_pages == 0 && self.capacity <= self.page_size
+                || u64::from(self.capacity) <= u64::from(self.table_pages) * u64::from(self.page_size))
+    }
+
+    /// Returns true if there are so many lengths, entries of the table, and factors.
     fn covers_tables(&self, [lengths, table, k_scales, v_scales]: [u64; 4]) -> bool {
-        let factors = if self.scaled == 1 { u64::from(self.heads) } else { 0 };
         let entries = u64::from(self.batch) * u64::from(self.table_pages);
-        lengths >= u64::from(self.batch) && table >= entries && k_scales >= factors && v_scales >= factors
+        lengths >= u64::from(self.batch)
+            && entries < 1 << 31
+            && table >= entries
+            && (self.scaled == 0 || k_scales >= u64::from(self.heads))
+            && (self.scaled == 0 || v_scales >= u64::from(self.heads))
     }
 }
 
@@ -104,7 +144,9 @@ pub(crate) mod kernels {
 
     /// The new rows, and the cache.
     struct Tensors<T, K> {
+        #[align(16)]
         k: &[T],
+        #[align(16)]
         v: &[T],
         /// The keys of each sequence, the new ones included, and the pages that hold them.
         lengths: &[i32],
@@ -112,7 +154,9 @@ pub(crate) mod kernels {
         /// The factors of the heads of the cache.
         k_scales: &[f32],
         v_scales: &[f32],
+        #[align(16)]
         k_cache: &mut [K],
+        #[align(16)]
         v_cache: &mut [K],
     }
 
@@ -127,7 +171,10 @@ pub(crate) mod kernels {
             bytes = ([bf16, f16], u8, Config { size: 1 })
         ],
         unsafe(requires(
-            p.covers([tensors.k.len(), tensors.v.len(), tensors.k_cache.len(), tensors.v_cache.len()]),
+            p.is_counted(),
+            p.covers_rows([2 * tensors.k.len(), 2 * tensors.v.len()]),
+            p.covers_caches([C.size * tensors.k_cache.len(), C.size * tensors.v_cache.len()], C.size),
+            p.has_places(),
             p.covers_tables([tensors.lengths.len(), tensors.table.len(), tensors.k_scales.len(), tensors.v_scales.len()])
         ))
     )]
