@@ -6,6 +6,7 @@ use crate::form::{Cond, Form};
 use crate::machine::Machine;
 use crate::query::{BUDGET, Decision, decide};
 use crate::report::{Finding, Property, Verdict};
+use crate::settled::{Settled, settled};
 use crate::trace::Access;
 use ptx_core::hash::Map;
 use std::collections::BTreeMap;
@@ -84,7 +85,11 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
         return Verdict::Proved;
     }
     let conds = [access.path.cond(), access.guard.clone()];
-    match decide(&machine.world, &conds, &machine.launch.facts, &must.negate(), BUDGET) {
+    let goal = must.negate();
+    if is_decided_simply(machine, &conds, &goal, SPLITS) {
+        return Verdict::Proved;
+    }
+    match decide(&machine.world, &conds, &machine.launch.facts, &goal, BUDGET) {
         Decision::Impossible => Verdict::Proved,
         Decision::Unknown => Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned()),
         Decision::Possible(model) if model.is_passed => Verdict::Unknown(
@@ -98,6 +103,33 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
             None => overflow(),
         },
     }
+}
+
+/// The most choices of which both ways are questions of their own.
+const SPLITS: usize = 3;
+
+/// Decides it where the way settles choices, or without the alternatives of the launch that are conjunctions. Most questions need none of these.
+fn is_decided_simply(machine: &Machine<'_>, conds: &[Cond], goal: &Cond, splits: usize) -> bool {
+    let (world, facts) = (&machine.world, &machine.launch.facts);
+    let plain: Vec<Cond> = facts.iter().filter(|fact| !has_conjunctions(fact)).cloned().collect();
+    let question = settled(world, conds, &plain, goal);
+    let left = question.as_ref().map_or(goal, |question| &question.goal);
+    if let Some(choice) = world.choice_of_factor(left).filter(|_| splits > 0) {
+        return [choice.clone(), choice.negate()].into_iter().all(|side| {
+            let conds: Vec<Cond> = conds.iter().cloned().chain([side]).collect();
+            is_decided_simply(machine, &conds, goal, splits - 1)
+        });
+    }
+    let Some(Settled { world: own, conds, facts: plain, goal }) = question else {
+        return plain.len() < facts.len() && decide(world, conds, &plain, goal, BUDGET / 4).is_impossible();
+    };
+    let is_proved = decide(&own, &conds, &plain, &goal, BUDGET / 4).is_impossible();
+    world.work.set(own.work.get());
+    is_proved
+}
+
+fn has_conjunctions(fact: &Cond) -> bool {
+    matches!(fact, Cond::Any(parts) if parts.iter().any(|part| matches!(part, Cond::All(_))))
 }
 
 fn aligned(machine: &mut Machine<'_>, access: &Access) -> Verdict {

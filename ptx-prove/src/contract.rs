@@ -175,6 +175,7 @@ pub(crate) fn symbols(
         match symbols.value(world, contract, condition) {
             Ok(Value::Truth(cond)) => {
                 narrow(world, &cond);
+                learn_products(world, &cond);
                 symbols.facts.push(cond);
             }
             // What holds in more launches holds in those of the contract.
@@ -274,6 +275,21 @@ fn narrow(world: &mut World, cond: &Cond) {
             }
         }
         Cond::Any(parts) => narrow_any(world, parts),
+        _ => {}
+    }
+}
+
+/// Remembers the greatest values of products, which intervals of their factors do not have: extents whose product a launch limits.
+fn learn_products(world: &mut World, cond: &Cond) {
+    match cond {
+        Cond::All(parts) => parts.iter().for_each(|part| learn_products(world, part)),
+        Cond::AtLeast(Form { terms, constant: Coef::One(most) }) => {
+            let [(mono, Coef::One(-1))] = terms.as_slice() else { return };
+            let product = Form { terms: vec![(mono.clone(), Coef::One(1))], constant: Coef::One(0) };
+            if let (true, Some((least, _))) = (mono.len() > 1, world.product_range(mono)) {
+                world.learn(&product, (least, *most));
+            }
+        }
         _ => {}
     }
 }

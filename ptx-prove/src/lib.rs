@@ -42,6 +42,7 @@ mod races;
 mod report;
 mod rows;
 mod samples;
+mod settled;
 mod signals;
 mod signs;
 mod site;

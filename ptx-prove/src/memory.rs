@@ -134,13 +134,21 @@ impl Machine<'_> {
     /// The same of an address.
     pub(crate) fn places_of(&mut self, at: usize, address: Form, bits: u32) -> Vec<(Place, Cond)> {
         let address = self.world.whole(&address);
-        let symbols = &self.world.symbols;
-        let is_base = |symbol: u32| symbols[symbol as usize].meaning == Meaning::Base;
+        let ways = self.world.by_choice(&address, &|symbol| self.is_base(symbol));
         let mut found = Vec::new();
-        for (address, cond) in self.world.by_choice(&address, &is_base) {
+        for (address, cond) in ways {
+            // Of an address or zero, the way to this instruction may leave the address.
+            let is_none = cond != Cond::Const(true) && !address.symbols().any(|symbol| self.is_base(symbol));
+            if is_none && (self.world.excludes)(&self.world, &[self.world.here.cond()], &cond) {
+                continue;
+            }
             found.extend(self.split(at, &address, bits).map(|place| (place, cond)));
         }
         found
+    }
+
+    fn is_base(&self, symbol: u32) -> bool {
+        self.world.symbol(symbol).meaning == Meaning::Base
     }
 
     /// An address and its bits.

@@ -62,6 +62,14 @@ pub(crate) struct Symbol {
     pub(crate) facts: Vec<Cond>,
 }
 
+impl Symbol {
+    /// The symbol alone.
+    pub(crate) fn without_facts(&self) -> Symbol {
+        let Symbol { least, most, scope, origin, .. } = *self;
+        Symbol { least, most, scope, origin, meaning: self.meaning.clone(), facts: Vec::new() }
+    }
+}
+
 /// The work of a proof, in inequalities that are looked at.
 const WORK: u32 = 4_000_000;
 /// The most forms of a condition in a register, or of a step of a path.
@@ -495,11 +503,26 @@ impl World {
         };
         self.assume(symbol, fact);
         self.made.insert(key, quotient.clone());
-        self.limit(symbol, b);
+        self.limit(symbol, a, b);
         if is_positive {
             self.name_rest(&rest, b);
         }
         Some((quotient, rest))
+    }
+
+    /// The choices: the symbol, the condition, and the value where it holds. Else it is zero.
+    pub(crate) fn choices(&self) -> impl Iterator<Item = (Sym, &Cond, &Form)> {
+        self.choices.iter().map(|(symbol, (cond, value))| (*symbol, cond, value))
+    }
+
+    /// The condition of a choice that is a factor in a condition.
+    pub(crate) fn choice_of_factor(&self, cond: &Cond) -> Option<Cond> {
+        let mut found = None;
+        cond.forms(&mut |form| {
+            let mut factors = form.terms.iter().filter(|(mono, _)| mono.len() > 1).flat_map(|(mono, _)| mono);
+            found = found.take().or_else(|| factors.find_map(|symbol| self.choices.get(symbol)));
+        });
+        found.map(|(cond, _)| cond.clone())
     }
 
     /// Narrows the range of a symbol.
@@ -508,8 +531,8 @@ impl World {
         (known.least, known.most) = (known.least.max(least), known.most.min(most));
     }
 
-    /// Notes the factors that a quotient stays below: of `a / b` where `a < r · b` in every launch. The solver does not look for such bounds itself.
-    fn limit(&mut self, quotient: Sym, by: &Form) {
+    /// Notes the factors that a quotient stays below: of `a / b` where `a < r · b` in every launch, or on the way to this instruction. The solver does not look for such bounds itself.
+    fn limit(&mut self, quotient: Sym, of: &Form, by: &Form) {
         let mut factors = Vec::new();
         let mut look = |cond: &Cond| {
             cond.forms(&mut |form| form.terms.iter().for_each(|(mono, _)| add_factor(mono, by, &mut factors)))
@@ -521,6 +544,12 @@ impl World {
             let Some(over) = Cond::le(&Form::symbol(factor), &Form::symbol(quotient)) else { continue };
             if (self.excludes)(self, &[], &over) {
                 self.assume(quotient, over.negate());
+            } else if (self.excludes)(self, &[self.here.cond()], &over)
+                && let Some(least) = Form::symbol(factor).mul(by)
+                && let Some(is_more) = Cond::le(&least, of)
+            {
+                // On every way: a quotient of at least the factor is that of a multiple of the divisor or more.
+                self.assume(quotient, Cond::any([is_more, over.negate()]));
             }
         }
     }
@@ -569,8 +598,7 @@ impl World {
         if a.constant().is_some() || b.constant().is_some() {
             return a.mul(b);
         }
-        let name = |form: &Form| self.names.get(form).cloned().unwrap_or_else(|| form.clone());
-        let (a, b) = (name(a), name(b));
+        let (a, b) = (self.by_name(a), self.by_name(b));
         if let Some(product) = a.mul(&b) {
             return Some(product);
         }
@@ -580,6 +608,15 @@ impl World {
             Some(product) => Some(product),
             None => name.mul(&self.named(other)?),
         }
+    }
+
+    /// The name of a sum or of its multiple, if it has one; else the sum.
+    fn by_name(&self, form: &Form) -> Form {
+        if let Some(name) = self.names.get(form) {
+            return name.clone();
+        }
+        let (single, by) = form.reduced();
+        self.names.get(&single).and_then(|name| name.scale(by)).unwrap_or_else(|| form.clone())
     }
 
     /// A symbol that is a sum.
