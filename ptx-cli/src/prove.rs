@@ -14,6 +14,7 @@ use ptx_core::check::{Checked, check};
 use ptx_core::diag::Diagnostic;
 use ptx_core::ir::{Function, Module, Param, Variable};
 use ptx_expand::program::contract::Reader;
+use ptx_prove::pipeline::explore;
 use ptx_prove::{Contract, Passed, Refusal, Report, Verdict, prove, signed_params};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -112,8 +113,10 @@ fn params<'m>(checked: &'m Checked, entry: &Function) -> Vec<&'m Variable> {
 fn decide(proof: &Proof<'_>, arguments: &Arguments, out: &mut dyn Write) -> Result<(Report, bool), Failure> {
     let format = arguments.format;
     if arguments.pipeline {
-        let is_whole = pipeline::decide(proof, &Report::default(), format, out)?;
-        return Ok((Report::default(), is_whole));
+        let pipeline = explore(proof.checked, &proof.entry.name, &proof.contract, &proof.boxes);
+        let report = Report { pipeline, ..Report::default() };
+        let is_whole = pipeline::decide(proof, &report, format, out)?;
+        return Ok((report, is_whole));
     }
     let mut report =
         prove(proof.checked, &proof.entry.name, &proof.contract).map_err(|refusal| Failure::usage(refused(refusal)))?;
@@ -210,6 +213,7 @@ fn contract(
         signed,
         overlaps: false,
         boxes: arguments.boxes.clone(),
+        maps: Vec::new(),
         numbers: reader.into_numbers(),
         partial: false,
         samples: true,

@@ -51,6 +51,8 @@ pub struct Contract {
     pub overlaps: bool,
     /// Bytes of a box of each tensor map, by the name of its parameter.
     pub boxes: Vec<(String, u64)>,
+    /// The argument whose elements a tensor map describes, by the name of the map's parameter.
+    pub maps: Vec<(String, usize)>,
     /// Names of the free numbers (`Expr::Dim`).
     pub numbers: Vec<String>,
     /// True if a condition that is not described is left out, and not refused.

@@ -63,7 +63,7 @@ fn walk(machine: &Machine<'_>, at: usize, mut state: Pending) -> (Pending, Optio
                 state = state.after(*step);
                 None
             }
-            Mark::Waits | Mark::Tensor(_) => None,
+            Mark::Waits | Mark::Tensor(_) | Mark::Map(_) => None,
             Mark::Barrier(barrier) => Some(trace.barriers[*barrier].inst),
             Mark::Access(access) => {
                 let access = &trace.accesses[*access];

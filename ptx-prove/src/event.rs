@@ -88,7 +88,7 @@ fn source(machine: &mut Machine<'_>, site: &Site<'_>) -> Source {
 const BARRIERS: [&str; 2] = ["bar", "barrier"];
 
 /// Modifiers of barriers that are not for the threads of a block together.
-const OTHER_BARRIERS: [&str; 3] = ["arrive", "cluster", "wait"];
+const OTHER_BARRIERS: [&str; 2] = ["arrive", "wait"];
 
 /// The instructions of this module.
 pub(crate) struct Event;
@@ -195,6 +195,10 @@ fn barrier(
             }
             _ => machine.trace.has_other_order = true,
         }
+        return Vec::new();
+    }
+    if site.is("cluster") {
+        machine.gap_of_pipeline(at, format!("`{}` is not described here", site.row.name));
         return Vec::new();
     }
     if OTHER_BARRIERS.iter().any(|modifier| site.is(modifier)) {

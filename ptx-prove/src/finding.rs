@@ -73,7 +73,7 @@ pub(crate) fn describe(machine: &Machine<'_>, contract: &Contract, property: Pro
         What::Var(_) | What::Peer(..) | What::Tensor => None,
     };
     let verb = match access.kind {
-        Kind::Read => "reads",
+        Kind::Read | Kind::Take => "reads",
         Kind::Write => "writes",
         Kind::Atomic => "updates",
         Kind::Fetch => "prefetches",

@@ -9,7 +9,8 @@
 //! - `form` has values: sums of products of symbols with a coefficient for each thread of the block. `world` makes new symbols with definitions.
 //! - `machine` executes an entry symbolically: `step` one instruction, with the meanings of `ops/`, the effects of `event` and the accesses of
 //!   `memory`; `blocks` walks the basic blocks of `flow`, `turns` the loops; `path` holds conditions. `trace` records what happens.
-//! - `signals` has the accesses of instructions whose order is not described: `mbarrier`s, bulk copies, and matrices that descriptors name.
+//! - `signals` has the accesses of instructions whose order `pipeline` explores: `mbarrier`s, bulk copies, and matrices that descriptors name.
+//!   `united` joins both verdicts, and `transfers` has the global memory of copies.
 //! - `tensor` walks the events of tensor memory, warp by warp.
 //! - `initial` finds what was written before it is read. `samples` finds launches for a run, where something is open.
 //! - `query` decides by `solver` if conditions can hold together, for groups of threads at once.
@@ -50,7 +51,9 @@ pub mod solver;
 mod step;
 mod tensor;
 mod trace;
+mod transfers;
 mod turns;
+mod united;
 mod world;
 
 pub use contract::{Contract, Passed};

@@ -10,7 +10,7 @@ use crate::form::{Cond, Form, Sym};
 use crate::path::Path;
 use crate::site::{Site, integer};
 use crate::trace::{Base, Trace, What};
-use crate::world::{Scope, World};
+use crate::world::{Origin, Scope, World};
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::{Function, Inst, Module, Operand, RegId, Symbol as Name};
 use ptx_core::isa::{Class, SpecialRegister, Type};
@@ -55,8 +55,17 @@ pub(crate) struct Gap {
     pub(crate) inst: usize,
     /// The fact or the rule that is missing.
     pub(crate) missing: String,
-    /// True if only order depends on it: what it accesses is known.
-    pub(crate) of_order: bool,
+    pub(crate) open: Open,
+}
+
+/// The properties that a gap leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Open {
+    All,
+    /// Those of order: what is accessed is known.
+    Order,
+    /// Those of order, if the exploration of the pipeline does not prove it.
+    Pipeline,
 }
 
 /// A symbolic execution.
@@ -101,6 +110,8 @@ pub(crate) struct Machine<'m> {
     /// Instructions that may still be executed.
     pub(crate) steps: u32,
     branches: u32,
+    /// The instruction that is executed.
+    at: usize,
 }
 
 /// The inputs of an execution.
@@ -165,16 +176,41 @@ impl<'m> Machine<'m> {
             current: Rc::default(),
             steps: STEPS,
             branches: 0,
+            at: 0,
         }
     }
 
     pub(crate) fn gap(&mut self, inst: usize, missing: impl Into<String>) {
-        self.note(Gap { inst, missing: missing.into(), of_order: false });
+        self.note(Gap { inst, missing: missing.into(), open: Open::All });
     }
 
     /// A gap that leaves open what orders threads, and not what they access.
     pub(crate) fn gap_of_order(&mut self, inst: usize, missing: impl Into<String>) {
-        self.note(Gap { inst, missing: missing.into(), of_order: true });
+        self.note(Gap { inst, missing: missing.into(), open: Open::Order });
+    }
+
+    /// A gap of order that a proof of the pipeline closes.
+    pub(crate) fn gap_of_pipeline(&mut self, inst: usize, missing: impl Into<String>) {
+        self.note(Gap { inst, missing: missing.into(), open: Open::Pipeline });
+    }
+
+    /// Notes the instruction that is executed.
+    pub(crate) fn begin(&mut self, inst: usize) {
+        self.at = inst;
+    }
+
+    /// Notes that the instruction reads a value of which nothing is known.
+    pub(crate) fn lose(&mut self) {
+        self.trace.inexact.insert(self.at);
+    }
+
+    /// The number that bits are, for an instruction whose result depends on it. Notes whether it is another one than the sum that the bits come from.
+    pub(crate) fn read_number(&mut self, form: &Form, bits: u32, signed: bool) -> Form {
+        let number = self.world.number(form, bits, signed);
+        if number != *form || form.symbols().any(|symbol| self.world.symbol(symbol).origin == Origin::Loose) {
+            self.lose();
+        }
+        number
     }
 
     fn note(&mut self, gap: Gap) {

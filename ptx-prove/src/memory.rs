@@ -240,12 +240,12 @@ impl Machine<'_> {
         if let Some(named) = site.one_of(&SPACES)
             && named != space
             && !site.is("async")
-            && access.kind != Kind::Signal
+            && !matches!(access.kind, Kind::Signal | Kind::Take)
         {
             self.gap(access.inst, "the address is in another state space than the instruction names");
             return false;
         }
-        if !matches!(access.kind, Kind::Read | Kind::Fetch) {
+        if !matches!(access.kind, Kind::Read | Kind::Fetch | Kind::Take) {
             let what = self.bases[place.base].what;
             self.writes.insert(what);
             if let What::Peer(id, _) = what {

@@ -34,20 +34,23 @@ impl Args<'_> {
         match self.values.get(at)? {
             Value::Bits(form) => Some(form.clone()),
             Value::Truth(cond) => machine.world.bit(cond),
-            Value::Unknown => None,
+            Value::Unknown => {
+                machine.lose();
+                None
+            }
         }
     }
 
     /// A source as the number that its bits are.
     pub(crate) fn number(&self, machine: &mut Machine<'_>, at: usize) -> Option<Form> {
         let form = self.form(machine, at)?;
-        Some(machine.world.number(&form, self.bits, self.signed))
+        Some(machine.read_number(&form, self.bits, self.signed))
     }
 
     /// A source as a number of another width and sign.
     pub(crate) fn number_of(&self, machine: &mut Machine<'_>, at: usize, (bits, signed): (u32, bool)) -> Option<Form> {
         let form = self.form(machine, at)?;
-        Some(machine.world.number(&form, bits, signed))
+        Some(machine.read_number(&form, bits, signed))
     }
 }
 

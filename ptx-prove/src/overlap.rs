@@ -64,6 +64,7 @@ fn walk(machine: &Machine<'_>, node: &Node, start: bool, found: &mut Set<usize>)
     for mark in &node.marks {
         match mark {
             Mark::Waits => waited = true,
+            Mark::Map(at) if !waited => drop(found.insert(machine.trace.maps[*at].inst)),
             Mark::Access(at) if !waited => {
                 let access = &machine.trace.accesses[*at];
                 if access.kind != Kind::Fetch && machine.bases[access.base].space == Space::Global {

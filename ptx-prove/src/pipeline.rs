@@ -11,19 +11,20 @@
 //!   unknown, and never proved.
 //!
 //! Decided: nobody waits forever; every wait sees the phase that it means; the bytes that a phase expects arrive, and no others; a stage is written
-//! only behind all accesses to it, and used only behind its copy; copies and products read what instructions have stored only behind a proxy fence;
+//! only behind all accesses to it, and used only behind its copy; products and copies use bytes that were written; copies and products read what instructions have stored only behind a proxy fence;
 //! what a lane waits for or releases is its own until the warp synchronizes; and a block ends only when no other block signals its barriers, and no
 //! copy from or to it is under way.
 //!
 //! Assumed, and not decided here: lanes of a warp that branch alike stay together; `setmaxnreg` gets its registers; loops that wait for memory end;
-//! sums and products of sizes, and of values from memory, fit their registers; boxes of tensor maps have the bytes of the contract; what is read by
-//! other means than barriers, such as `ld.global.nc`, does not change. Loads and stores are compared with copies and products, and not with each
-//! other: such races, and those in global memory, are the watcher's.
+//! boxes of tensor maps have the bytes of the contract. `united` proves, or reports as missing, that sums and products of sizes fit their registers, and
+//! that memory of `ld.global.nc` does not change. Loads and stores are compared with copies and products, and not with each other: such races, and
+//! those in global memory, are decided by `races` and `transfers`.
 
 mod assume;
 mod code;
 mod cover;
 mod effect;
+mod filled;
 mod state;
 mod term;
 mod value;
@@ -37,6 +38,7 @@ use ptx_core::hash::{Map, Set};
 use ptx_core::span::Span;
 use state::{Clock, Stage, State, Stop, Warp};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 use term::{Atoms, Poly};
 use value::Value;
 use walk::{Halt, Walk, wrong};
@@ -52,6 +54,16 @@ pub struct Pipeline {
     pub barriers: usize,
     /// Its warps.
     pub warps: usize,
+    /// The time that it took.
+    pub time: Duration,
+    /// The instruction of the verdict.
+    pub(crate) inst: usize,
+    /// Instructions whose results are terms: the operands are taken for numbers without a width.
+    pub(crate) reads: Vec<usize>,
+    /// Loads of memory that is taken for constant.
+    pub(crate) loads: Vec<usize>,
+    /// Instructions that may read bytes of shared memory that nothing has written.
+    pub(crate) unwritten: Vec<usize>,
 }
 
 /// The verdict on a pipeline.
@@ -73,13 +85,13 @@ const ROUNDS: usize = 3;
 /// States of one key that are explored before two of them are joined.
 const EARLY: usize = 2;
 
-/// Explores the pipeline of an entry; nothing if it has no `mbarrier`. `boxes` has the bytes of a box for each tensor map, by the name of its parameter.
+/// Explores the pipeline of an entry; nothing if it has none. `boxes` has the bytes of a box for each tensor map, by the name of its parameter.
 #[must_use]
 pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(String, u64)]) -> Option<Pipeline> {
     let module = checked.module();
     let function = module.functions.iter().find(|f| f.entry && f.defined && f.name == entry)?;
     let code = Code::new(module, function);
-    if !code.has_barriers() {
+    if !code.has_pipeline() {
         return None;
     }
     let mut walk = Walk {
@@ -89,8 +101,13 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         cluster: contract.cluster,
         boxes: boxes.iter().cloned().collect(),
         ranges: Set::default(),
+        marks: Set::default(),
+        reads: Set::default(),
+        loads: Set::default(),
+        unwritten: Set::default(),
         steps: STEPS,
     };
+    let start_time = Instant::now();
     let (mut states, mut barriers, mut warps) = (0, 0, 0);
     let mut result = Ok(());
     // Once to find the bytes that copies write, so that accesses before the first copy are compared with it, too.
@@ -100,22 +117,29 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         warps = state.warps.len();
         let mut ranges: Vec<_> = walk.ranges.iter().copied().collect();
         ranges.sort_unstable();
+        let marks = walk.marks.len();
         state.stages = ranges.iter().map(|range| Stage::new(*range, (0, 0))).collect();
         let mut search = Search { walk: &mut walk, seen: Map::default(), states: 0, barriers: 0 };
         result = search.run(state);
         (states, barriers) = (search.states, search.barriers);
-        if result.is_err() || walk.ranges.len() == ranges.len() {
+        if result.is_err() || (walk.ranges.len(), walk.marks.len()) == (ranges.len(), marks) {
             break;
         }
         result = walk::gap(0, "the bytes that copies write are not found");
     }
     let span = |inst: usize| function.insts.get(inst).map_or(function.span, |inst| inst.span);
-    let outcome = match result {
-        Ok(()) => Outcome::Proved,
-        Err(Halt { inst, text, is_violation: true }) => Outcome::Violated(span(inst), text),
-        Err(Halt { inst, text, .. }) => Outcome::Unknown(span(inst), text),
+    let (inst, outcome) = match result {
+        Ok(()) => (0, Outcome::Proved),
+        Err(Halt { inst, text, is_violation: true }) => (inst, Outcome::Violated(span(inst), text)),
+        Err(Halt { inst, text, .. }) => (inst, Outcome::Unknown(span(inst), text)),
     };
-    Some(Pipeline { outcome, states, barriers, warps })
+    let sorted = |all: &Set<usize>| {
+        let mut all: Vec<usize> = all.iter().copied().collect();
+        all.sort_unstable();
+        all
+    };
+    let (reads, loads, unwritten) = (sorted(&walk.reads), sorted(&walk.loads), sorted(&walk.unwritten));
+    Some(Pipeline { outcome, states, barriers, warps, time: start_time.elapsed(), inst, reads, loads, unwritten })
 }
 
 /// The cluster before its first instruction.
@@ -145,6 +169,8 @@ fn start(code: &Code<'_>, contract: &Contract) -> State {
                 bulk: 0,
                 bulk_lanes: 0,
                 stored: 0,
+                tensor_lanes: 0,
+                fenced: (0, Clock::default()),
                 arrived: false,
                 cluster: 0,
             });

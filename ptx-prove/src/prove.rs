@@ -4,17 +4,19 @@ use crate::contract::{self, Contract, Passed};
 use crate::event::Event;
 use crate::finding::blank;
 use crate::flow::Flow;
-use crate::machine::{Gap, Machine, Setup, State, Value};
+use crate::machine::{Gap, Machine, Open, Setup, State, Value};
 use crate::path::Path;
+use crate::pipeline::{Outcome, Pipeline, explore};
 use crate::report::{Finding, Property, Report, Verdict};
 use crate::samples::samples;
 use crate::trace::What;
 use crate::world::World;
-use crate::{barriers, bounds, initial, query, races, tensor};
+use crate::{barriers, bounds, initial, query, races, tensor, transfers, united};
 use ptx_core::check::Checked;
 use ptx_core::hash::Set;
 use ptx_core::ir::{Function, Module, Param, Variable};
 use ptx_core::isa::Class;
+use ptx_core::span::Span;
 use std::rc::Rc;
 
 /// A contract that cannot be used.
@@ -68,7 +70,8 @@ pub fn prove(checked: &Checked, entry: &str, contract: &Contract) -> Result<Repo
             machine.gap(0, "the buffers that the entry writes are not found");
         }
         if !changed || round == ROUNDS {
-            return Ok(report(machine, contract));
+            let explored = explore(checked, entry, contract, &contract.boxes);
+            return Ok(report(machine, contract, explored));
         }
     }
     Ok(Report::default())
@@ -151,8 +154,21 @@ fn leave_open(verdict: &mut Verdict) {
     }
 }
 
+/// The gaps that are left: where the pipeline is explored, its exploration answers for those of pipelines.
+fn closed(machine: &Machine<'_>, contract: &Contract, pipeline: Option<&Pipeline>) -> Vec<Gap> {
+    let mut gaps = machine.gaps.clone();
+    let has_pipeline = gaps.iter().any(|gap| gap.open == Open::Pipeline);
+    if let Some(explored) = pipeline.filter(|_| has_pipeline) {
+        gaps.retain(|gap| gap.open != Open::Pipeline);
+        let of_order = |(inst, missing)| Gap { inst, missing, open: Open::Order };
+        gaps.extend(united::missing(machine, explored).map(of_order));
+        gaps.extend(transfers::disorder(machine, contract).into_iter().map(of_order));
+    }
+    gaps
+}
+
 /// All findings, in the order of the text.
-fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
+fn report(mut machine: Machine<'_>, contract: &Contract, pipeline: Option<Pipeline>) -> Report {
     if let Some((inst, missing)) = tensor::disorder(&machine) {
         machine.gap_of_order(inst, missing);
     }
@@ -162,23 +178,30 @@ fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
         finding.property != Property::Barriers || finding.verdict == Verdict::Proved || !finding.verb.is_empty()
     });
     found.extend(races::check(&machine, contract, are_together));
-    found.extend(initial::check(&machine, contract));
+    let mut initial = initial::check(&machine, contract);
+    if let Some(explored) = pipeline.as_ref().filter(|own| own.outcome == Outcome::Proved) {
+        let unwritten: Vec<Span> = explored.unwritten.iter().map(|inst| machine.function.insts[*inst].span).collect();
+        initial.iter_mut().filter(|own| !unwritten.contains(&own.span)).for_each(|own| own.verdict = Verdict::Proved);
+    }
+    found.extend(initial);
     if machine.launch.is_wider {
         found.iter_mut().for_each(|finding| leave_open(&mut finding.verdict));
     }
     // What is not described may order threads, or end them.
-    let may_end = machine.gaps.iter().any(|gap| !gap.of_order);
+    let may_end = machine.gaps.iter().any(|gap| gap.open == Open::All);
     for finding in found.iter_mut().filter(|finding| may_end || finding.property.is_of_order()) {
         if let Verdict::Refuted(example) = &mut finding.verdict {
             example.is_certain &= machine.gaps.is_empty();
         }
     }
-    for Gap { inst, missing, of_order } in &machine.gaps {
-        let open = Property::ALL.into_iter().filter(|property| !of_order || property.is_of_order());
-        found.extend(open.map(|property| Finding {
-            verdict: Verdict::Unknown(missing.clone()),
-            ..blank(&machine, property, *inst)
-        }));
+    for Gap { inst, missing, open } in closed(&machine, contract, pipeline.as_ref()) {
+        let open = Property::ALL.into_iter().filter(|property| open == Open::All || property.is_of_order());
+        found.extend(
+            open.map(|property| Finding {
+                verdict: Verdict::Unknown(missing.clone()),
+                ..blank(&machine, property, inst)
+            }),
+        );
     }
     found.sort_by_key(|finding| (finding.span.lo, finding.property));
     let mut report = Report {
@@ -186,6 +209,7 @@ fn report(mut machine: Machine<'_>, contract: &Contract) -> Report {
         samples: Vec::new(),
         assumptions: machine.function.assumptions().cloned().collect(),
         communicates: races::communicates(&machine),
+        pipeline,
     };
     if contract.samples && !machine.launch.is_wider && !report.is_refuted() && !report.is_proved() {
         report.samples = samples(&machine);

@@ -241,7 +241,7 @@ fn last_ones(machine: &Machine<'_>) -> Vec<usize> {
                 Mark::Access(access) if can => found.push(*access),
                 Mark::Access(_) => {}
                 Mark::Barrier(at) => can &= trace.barriers[*at].span != Span::Block,
-                Mark::Copy(_) | Mark::Waits | Mark::Tensor(_) => {}
+                Mark::Copy(_) | Mark::Waits | Mark::Tensor(_) | Mark::Map(_) => {}
             }
         }
     }
@@ -269,7 +269,7 @@ fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) ->
     let (a, b) = (&machine.trace.accesses[first], &machine.trace.accesses[second]);
     let space = machine.bases[a.base].space;
     let is_common = space == Space::Global || space == Space::Shared && !blocks;
-    if [a.kind, b.kind].iter().any(|kind| matches!(kind, Kind::Fetch | Kind::Signal)) {
+    if [a.kind, b.kind].iter().any(|kind| matches!(kind, Kind::Fetch | Kind::Take | Kind::Signal)) {
         return false;
     }
     let writes = a.kind != Kind::Read || b.kind != Kind::Read;
@@ -322,7 +322,7 @@ fn follow(machine: &Machine<'_>, start: (usize, usize), stops: &dyn Fn(usize) ->
         for mark in trace.nodes[node].marks.iter().skip(from) {
             match mark {
                 Mark::Barrier(barrier) if stops(*barrier) => continue 'next,
-                Mark::Barrier(_) | Mark::Copy(_) | Mark::Waits | Mark::Tensor(_) => {}
+                Mark::Barrier(_) | Mark::Copy(_) | Mark::Waits | Mark::Tensor(_) | Mark::Map(_) => {}
                 Mark::Access(access) => {
                     if found.insert((*access, crossed.clone())) {
                         order.push((*access, crossed.clone()));

@@ -1,5 +1,6 @@
 //! The result of a proof, as data.
 
+use crate::pipeline::Pipeline;
 use ptx_core::ir::annotation::Annotation;
 use ptx_core::span::Span;
 
@@ -115,6 +116,8 @@ pub struct Report {
     pub assumptions: Vec<Annotation>,
     /// True if threads communicate by atomics and fences, so that a race in a run may be one that the kernel's author means.
     pub communicates: bool,
+    /// The exploration of the pipeline, if the entry has one.
+    pub pipeline: Option<Pipeline>,
 }
 
 impl Report {

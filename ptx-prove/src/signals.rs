@@ -1,5 +1,5 @@
-//! Instructions whose accesses are described, and whose order is not: barriers in memory, bulk copies, and matrices that descriptors name. So bounds
-//! are decided, and races are not.
+//! Instructions whose accesses are described, and whose order the exploration of the pipeline decides: barriers in memory, bulk copies, and matrices
+//! that descriptors name.
 //!
 //! A copy by a tensor map is in bounds in global memory: the map has the extents, and what lies outside is filled or left out.
 
@@ -7,7 +7,7 @@ use crate::form::{Cond, Form};
 use crate::machine::{Machine, State, Value};
 use crate::memory::{Place, accessed, count};
 use crate::site::Site;
-use crate::trace::{Access, Base as Memory, Kind, What};
+use crate::trace::{Access, Base as Memory, Kind, MapUse, What};
 use ptx_core::ir::{Operand, RegId, Space};
 use ptx_target::descriptor::{Descriptor, Extents, Major, START};
 
@@ -68,6 +68,10 @@ struct Matrix {
 
 /// Boxes of tensor maps are at multiples of this in shared memory.
 const BOX_ALIGN: u64 = 128;
+/// In modifiers of copies to other memory than that of the map.
+const OVERRIDE: &str = "override";
+/// The operand that a copy reads.
+const SOURCE: &str = "src";
 /// The bytes of which bulk copies move a multiple.
 const PIECE: u64 = 16;
 
@@ -77,6 +81,8 @@ struct Part {
     cond: Cond,
     size: u64,
     align: u64,
+    /// True for the source of a copy.
+    is_source: bool,
 }
 
 /// Returns true if the accesses of an instruction are described.
@@ -109,10 +115,15 @@ pub(crate) fn signal(
             return Vec::new();
         }
     };
-    machine.gap_of_order(at, missing);
-    for Part { place, cond, size, align } in found.into_iter().flatten() {
+    machine.gap_of_pipeline(at, missing);
+    if let Some((_, uses)) = SIGNALS.iter().find(|(name, _)| *name == site.row.name) {
+        uses.iter().for_each(|(_, bytes)| note_map(machine, at, site, (*bytes, state)));
+    }
+    for Part { place, cond, size, align, is_source } in found.into_iter().flatten() {
         let guard = Cond::all([guard.clone(), cond]);
-        let access = accessed(machine, state, &guard, site, &place, (at, size, Kind::Signal));
+        let is_global = machine.bases[place.base].space == Space::Global;
+        let kind = if is_source && is_global { Kind::Take } else { Kind::Signal };
+        let access = accessed(machine, state, &guard, site, &place, (at, size, kind));
         machine.record(site, state, &place, Access { align, ..access });
     }
     Vec::new()
@@ -133,7 +144,7 @@ fn parts(
     let Some(address) = operand(site, name) else { return Ok(Vec::new()) };
     let (size, align) = match bytes {
         Are(bytes) => (bytes, bytes),
-        Of(size) => return span(machine, at, site, (address, size)),
+        Of(size) => return span(machine, at, site, (address, size, name == SOURCE)),
         BoxOf(map) => (box_of(machine, at, site, map)?, BOX_ALIGN),
         ValueOf(value) => {
             let value = operand(site, value).ok_or("the stored value is not described")?;
@@ -142,7 +153,8 @@ fn parts(
         }
     };
     let places = machine.places(at, site, address);
-    Ok(places.into_iter().map(|(place, cond)| Part { place, cond, size, align }).collect())
+    let is_source = name == SOURCE;
+    Ok(places.into_iter().map(|(place, cond)| Part { place, cond, size, align, is_source }).collect())
 }
 
 /// The first and the last 16 of so many bytes.
@@ -150,7 +162,7 @@ fn span(
     machine: &mut Machine<'_>,
     at: usize,
     site: &Site<'_>,
-    (address, size): (&Operand, &str),
+    (address, size, is_source): (&Operand, &str, bool),
 ) -> Result<Vec<Part>, String> {
     let missing = "the number of bytes to copy is not described";
     let bytes = match operand(site, size).map(|size| machine.source(site, size, None)) {
@@ -164,9 +176,38 @@ fn span(
         let Some(offset) = place.offset.add(&further) else { return Err(missing.to_owned()) };
         let last = Place { base: place.base, offset, bits: place.bits };
         let cond = Cond::all([cond, some.clone()]);
-        found.extend([place, last].map(|place| Part { place, cond: cond.clone(), size: PIECE, align: PIECE }));
+        found.extend([place, last].map(|place| Part {
+            place,
+            cond: cond.clone(),
+            size: PIECE,
+            align: PIECE,
+            is_source,
+        }));
     }
     Ok(found)
+}
+
+/// The parameter with the tensor map of a copy, if it is one; the map chosen at run time is no parameter.
+fn map_of(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, map: &str) -> Option<String> {
+    let Operand::Memory { base, offset, .. } = operand(site, map).or_else(|| operand(site, "dst"))? else {
+        return None;
+    };
+    let map = Operand::Memory { base: *base, offset: *offset, rest: Default::default() };
+    match machine.places(at, site, &map).as_slice() {
+        [(place, _)] if place.offset.known() == Some(0) => Some(machine.bases[place.base].name.clone()),
+        _ => None,
+    }
+}
+
+/// Records that an instruction copies by a tensor map, if it does.
+fn note_map(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, (bytes, state): (Bytes, &State)) {
+    let BoxOf(map) = bytes else { return };
+    let is_own = !site.modifiers().any(|own| own.contains(OVERRIDE));
+    let map = map_of(machine, at, site, map).filter(|_| is_own);
+    let node = state.from.first().copied().unwrap_or(usize::MAX);
+    // A copy to shared memory completes at a barrier.
+    let writes = operand(site, "mbar").is_none();
+    machine.trace.map(node, MapUse { inst: at, map, writes });
 }
 
 /// Modes of copies that move more than a box, or another part of it.
@@ -224,7 +265,7 @@ fn bytes_of(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, matrix: &Matr
         let (first, end) = descriptor.extent(matrix.major, matrix.size, rest);
         let place = place.plus(first).ok_or(missing)?;
         let size = u64::try_from(end - first).map_err(|_| missing)?;
-        found.push(Part { place, cond, size, align: 1 });
+        found.push(Part { place, cond, size, align: 1, is_source: true });
     }
     Ok(found)
 }
@@ -242,7 +283,7 @@ const PIECE_BITS: u64 = 128;
 const ROW_BITS: u64 = 256;
 
 /// Lines and pieces of a factor whose elements have so many bits.
-fn size(major: Major, lines: u64, bits: u64) -> [u64; 2] {
+pub(crate) fn lines_of(major: Major, lines: u64, bits: u64) -> [u64; 2] {
     match major {
         Major::K => [lines, ROW_BITS / PIECE_BITS],
         Major::Mn => [ROW_BITS / bits, (lines * bits).div_ceil(PIECE_BITS)],
@@ -265,13 +306,14 @@ fn of_warp_group(machine: &mut Machine<'_>, site: &Site<'_>) -> Result<Vec<Matri
             continue;
         }
         let major = if number(machine, site, transposed) == Some(1) { Major::Mn } else { Major::K };
-        found.push(Matrix { name, read: Descriptor::wgmma, major, size: size(major, lines, bits) });
+        found.push(Matrix { name, read: Descriptor::wgmma, major, size: lines_of(major, lines, bits) });
     }
     Ok(found)
 }
 
 /// Bits of an element in memory, of the kinds of `tcgen05.mma` that are described.
-const KINDS: [(&str, u64); 4] = [("kind::f16", 16), ("kind::tf32", 32), ("kind::f8f6f4", 8), ("kind::i8", 8)];
+pub(crate) const KINDS: [(&str, u64); 4] =
+    [("kind::f16", 16), ("kind::tf32", 32), ("kind::f8f6f4", 8), ("kind::i8", 8)];
 
 /// Forms of `tcgen05.mma` that are not described.
 const OTHERS: [&str; 4] = ["sp", "ws", "cta_group::2", "block_scale"];
@@ -285,12 +327,17 @@ fn of_thread(machine: &mut Machine<'_>, site: &Site<'_>) -> Result<Vec<Matrix>, 
     let factors = [("a_desc", majors[0], m), ("b_desc", majors[1], n)];
     let factors = factors.into_iter().filter(|(name, ..)| operand(site, name).is_some());
     Ok(factors
-        .map(|(name, major, lines)| Matrix { name, read: Descriptor::tcgen05, major, size: size(major, lines, bits) })
+        .map(|(name, major, lines)| Matrix {
+            name,
+            read: Descriptor::tcgen05,
+            major,
+            size: lines_of(major, lines, bits),
+        })
         .collect())
 }
 
 /// Rows of the shapes of `tcgen05.cp`, and pieces of 16 bytes in each.
-const COPIES: [(&str, [u64; 2]); 5] =
+pub(crate) const COPIES: [(&str, [u64; 2]); 5] =
     [("128x256b", [128, 2]), ("4x256b", [4, 2]), ("128x128b", [128, 1]), ("64x128b", [64, 1]), ("32x128b", [32, 1])];
 
 /// The source of `tcgen05.cp`.
@@ -308,7 +355,7 @@ pub(crate) fn map(
     _: &mut State,
     _: &Cond,
 ) -> Vec<(RegId, Value)> {
-    machine.gap_of_order(at, format!("`{}` is not described here", site.row.name));
+    machine.gap_of_pipeline(at, format!("`{}` is not described here", site.row.name));
     let Value::Bits(address) = machine.source(site, site.operand(1), None) else { return Vec::new() };
     let Operand::Reg(register) = site.operand(0) else { return Vec::new() };
     let is_own = |base: &usize| address.sub(&Form::symbol(machine.base_symbols[*base]));

@@ -14,6 +14,7 @@ impl<'m> Machine<'m> {
     /// Executes an instruction that is no jump.
     pub(crate) fn execute(&mut self, at: usize, state: &mut State) {
         let inst: &'m Inst = &self.function.insts[at];
+        self.begin(at);
         self.annotate(at, false, state);
         let Some(site) = self.site(at) else {
             self.gap(at, "an instruction in `unchecked { }`, whose meaning is unknown");

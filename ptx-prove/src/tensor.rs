@@ -49,7 +49,7 @@ const NAMES: [(&str, Name); 7] = [
 ];
 
 /// Lanes of a shape, and its columns for each register.
-const SHAPES: [(&str, [i128; 2]); 4] =
+pub(crate) const SHAPES: [(&str, [i128; 2]); 4] =
     [("32x32b", [32, 1]), ("16x64b", [16, 2]), ("16x128b", [16, 2]), ("16x256b", [16, 2])];
 
 /// Modifiers that this module does not describe.
@@ -349,7 +349,7 @@ impl Walk<'_, '_> {
                 *last = one.inst;
                 self.step(one, held).map_err(|missing| (one.inst, missing))?;
             }
-            Mark::Copy(_) | Mark::Waits => {}
+            Mark::Copy(_) | Mark::Waits | Mark::Map(_) => {}
         }
         Ok(())
     }

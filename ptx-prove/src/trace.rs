@@ -2,7 +2,7 @@
 
 use crate::form::{Cond, Form, Sym};
 use crate::path::Path;
-use ptx_core::hash::Map;
+use ptx_core::hash::{Map, Set};
 use ptx_core::ir::{Space, VarId};
 use std::rc::Rc;
 
@@ -39,7 +39,9 @@ pub(crate) enum Kind {
     Atomic,
     /// Into a cache: no value is read.
     Fetch,
-    /// Any whose order is not described, such as one of a barrier in memory, or of a bulk copy.
+    /// A bulk copy reads global memory.
+    Take,
+    /// Any other whose order the exploration of pipelines describes, such as one of a barrier in memory, or of a bulk copy.
     Signal,
 }
 
@@ -167,6 +169,18 @@ pub(crate) enum Mark {
     Waits,
     /// An event of tensor memory.
     Tensor(usize),
+    /// A copy by a tensor map: an index into the trace's list.
+    Map(usize),
+}
+
+/// A copy by a tensor map.
+#[derive(Clone, Debug)]
+pub(crate) struct MapUse {
+    pub(crate) inst: usize,
+    /// The parameter with the map, by name; nothing if it is chosen at run time.
+    pub(crate) map: Option<String>,
+    /// True if it changes global memory.
+    pub(crate) writes: bool,
 }
 
 /// An instruction about groups of asynchronous copies.
@@ -228,6 +242,10 @@ pub(crate) struct Trace {
     pub(crate) collectives: Vec<Collective>,
     /// Events of tensor memory.
     pub(crate) tensor: Vec<Use>,
+    /// Instructions that read a number which may not fit its register, or of which less than its value is known.
+    pub(crate) inexact: Set<usize>,
+    /// Copies by tensor maps.
+    pub(crate) maps: Vec<MapUse>,
     /// Loads of one word of shared memory at a known place: the symbol of the value, by access.
     pub(crate) slot_loads: Map<usize, Sym>,
 }
@@ -251,6 +269,11 @@ impl Trace {
     pub(crate) fn tensor(&mut self, node: usize, one: Use) {
         self.mark(node, Mark::Tensor(self.tensor.len()));
         self.tensor.push(one);
+    }
+
+    pub(crate) fn map(&mut self, node: usize, one: MapUse) {
+        self.mark(node, Mark::Map(self.maps.len()));
+        self.maps.push(one);
     }
 
     pub(crate) fn copy(&mut self, node: usize, step: Step) {

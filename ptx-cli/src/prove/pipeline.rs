@@ -5,10 +5,9 @@ use crate::render;
 use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::span::Span;
 use ptx_prove::Report;
-use ptx_prove::pipeline::{Outcome, Pipeline, explore};
+use ptx_prove::pipeline::{Outcome, Pipeline};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
-use std::time::{Duration, Instant};
 
 /// Reads `a=16384`.
 pub(super) fn bytes(text: &str) -> Result<(String, u64), String> {
@@ -18,15 +17,13 @@ pub(super) fn bytes(text: &str) -> Result<(String, u64), String> {
     Ok((name.trim().to_owned(), bytes))
 }
 
-/// Explores the pipeline of an entry and prints the verdict; false if it has one that is not proved.
+/// Prints the verdict on the pipeline of an entry; false if it has one that is not proved.
 pub(super) fn decide(proof: &Proof<'_>, report: &Report, format: Format, out: &mut dyn Write) -> std::io::Result<bool> {
-    let start = Instant::now();
-    let Some(found) = explore(proof.checked, &proof.entry.name, &proof.contract, &proof.boxes) else { return Ok(true) };
-    let time = start.elapsed();
+    let Some(found) = &report.pipeline else { return Ok(true) };
     match format {
-        Format::Text => text(proof, report, &found, time, out)?,
+        Format::Text => text(proof, report, found, out)?,
         Format::Json => {
-            let (verdict, missing, span) = parts(&found, report);
+            let (verdict, missing, span) = parts(found, report);
             let line = span.map(|span| proof.source.line(span.lo));
             let object = json!({
                 "file": proof.source.name,
@@ -38,7 +35,7 @@ pub(super) fn decide(proof: &Proof<'_>, report: &Report, format: Format, out: &m
                 "warps": found.warps,
                 "barriers": found.barriers,
                 "states": found.states,
-                "seconds": time.as_secs_f64(),
+                "seconds": found.time.as_secs_f64(),
                 "boxes": proof.boxes.iter().map(|(name, bytes)| json!({ "map": name, "bytes": bytes })).collect::<Vec<_>>(),
             });
             writeln!(out, "{object}")?;
@@ -57,13 +54,7 @@ fn parts<'p>(found: &'p Pipeline, report: &Report) -> (&'static str, Option<&'p 
     }
 }
 
-fn text(
-    proof: &Proof<'_>,
-    report: &Report,
-    found: &Pipeline,
-    time: Duration,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
+fn text(proof: &Proof<'_>, report: &Report, found: &Pipeline, out: &mut dyn Write) -> std::io::Result<()> {
     let (verdict, reason, span) = parts(found, report);
     if let (Some(reason), Some(span)) = (reason, span) {
         let (title, is_refuted) = match (&found.outcome, verdict) {
@@ -84,6 +75,6 @@ fn text(
     writeln!(
         out,
         "pipeline: {verdict} ({warps} warps, {barriers} barriers, {states} states, {:.2} s)",
-        time.as_secs_f64()
+        found.time.as_secs_f64()
     )
 }

@@ -8,11 +8,12 @@ use ptx_expand::program::contract::Reader;
 use ptx_expand::proof::contract;
 use ptx_jit::Source;
 use ptx_jit::describe::{Kernel, Module};
+use ptx_prove::pipeline::{Outcome, Pipeline};
 use ptx_prove::{Contract, Finding, Property, Verdict, prove};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The operations of the library.
 const LIBRARY: [&str; 7] = ["activation", "attention", "comm", "cross_entropy", "norm", "rotary", "softmax"];
@@ -39,8 +40,8 @@ struct Row {
     decided: usize,
     /// Instances of which a property is refuted.
     refuted: usize,
-    /// Of the longest proof.
-    time: Duration,
+    /// The verdict on its pipeline, if it has one.
+    pipeline: String,
     reasons: BTreeMap<String, usize>,
 }
 
@@ -153,7 +154,7 @@ const FROM_TEXT: [(&str, &str, &str); 33] = [
     (
         "block = 32, grid = 1, requires(n <= 0)",
         "n: u32) { #[shared] let bar: u64; if tid.x == 0 { mbarrier::init(bar + 8 * n, 1); }",
-        "races are not decided: `mbarrier.init` is not described here",
+        "races are not decided: its pipeline is not proved: the address of the barrier is not a number",
     ),
     // 16 bytes more than there are.
     (
@@ -416,7 +417,7 @@ fn add(row: &mut Row, module: &Module, kernel: &Kernel) {
         Err(refusal) => return reason(format!("the contract is not described: {refusal:?}")),
     };
     eprintln!("{} {:?}", kernel.entry, start.elapsed());
-    row.time = row.time.max(start.elapsed());
+    row.pipeline = report.pipeline.as_ref().map(explored).unwrap_or_default();
     let own =
         |properties: &'static [Property]| report.findings.iter().filter(move |f| properties.contains(&f.property));
     let is_proved = |finding: &Finding| finding.verdict == Verdict::Proved;
@@ -464,6 +465,19 @@ fn of_ptx(kernel: &Kernel, contract: Contract) -> Contract {
     }
 }
 
+/// The states and the time of an exploration that is whole; the time is less than the next bound.
+fn explored(pipeline: &Pipeline) -> String {
+    match pipeline.outcome {
+        Outcome::Proved => {
+            let bounds = [0.1, 1.0, 5.0, 20.0, 60.0];
+            let bound = bounds.into_iter().find(|bound| pipeline.time.as_secs_f64() < *bound);
+            let time = bound.map_or("a minute or more".to_owned(), |bound| format!("< {bound} s"));
+            format!("proved: {} states, {time}", pipeline.states)
+        }
+        Outcome::Violated(..) | Outcome::Unknown(..) => "–".to_owned(),
+    }
+}
+
 fn refuted(finding: &Finding) -> String {
     let what = match finding.property {
         Property::Bounds => "leaves",
@@ -493,9 +507,10 @@ fn document(rows: &[(String, String, Row)]) -> String {
     let mut out = format!(
         "# Proofs of our kernels\n\n\
          The verdicts of `ptx-prove` on every kernel of the examples and of the library, for all launches that its attribute admits: bounds with alignment, races \
-         with barriers and reads of unwritten shared memory. The first instance of each kernel is tried. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test -p ptx-cli --test commands -- --ignored proofs`.\n\n\
+         with barriers and reads of unwritten shared memory. Where a kernel has barriers in memory, its pipeline is explored: its states, and the time of a \
+         build with checks. The first instance of each kernel is tried. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test -p ptx-cli --test commands -- --ignored proofs`.\n\n\
          Of {all} kernels, bounds are proved of {}, races of {}, races are decided of {}, and a property is refuted of {}.\n\n\
-         | file | kernel | bounds | races | reason |\n|---|---|---|---|---|\n",
+         | file | kernel | bounds | races | pipeline | reason |\n|---|---|---|---|---|---|\n",
         share(bounds),
         share(races),
         share(decided),
@@ -509,7 +524,8 @@ fn document(rows: &[(String, String, Row)]) -> String {
         };
         let reasons: Vec<String> = row.reasons.keys().cloned().collect();
         let (bounds, races) = (verdict(row.bounds), verdict(row.races));
-        writeln!(out, "| {file} | `{kernel}` | {bounds} | {races} | {} |", reasons.join("; ")).unwrap();
+        let pipeline = &row.pipeline;
+        writeln!(out, "| {file} | `{kernel}` | {bounds} | {races} | {pipeline} | {} |", reasons.join("; ")).unwrap();
     }
     out
 }

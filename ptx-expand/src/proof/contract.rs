@@ -74,6 +74,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         signed: Vec::new(),
         overlaps: launch.pdl,
         boxes: boxes(kernel),
+        maps: kernel.maps.iter().map(|map| (map.name.clone(), map.of)).collect(),
         numbers,
         partial: true,
         samples: false,

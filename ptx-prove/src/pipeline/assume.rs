@@ -9,14 +9,14 @@ use ptx_core::ir::{Function, Module, Param};
 struct Reader<'r> {
     atoms: &'r mut Atoms,
     contract: &'r Contract,
-    /// The names of the parameters.
-    names: Vec<Option<&'r str>>,
+    /// The names of the parameters, and their bytes.
+    names: Vec<Option<(&'r str, u64)>>,
 }
 
 /// The facts of a contract.
 pub(crate) fn facts(atoms: &mut Atoms, module: &Module, function: &Function, contract: &Contract) -> Facts {
     let name = |param: &Param| match param {
-        Param::Var(id) => module.variables.get(id.index()).map(|variable| variable.name.as_str()),
+        Param::Var(id) => module.variables.get(id.index()).map(|variable| (variable.name.as_str(), variable.size)),
         Param::Reg(_) => None,
     };
     let mut reader = Reader { atoms, contract, names: function.params.iter().map(name).collect() };
@@ -37,9 +37,9 @@ fn split<'e>(condition: &'e Expr, parts: &mut Vec<&'e Expr>) {
 }
 
 /// The name of a number in a parameter, at an offset and of so many bits.
-pub(crate) fn name_of(param: &str, offset: u64, bits: u32) -> String {
+pub(crate) fn name_of((param, size): (&str, u64), offset: u64, bits: u32) -> String {
     match (offset, bits) {
-        (0, _) => param.to_owned(),
+        (0, bits) if u64::from(bits) == size * 8 => param.to_owned(),
         (offset, 32) => format!("{param}+{offset}"),
         (offset, bits) => format!("{param}+{offset} of {bits} bits"),
     }
@@ -47,7 +47,7 @@ pub(crate) fn name_of(param: &str, offset: u64, bits: u32) -> String {
 
 impl Reader<'_> {
     /// The parameter that has an argument, if its numbers have no sign.
-    fn param(&self, argument: usize) -> Option<&str> {
+    fn param(&self, argument: usize) -> Option<(&str, u64)> {
         let at = self.contract.params.iter().position(|passed| *passed == Passed::Argument(argument))?;
         if self.contract.signed.get(at) == Some(&true) {
             return None;
@@ -88,7 +88,8 @@ impl Reader<'_> {
         match expr {
             Expr::Int(value) => Some(Poly::number((*value).into())),
             Expr::Argument(argument) => {
-                let name = name_of(self.param(*argument)?, 0, 0);
+                let (name, _) = self.param(*argument)?;
+                let name = name.to_owned();
                 Some(self.atoms.name(name))
             }
             Expr::Field(argument, field) => {

@@ -44,6 +44,16 @@ pub(crate) enum Role {
     MapShared,
     Elect,
     Shuffle,
+    TensorAllocate,
+    TensorFree,
+    TensorLoad,
+    TensorStore,
+    TensorWaitLoad,
+    TensorWaitStore,
+    TensorBefore,
+    TensorAfter,
+    TensorCommit,
+    TensorIssue,
     /// Not described: a pipeline with it is unknown.
     Other,
 }
@@ -69,7 +79,8 @@ const ROLES: &[(&str, &[&str], Role)] = &[
     ("ld", &["param"], Role::LoadParam), ("ld", &["shared"], Role::ReadShared), ("ld", &["shared::cta"], Role::ReadShared), ("ld", &["shared::cluster"], Role::Other),
     ("ld", &["global"], Role::Load), ("ld", &["const"], Role::Load), ("ld", &["local"], Role::Load), ("ld", &[], Role::Other), ("ldu", &[], Role::Other), ("ldmatrix", &[], Role::ReadShared), ("stmatrix", &[], Role::WriteShared),
     ("st", &["shared"], Role::WriteShared), ("st", &["shared::cta"], Role::WriteShared), ("st", &["shared::cluster"], Role::Other), ("st", &["global"], Role::Compute),
-    ("st", &["local"], Role::Compute), ("st", &["param"], Role::Other), ("st", &[], Role::Other), ("atom", &["global"], Role::Load), ("red", &["global"], Role::Compute),
+    ("st", &["local"], Role::Compute), ("st", &["param"], Role::Other), ("st", &[], Role::Other), ("st.bulk", &[], Role::Other),
+    ("wmma.load", &[], Role::Other), ("wmma.store", &[], Role::Other), ("atom", &["global"], Role::Load), ("red", &["global"], Role::Compute),
     ("atom", &[], Role::Other), ("red", &[], Role::Other),
     ("mbarrier.init", &[], Role::Init), ("mbarrier.arrive", &["noComplete"], Role::Other), ("mbarrier.arrive", &["multicast"], Role::Other), ("mbarrier.arrive", &[], Role::Arrive),
     ("mbarrier.arrive.expect_tx", &[], Role::ArriveExpect), ("mbarrier.expect_tx", &[], Role::Expect),
@@ -86,7 +97,17 @@ const ROLES: &[(&str, &[&str], Role)] = &[
     ("bar.warp.sync", &[], Role::WarpSync), ("fence", &["mbarrier_init"], Role::InitFence), ("fence.proxy", &["async", "global"], Role::Compute), ("fence.proxy", &["async"], Role::ProxyFence), ("bar", &[], Role::Other), ("barrier.red", &[], Role::Other), ("barrier.cta.red", &[], Role::Other),
     ("barrier.cluster.arrive", &[], Role::ClusterArrive), ("barrier.cluster.wait", &[], Role::ClusterWait),
     ("setp", &[], Role::Compare), ("selp", &[], Role::Select), ("mapa", &[], Role::MapShared), ("elect", &[], Role::Elect), ("shfl", &["idx"], Role::Shuffle),
-    ("tcgen05", &[], Role::Other), ("clusterlaunchcontrol", &[], Role::Other), ("call", &[], Role::Other), ("multimem", &[], Role::Other), ("trap", &[], Role::Other),
+    ("tcgen05", &[], Role::Other), ("tcgen05.relinquish_alloc_permit", &[], Role::Compute),
+    ("tcgen05.alloc", &["exclusive"], Role::Other), ("tcgen05.alloc", &["cta_group::2"], Role::Other), ("tcgen05.alloc", &[], Role::TensorAllocate),
+    ("tcgen05.dealloc", &["exclusive"], Role::Other), ("tcgen05.dealloc", &["cta_group::2"], Role::Other), ("tcgen05.dealloc", &[], Role::TensorFree),
+    ("tcgen05.ld", &[], Role::TensorLoad), ("tcgen05.ld.red", &[], Role::Other), ("tcgen05.st", &[], Role::TensorStore),
+    ("tcgen05.wait::ld", &[], Role::TensorWaitLoad), ("tcgen05.wait::st", &[], Role::TensorWaitStore),
+    ("tcgen05.fence::before_thread_sync", &[], Role::TensorBefore), ("tcgen05.fence::after_thread_sync", &[], Role::TensorAfter),
+    ("tcgen05.commit", &["cta_group::2"], Role::Other), ("tcgen05.commit", &["multicast::cluster"], Role::Other), ("tcgen05.commit", &["multicast::cluster::32b"], Role::Other),
+    ("tcgen05.commit", &["sync_restrict::shared::read::mma::a"], Role::Other), ("tcgen05.commit", &[], Role::TensorCommit),
+    ("tcgen05.mma", &["sp"], Role::Other), ("tcgen05.mma", &["cta_group::2"], Role::Other), ("tcgen05.mma", &["block_scale"], Role::Other), ("tcgen05.mma", &["ashift"], Role::Other),
+    ("tcgen05.mma", &[], Role::TensorIssue), ("tcgen05.mma.ws", &[], Role::Other), ("tcgen05.cp", &["cta_group::2"], Role::Other), ("tcgen05.cp", &[], Role::TensorIssue),
+    ("tcgen05.shift", &["cta_group::2"], Role::Other), ("tcgen05.shift", &[], Role::TensorIssue), ("clusterlaunchcontrol", &[], Role::Other), ("call", &[], Role::Other), ("multimem", &[], Role::Other), ("trap", &[], Role::Other),
     ("tensormap", &[], Role::Other),
 ];
 
@@ -97,6 +118,9 @@ const READS: &[(Role, &[&str])] = &[
     (Role::Wait, &["addr", "phase_parity"]), (Role::CopyTensor, &["dst", "map", "mbar", "mask"]), (Role::Copy, &["dst", "size", "mbar", "mask"]),
     (Role::SendAsync, &["a", "b", "mbar"]), (Role::StoreTensor, &["src", "map", "size"]), (Role::Multiply, &["a_desc", "b_desc"]), (Role::Sync, &["a", "b"]),
     (Role::SyncArrive, &["a", "b"]), (Role::ReadShared, &["a", "p"]), (Role::WriteShared, &["a", "p", "b"]),
+    (Role::TensorAllocate, &["dst", "ncols"]), (Role::TensorFree, &["taddr"]), (Role::TensorCommit, &["mbar"]),
+    (Role::TensorIssue, &["d", "taddr", "a_desc", "b_desc", "s_desc", "idesc", "enable_input_d"]),
+    (Role::TensorStore, &["taddr"]),
 ];
 
 /// An entry.
@@ -236,14 +260,22 @@ impl<'m> Code<'m> {
         Some(Site { function, inst, row: inst.row? })
     }
 
-    /// Returns true if the entry has a pipeline.
-    pub(crate) fn has_barriers(&self) -> bool {
-        self.roles.contains(&Role::Init)
+    /// Returns true if the entry has a pipeline: barriers in memory, or what goes on while its threads do.
+    pub(crate) fn has_pipeline(&self) -> bool {
+        let begins = [Role::Init, Role::Multiply, Role::StoreTensor, Role::TensorIssue];
+        self.roles.iter().any(|role| begins.contains(role))
     }
 
     /// The first address of shared memory.
     pub(crate) fn first(&self) -> u32 {
         BASE
+    }
+
+    /// The alignment of the variable at an address.
+    pub(crate) fn align_at(&self, address: u64) -> u64 {
+        let before = self.shared.iter().filter(|(_, start)| u64::from(*start) <= address);
+        let variable = before.max_by_key(|(_, start)| *start).and_then(|(id, _)| self.module.variables.get(id.index()));
+        variable.map_or(1, |variable| variable.align.max(1))
     }
 
     /// Returns true if the result of a wait does nothing but repeat it.

@@ -13,12 +13,13 @@
 //! phase that counts their bytes.
 //!
 //! `barrier` has `mbarrier`s, `block` the barriers of blocks and clusters with the fences, `memory` accesses and copies, `groups` the groups of
-//! products and bulk copies.
+//! products and bulk copies, `tensor` tensor memory.
 
 mod barrier;
 mod block;
 mod groups;
 mod memory;
+mod tensor;
 
 use super::code::Role;
 use super::state::State;
@@ -31,6 +32,7 @@ use ptx_core::ir::Operand;
 pub(crate) use barrier::describe_wait;
 pub(crate) use block::{complete_cluster, open_copy};
 pub(crate) use groups::{bulk, components, tensor_of};
+pub(crate) use tensor::Pipe;
 
 /// An instruction that lanes of a warp execute.
 pub(crate) struct Here<'a, 'c, 'm> {
@@ -67,6 +69,16 @@ impl<'m> Here<'_, '_, 'm> {
             Role::ClusterArrive => self.cluster_arrive(),
             Role::ClusterWait => self.cluster_wait(),
             Role::ReadShared | Role::WriteShared => self.access(),
+            Role::TensorAllocate
+            | Role::TensorFree
+            | Role::TensorLoad
+            | Role::TensorStore
+            | Role::TensorWaitLoad
+            | Role::TensorWaitStore
+            | Role::TensorBefore
+            | Role::TensorAfter
+            | Role::TensorCommit
+            | Role::TensorIssue => self.tensor(),
             _ => self.gap(format!("`{}` is not described here", self.site.row.name)),
         }
     }

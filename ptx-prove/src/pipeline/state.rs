@@ -7,6 +7,7 @@
 //! relaxed arrival or the bytes of a copy pass on the first one alone. Lanes of a warp execute together where they branch alike, but their accesses
 //! are ordered only where they synchronize: what one lane has waited for is not there for the others, and one lane does not release their accesses.
 
+use super::filled::Filled;
 use super::term::{Facts, Poly};
 use super::value::Value;
 use std::collections::BTreeMap;
@@ -121,6 +122,10 @@ pub(crate) struct Warp {
     /// The lanes that begin bulk copies, and the last group that has one.
     pub(crate) bulk_lanes: u32,
     pub(crate) stored: u32,
+    /// The lane that issues `tcgen05` instructions.
+    pub(crate) tensor_lanes: u32,
+    /// The lanes of the last `tcgen05.fence::after_thread_sync`, and the order that they were behind there.
+    pub(crate) fenced: (u32, Clock),
     /// True if it has arrived at the barrier it waits at.
     pub(crate) arrived: bool,
     /// Phases of the cluster's barrier that it arrived at.
@@ -203,6 +208,50 @@ pub(crate) struct Word {
     pub(crate) writes: u32,
 }
 
+/// A kind of what a warp issues for columns of tensor memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Issued {
+    pub(crate) component: usize,
+    pub(crate) pipe: super::effect::Pipe,
+    /// The address where the columns' address is, the first column and their number.
+    pub(crate) slot: u32,
+    pub(crate) at: u32,
+    pub(crate) columns: u32,
+}
+
+/// The loads and stores of tensor memory of a warp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Stores, and loads, that the warp has not waited for.
+    Open([bool; 2]),
+    Complete,
+    /// Behind `tcgen05.fence::before_thread_sync`, which is this event.
+    Fenced((usize, u32)),
+}
+
+impl Taken {
+    /// Stores, and loads, that the warp has not waited for.
+    pub(crate) fn open(self) -> [bool; 2] {
+        match self {
+            Taken::Open(open) => open,
+            Taken::Complete | Taken::Fenced(_) => [false; 2],
+        }
+    }
+}
+
+/// The tensor memory of a block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tensor {
+    /// The number of columns, by the address where theirs is.
+    pub(crate) slots: BTreeMap<u32, u32>,
+    /// The last event of each kind of what is issued.
+    pub(crate) issued: BTreeMap<Issued, u32>,
+    /// By warp.
+    pub(crate) taken: BTreeMap<usize, Taken>,
+    /// Columns that were written: of each slot, in each quarter of the lanes.
+    pub(crate) filled: Filled,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     pub(crate) warps: Vec<Warp>,
@@ -213,6 +262,10 @@ pub(crate) struct State {
     pub(crate) cluster: Named,
     pub(crate) stages: Vec<Stage>,
     pub(crate) words: BTreeMap<(usize, u32), Word>,
+    /// Bytes that were written.
+    pub(crate) filled: Filled,
+    /// By block.
+    pub(crate) tensor: BTreeMap<usize, Tensor>,
     /// Events so far, by component.
     pub(crate) events: Vec<u32>,
     /// By component: the events that others must come behind, since they were forgotten last.
@@ -366,6 +419,7 @@ impl State {
         self.warps.iter_mut().for_each(|warp| {
             round(&mut warp.clock);
             warp.behind.iter_mut().for_each(|(_, known)| round(known));
+            round(&mut warp.fenced.1);
         });
         self.marks = marks;
     }
@@ -402,6 +456,12 @@ impl State {
         for ((block, group), all) in &self.groups {
             let component = super::effect::tensor_of(self.warps.len(), *block, *group);
             all.iter().for_each(|(number, ..)| mark(component, *number));
+        }
+        for tensor in self.tensor.values() {
+            tensor.issued.iter().for_each(|(own, event)| mark(own.component, *event));
+            let fences =
+                tensor.taken.values().filter_map(|own| if let Taken::Fenced(at) = own { Some(*at) } else { None });
+            fences.for_each(|(component, event)| mark(component, event));
         }
         for own in &mut marks {
             own.retain(|event| *event > 0);
@@ -521,6 +581,8 @@ impl State {
                 self.ages(clock, &mut key);
             }
         }
+        self.filled.key(&mut key);
+        self.tensor.iter().for_each(|(block, tensor)| self.tensor_key(*block, tensor, &mut key));
         key.push(self.remote.len() as u32);
         for ((block, warp), event) in &self.remote {
             key.extend([*block as u32, *warp as u32]);
@@ -554,7 +616,10 @@ impl State {
         if ended {
             return;
         }
-        key.extend([warp.since, warp.splits.len() as u32]);
+        key.extend([warp.since, warp.splits.len() as u32, warp.tensor_lanes, warp.fenced.0]);
+        if warp.fenced.0 != 0 {
+            self.ages(&warp.fenced.1, key);
+        }
         for split in &warp.splits {
             key.extend([split.meet as u32, split.mask]);
             key.extend(split.other.map_or([0, 0], |(at, mask)| [at as u32 + 1, mask]));
@@ -601,6 +666,27 @@ impl State {
             own.dedup();
             key.push(own.len() as u32);
             key.extend(own.into_iter().flatten());
+        }
+    }
+
+    fn tensor_key(&self, block: usize, tensor: &Tensor, key: &mut Vec<u32>) {
+        key.extend([block as u32, tensor.slots.len() as u32, tensor.issued.len() as u32, tensor.taken.len() as u32]);
+        tensor.slots.iter().for_each(|(slot, columns)| key.extend([*slot, *columns]));
+        tensor.filled.key(key);
+        for (own, event) in &tensor.issued {
+            key.extend([own.pipe as u32, own.slot, own.at, own.columns]);
+            self.event_key((own.component, *event), key);
+        }
+        for (warp, taken) in &tensor.taken {
+            key.push(*warp as u32);
+            match taken {
+                Taken::Open(open) => key.extend([1, open[0].into(), open[1].into()]),
+                Taken::Complete => key.push(2),
+                Taken::Fenced(event) => {
+                    key.push(3);
+                    self.event_key(*event, key);
+                }
+            }
         }
     }
 

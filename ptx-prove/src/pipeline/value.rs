@@ -77,6 +77,12 @@ impl Value {
         }
     }
 
+    /// The same, of numbers that an instruction reads with this width and sign.
+    pub(crate) fn read(&self, mask: u32, kind: (u32, bool)) -> Option<Poly> {
+        let of = self.poly(mask, kind.0)?;
+        Some(of.known().map_or(of, |known| Poly::number(number(known as u64, kind))))
+    }
+
     pub(crate) fn cond(&self, mask: u32) -> Option<Cond> {
         match self {
             Value::Number(number) => Some(Cond::Const(*number != 0)),
@@ -163,6 +169,8 @@ pub(crate) struct Operation {
     pub(crate) name: &'static str,
     /// True if the result is the source.
     pub(crate) is_copy: bool,
+    /// True if bits of the result depend on no higher bits of the sources, so that any number with these bits is as good.
+    pub(crate) is_modular: bool,
     /// Of the sources as numbers, with the bits of the first one.
     pub(crate) numbers: fn(&[i128], u32) -> Option<i128>,
     pub(crate) terms: fn(&mut Atoms, &[Poly], u32) -> Option<Poly>,
@@ -171,30 +179,30 @@ pub(crate) struct Operation {
 /// The operations by the names of their instructions.
 #[rustfmt::skip]
 pub(crate) const OPERATIONS: &[Operation] = &[
-    Operation { name: "mov", is_copy: true, numbers: |a, _| a.first().copied(), terms: |_, a, _| a.first().cloned() },
-    Operation { name: "cvt", is_copy: false, numbers: |a, _| a.first().copied(), terms: |_, a, _| a.first().cloned() },
-    Operation { name: "cvta", is_copy: false, numbers: |a, _| a.first().copied(), terms: |_, a, _| a.first().cloned() },
-    Operation { name: "cvta.to", is_copy: false, numbers: |a, _| a.first().copied(), terms: |_, a, _| a.first().cloned() },
-    Operation { name: "add", is_copy: false, numbers: |a, _| Some(a[0] + a[1]), terms: |_, a, _| a[0].plus(&a[1], 1) },
-    Operation { name: "sub", is_copy: false, numbers: |a, _| Some(a[0] - a[1]), terms: |_, a, _| a[0].plus(&a[1], -1) },
-    Operation { name: "neg", is_copy: false, numbers: |a, _| Some(-a[0]), terms: |_, a, _| a[0].scale(-1) },
-    Operation { name: "mul.lo", is_copy: false, numbers: |a, _| a[0].checked_mul(a[1]), terms: |_, a, _| a[0].times(&a[1]) },
-    Operation { name: "mul.wide", is_copy: false, numbers: |a, _| a[0].checked_mul(a[1]), terms: |_, a, _| a[0].times(&a[1]) },
-    Operation { name: "mad.lo", is_copy: false, numbers: |a, _| a[0].checked_mul(a[1])?.checked_add(a[2]), terms: |_, a, _| a[0].times(&a[1])?.plus(&a[2], 1) },
-    Operation { name: "mad.wide", is_copy: false, numbers: |a, _| a[0].checked_mul(a[1])?.checked_add(a[2]), terms: |_, a, _| a[0].times(&a[1])?.plus(&a[2], 1) },
-    Operation { name: "mul.hi", is_copy: false, numbers: |a, bits| Some(a[0].checked_mul(a[1])? >> bits), terms: |m, a, _| Some(m.of("mul.hi", sorted(a))) },
-    Operation { name: "shl", is_copy: false, numbers: |a, bits| Some(if a[1] >= i128::from(bits) { 0 } else { a[0] << a[1] }), terms: |_, a, _| a[0].scale(1 << a[1].known().filter(|by| (0..64).contains(by))?) },
-    Operation { name: "shr", is_copy: false, numbers: |a, bits| Some(a[0] >> a[1].clamp(0, (bits - 1).into())), terms: |m, a, _| Some(m.floor(&a[0], 1 << a[1].known().filter(|by| (0..64).contains(by))?)) },
-    Operation { name: "and", is_copy: false, numbers: |a, _| Some(a[0] & a[1]), terms: conjunction },
-    Operation { name: "or", is_copy: false, numbers: |a, _| Some(a[0] | a[1]), terms: |m, a, _| Some(m.of("or", sorted(a))) },
-    Operation { name: "xor", is_copy: false, numbers: |a, _| Some(a[0] ^ a[1]), terms: |m, a, _| Some(m.of("xor", sorted(a))) },
-    Operation { name: "not", is_copy: false, numbers: |a, _| Some(!a[0]), terms: |_, _, _| None },
-    Operation { name: "min", is_copy: false, numbers: |a, _| Some(a[0].min(a[1])), terms: |m, a, _| Some(extreme(m, a, "min", 1)) },
-    Operation { name: "max", is_copy: false, numbers: |a, _| Some(a[0].max(a[1])), terms: |m, a, _| Some(extreme(m, a, "max", -1)) },
-    Operation { name: "div", is_copy: false, numbers: |a, _| a[0].checked_div(a[1]), terms: |m, a, _| Some(divided(m, a)) },
-    Operation { name: "rem", is_copy: false, numbers: |a, _| a[0].checked_rem(a[1]), terms: |m, a, _| { let quotient = divided(m, a); a[0].plus(&quotient.times(&a[1])?, -1) } },
-    Operation { name: "bfe", is_copy: false, numbers: |a, _| Some(if a[2] == 0 { 0 } else { a[0] >> (a[1] & 63) & ((1 << (a[2] & 63)) - 1) }), terms: |_, _, _| None },
-    Operation { name: "popc", is_copy: false, numbers: |a, bits| Some(masked(a[0] as u64, bits).count_ones().into()), terms: |_, _, _| None },
+    Operation { name: "mov", is_copy: true, is_modular: true, numbers: |a, _| a.first().copied(), terms: |_, a, _| a.first().cloned() },
+    Operation { name: "cvt", is_copy: false, is_modular: false, numbers: |a, _| a.first().copied(), terms: |_, a, _| a.first().cloned() },
+    Operation { name: "cvta", is_copy: false, is_modular: true, numbers: |a, _| a.first().copied(), terms: |_, a, _| a.first().cloned() },
+    Operation { name: "cvta.to", is_copy: false, is_modular: true, numbers: |a, _| a.first().copied(), terms: |_, a, _| a.first().cloned() },
+    Operation { name: "add", is_copy: false, is_modular: true, numbers: |a, _| Some(a[0] + a[1]), terms: |_, a, _| a[0].plus(&a[1], 1) },
+    Operation { name: "sub", is_copy: false, is_modular: true, numbers: |a, _| Some(a[0] - a[1]), terms: |_, a, _| a[0].plus(&a[1], -1) },
+    Operation { name: "neg", is_copy: false, is_modular: true, numbers: |a, _| Some(-a[0]), terms: |_, a, _| a[0].scale(-1) },
+    Operation { name: "mul.lo", is_copy: false, is_modular: true, numbers: |a, _| a[0].checked_mul(a[1]), terms: |_, a, _| a[0].times(&a[1]) },
+    Operation { name: "mul.wide", is_copy: false, is_modular: false, numbers: |a, _| a[0].checked_mul(a[1]), terms: |_, a, _| a[0].times(&a[1]) },
+    Operation { name: "mad.lo", is_copy: false, is_modular: true, numbers: |a, _| a[0].checked_mul(a[1])?.checked_add(a[2]), terms: |_, a, _| a[0].times(&a[1])?.plus(&a[2], 1) },
+    Operation { name: "mad.wide", is_copy: false, is_modular: false, numbers: |a, _| a[0].checked_mul(a[1])?.checked_add(a[2]), terms: |_, a, _| a[0].times(&a[1])?.plus(&a[2], 1) },
+    Operation { name: "mul.hi", is_copy: false, is_modular: false, numbers: |a, bits| Some(a[0].checked_mul(a[1])? >> bits), terms: |m, a, _| Some(m.of("mul.hi", sorted(a))) },
+    Operation { name: "shl", is_copy: false, is_modular: true, numbers: |a, bits| Some(if a[1] >= i128::from(bits) { 0 } else { a[0] << a[1] }), terms: |_, a, _| a[0].scale(1 << a[1].known().filter(|by| (0..64).contains(by))?) },
+    Operation { name: "shr", is_copy: false, is_modular: false, numbers: |a, bits| Some(a[0] >> a[1].clamp(0, (bits - 1).into())), terms: |m, a, _| Some(m.floor(&a[0], 1 << a[1].known().filter(|by| (0..64).contains(by))?)) },
+    Operation { name: "and", is_copy: false, is_modular: true, numbers: |a, _| Some(a[0] & a[1]), terms: conjunction },
+    Operation { name: "or", is_copy: false, is_modular: true, numbers: |a, _| Some(a[0] | a[1]), terms: |m, a, _| Some(m.of("or", sorted(a))) },
+    Operation { name: "xor", is_copy: false, is_modular: true, numbers: |a, _| Some(a[0] ^ a[1]), terms: |m, a, _| Some(m.of("xor", sorted(a))) },
+    Operation { name: "not", is_copy: false, is_modular: true, numbers: |a, _| Some(!a[0]), terms: |_, _, _| None },
+    Operation { name: "min", is_copy: false, is_modular: false, numbers: |a, _| Some(a[0].min(a[1])), terms: |m, a, _| Some(extreme(m, a, "min", 1)) },
+    Operation { name: "max", is_copy: false, is_modular: false, numbers: |a, _| Some(a[0].max(a[1])), terms: |m, a, _| Some(extreme(m, a, "max", -1)) },
+    Operation { name: "div", is_copy: false, is_modular: false, numbers: |a, _| a[0].checked_div(a[1]), terms: |m, a, _| Some(divided(m, a)) },
+    Operation { name: "rem", is_copy: false, is_modular: false, numbers: |a, _| a[0].checked_rem(a[1]), terms: |m, a, _| { let quotient = divided(m, a); a[0].plus(&quotient.times(&a[1])?, -1) } },
+    Operation { name: "bfe", is_copy: false, is_modular: false, numbers: |a, _| Some(if a[2] == 0 { 0 } else { a[0] >> (a[1] & 63) & ((1 << (a[2] & 63)) - 1) }), terms: |_, _, _| None },
+    Operation { name: "popc", is_copy: false, is_modular: false, numbers: |a, bits| Some(masked(a[0] as u64, bits).count_ones().into()), terms: |_, _, _| None },
 ];
 
 fn sorted(of: &[Poly]) -> Vec<Poly> {

@@ -12,6 +12,9 @@ use ptx_core::ir::{Base, Inst, Operand, RegId, Symbol};
 use ptx_core::isa::{Class, SpecialRegister, Type};
 use std::rc::Rc;
 
+/// Modifiers of integer arithmetic that the operations do not describe.
+const OTHERS: [&str; 3] = ["sat", "relu", "cc"];
+
 /// The most facts that are tried.
 const TRIED: u64 = 2_000_000;
 
@@ -56,6 +59,14 @@ pub(crate) struct Walk<'c, 'm> {
     pub(crate) boxes: Map<String, u64>,
     /// Bytes that copies write: block, start and end.
     pub(crate) ranges: Set<(usize, u32, u32)>,
+    /// Barriers: block and address.
+    pub(crate) marks: Set<(usize, u32)>,
+    /// Instructions that have computed a term, or compared one.
+    pub(crate) reads: Set<usize>,
+    /// Loads of memory that is taken for constant.
+    pub(crate) loads: Set<usize>,
+    /// Instructions that may read bytes that nothing has written.
+    pub(crate) unwritten: Set<usize>,
     /// Instructions that may still be executed.
     pub(crate) steps: u64,
 }
@@ -318,11 +329,11 @@ impl Walk<'_, '_> {
     ) -> Result<Done, Halt> {
         let value = match self.code.roles[at] {
             Role::LoadParam => self.param(site),
-            Role::Load => self.loaded(state, w, site, lanes),
+            Role::Load => self.loaded(state, w, (at, site), lanes),
             Role::MapShared => self.mapped(state, w, site),
             Role::Elect => Some(Value::lanes(|lane| u64::from(lanes.trailing_zeros() as usize == lane))),
             Role::Shuffle => self.shuffled(state, w, site, lanes),
-            Role::Compare => match self.compared(state, w, site, lanes) {
+            Role::Compare => match self.compared(state, w, (at, site), lanes) {
                 Some(Ok(value)) => Some(value),
                 Some(Err(open)) => return Ok(Done::Open(open)),
                 None => None,
@@ -332,7 +343,7 @@ impl Walk<'_, '_> {
                 Some(Err(open)) => return Ok(Done::Open(open)),
                 None => None,
             },
-            _ => self.operated(state, w, site, lanes),
+            _ => self.operated(state, w, (at, site), lanes),
         };
         let mut written = Vec::new();
         ptx_core::check::access::writes(site.inst, &mut |register| written.push(register));
@@ -359,9 +370,9 @@ impl Walk<'_, '_> {
 
     fn param(&mut self, site: &Site<'_>) -> Option<Value> {
         let Operand::Memory { base: Base::Symbol(Symbol::Var(id)), offset, .. } = site.operand(1) else { return None };
-        let name = &self.code.module.variables.get(id.index())?.name;
+        let variable = self.code.module.variables.get(id.index())?;
         let (bits, is_signed) = site.last_type().and_then(integer)?;
-        let name = super::assume::name_of(name, u64::try_from(*offset).ok()?, bits);
+        let name = super::assume::name_of((&variable.name, variable.size), u64::try_from(*offset).ok()?, bits);
         if !is_signed {
             return Some(Value::term(self.atoms.name(name)));
         }
@@ -371,14 +382,18 @@ impl Walk<'_, '_> {
     }
 
     /// A value from memory: all lanes that read one address at a time read one value.
-    fn loaded(&mut self, state: &State, w: usize, site: &Site<'_>, lanes: u32) -> Option<Value> {
+    fn loaded(&mut self, state: &State, w: usize, (at, site): (usize, &Site<'_>), lanes: u32) -> Option<Value> {
         let (bits, is_signed) = site.last_type().and_then(integer)?;
         if !matches!(site.operand(0), Operand::Reg(_)) {
             return None;
         }
         let address = self.address(state, w, site.operand(1)).poly(lanes, 64).filter(|_| site.is("nc"));
         let own = match address {
-            Some(address) => self.atoms.of(MEMORY, vec![address]),
+            Some(address) => {
+                self.loads.insert(at);
+                let kind = i128::from(bits) * if is_signed { -1 } else { 1 };
+                self.atoms.of(MEMORY, vec![address, Poly::number(kind)])
+            }
             None if lanes.count_ones() == 1 => self.atoms.fresh(true),
             None => return None,
         };
@@ -406,7 +421,13 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn compared(&mut self, state: &State, w: usize, site: &Site<'_>, lanes: u32) -> Option<Result<Value, Poly>> {
+    fn compared(
+        &mut self,
+        state: &State,
+        w: usize,
+        (at, site): (usize, &Site<'_>),
+        lanes: u32,
+    ) -> Option<Result<Value, Poly>> {
         let kind = integer(site.ty(1)?)?;
         let (_, test, of) = TESTS.iter().find(|(name, ..)| site.is(name))?;
         let (a, b) = (self.source(state, w, site.operand(1), kind.0), self.source(state, w, site.operand(2), kind.0));
@@ -416,7 +437,9 @@ impl Walk<'_, '_> {
         let value = if plain {
             Value::lanes(|lane| u64::from(numbers(lane).unwrap_or(false)))
         } else {
-            let difference = a.poly(lanes, kind.0)?.plus(&b.poly(lanes, kind.0)?, -1)?;
+            let (a, b) = (a.read(lanes, kind)?, b.read(lanes, kind)?);
+            self.reads.insert(at);
+            let difference = a.plus(&b, -1)?;
             if kind.1 && self.atoms.is_data(&difference) {
                 return None;
             }
@@ -457,8 +480,11 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn operated(&mut self, state: &State, w: usize, site: &Site<'_>, lanes: u32) -> Option<Value> {
+    fn operated(&mut self, state: &State, w: usize, (at, site): (usize, &Site<'_>), lanes: u32) -> Option<Value> {
         let operation = OPERATIONS.iter().find(|operation| operation.name == site.row.name)?;
+        if OTHERS.iter().any(|modifier| site.is(modifier)) {
+            return None;
+        }
         if !matches!(site.operand(0), Operand::Reg(_)) || matches!(site.operand(1), Operand::Vector(_)) {
             return None;
         }
@@ -472,9 +498,11 @@ impl Walk<'_, '_> {
             };
         }
         let kind = kind.and_then(integer)?;
+        // The third source of `mad.wide` is as wide as the result.
+        let kind_of = |at: usize| if site.is("wide") && at == 2 { (kind.0 * 2, kind.1) } else { kind };
         let sources: Vec<Value> = (1..site.inst.operands.len())
             .filter(|at| *site.operand(*at) != Operand::Absent)
-            .map(|at| self.source(state, w, site.operand(at), kind.0))
+            .map(|at| self.source(state, w, site.operand(at), kind_of(at - 1).0))
             .collect();
         let to = integer(site.ty(0).or_else(|| site.last_type())?)?.0.max(if site.is("wide") { kind.0 * 2 } else { 0 });
         if operation.is_copy
@@ -483,14 +511,20 @@ impl Walk<'_, '_> {
             return Some(value.clone());
         }
         let of_lane = |lane: usize| {
+            let sources = sources.iter().enumerate();
             let numbers: Option<Vec<i128>> =
-                sources.iter().map(|source| Some(number(source.at(lane)?, kind))).collect();
+                sources.map(|(at, source)| Some(number(source.at(lane)?, kind_of(at)))).collect();
             (operation.numbers)(&numbers?, kind.0).map(|value| masked(value as u64, to))
         };
         if active(lanes).all(|lane| of_lane(lane).is_some()) {
             return Some(Value::lanes(|lane| of_lane(lane).unwrap_or(0)));
         }
-        let terms: Option<Vec<Poly>> = sources.iter().map(|source| source.poly(lanes, kind.0)).collect();
+        self.reads.insert(at);
+        let term = |(at, source): (usize, &Value)| match operation.is_modular {
+            true => source.poly(lanes, kind.0),
+            false => source.read(lanes, kind_of(at)),
+        };
+        let terms: Option<Vec<Poly>> = sources.iter().enumerate().map(term).collect();
         (operation.terms)(&mut self.atoms, &terms?, kind.0).map(|of| match of.known() {
             Some(value) => Value::Number(masked(value as u64, to)),
             None => Value::term(of),

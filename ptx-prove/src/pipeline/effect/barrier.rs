@@ -16,6 +16,8 @@ pub(super) struct Change {
     pub(super) bytes: Option<(Poly, i128)>,
     /// True if it releases what the lanes know of memory.
     pub(super) releases: bool,
+    /// An event that it comes behind.
+    pub(super) after: Option<(usize, u32)>,
 }
 
 impl Here<'_, '_, '_> {
@@ -38,6 +40,7 @@ impl Here<'_, '_, '_> {
             if self.state.barriers.contains_key(&place) {
                 return self.gap("a barrier is initialized twice");
             }
+            self.walk.marks.insert(place);
             let component = self.state.new_component(false);
             self.state.new_component(true);
             self.state.event(self.w);
@@ -94,7 +97,11 @@ impl Here<'_, '_, '_> {
     pub(super) fn count(&mut self, place: Place, change: Change) -> Result<(), Halt> {
         self.ready(place)?;
         let event = self.state.event(self.w);
-        let clock = if change.releases { self.state.known(self.w, self.lanes) } else { self.state.executed(self.w) };
+        let mut clock =
+            if change.releases { self.state.known(self.w, self.lanes) } else { self.state.executed(self.w) };
+        if let Some((component, event)) = change.after {
+            clock.raise(component, event);
+        }
         if place.0 != self.block() {
             self.state.remote.insert((place.0, self.w), event);
         }
@@ -149,10 +156,25 @@ impl Here<'_, '_, '_> {
                 arrivals: each * number,
                 bytes: bytes.map(|bytes| (Poly::number(i128::from(bytes as u32) * i128::from(number)), 1)),
                 releases: role != Role::Expect && !self.site.is("relaxed") && !beyond,
+                after: None,
             };
             self.count(place, change)?;
         }
         Ok(Done::Next)
+    }
+
+    /// One arrival that comes behind an event, when the block goes on.
+    pub(super) fn arrive_behind(&mut self, name: &str, after: Option<(usize, u32)>) -> Result<(), Halt> {
+        for (place, _) in self.barriers(name)? {
+            if place.0 != self.block() {
+                return self.gap("a `tcgen05.commit` at another block's barrier is not described");
+            }
+            if let Some(barrier) = self.state.barriers.get_mut(&place) {
+                barrier.copied = Some(barrier.phase);
+            }
+            self.count(place, Change { arrivals: 1, after, ..Change::default() })?;
+        }
+        Ok(())
     }
 
     pub(super) fn wait(&mut self) -> Result<Done, Halt> {

@@ -1,6 +1,7 @@
 //! Groups of asynchronous operations: of bulk copies by a thread, and of products by a warp group.
 
 use super::Here;
+use crate::pipeline::code::Code;
 use crate::pipeline::state::State;
 use crate::pipeline::walk::{Done, Halt};
 use ptx_target::descriptor::{Descriptor, Major};
@@ -12,7 +13,7 @@ pub(crate) fn bulk(state: &State, w: usize) -> usize {
 
 /// The component of the `wgmma` groups of a warp group, with so many warps.
 pub(crate) fn tensor_of(warps: usize, block: usize, group: usize) -> usize {
-    3 * warps + block * GROUPS + group
+    4 * warps + block * GROUPS + group
 }
 
 /// Warp groups of a block of 1024 threads.
@@ -20,12 +21,12 @@ const GROUPS: usize = 8;
 
 /// The number of components before those of barriers, with so many warps in so many blocks.
 pub(crate) fn components(warps: usize, blocks: usize) -> usize {
-    3 * warps + GROUPS * blocks
+    4 * warps + GROUPS * blocks
 }
 
 impl Here<'_, '_, '_> {
     /// The component of the `wgmma` groups of a warp's warp group.
-    fn tensor(&self) -> usize {
+    fn groups(&self) -> usize {
         let warp = &self.state.warps[self.w];
         tensor_of(self.state.warps.len(), warp.block, warp.index / 4)
     }
@@ -101,7 +102,7 @@ impl Here<'_, '_, '_> {
         // D, A and B.
         let types: Vec<u32> = self.site.modifiers().filter_map(ptx_core::isa::Type::find).map(|ty| ty.bits()).collect();
         let packed = if self.site.is("sp") { depth / 2 } else { depth };
-        let event = (self.tensor(), self.state.warps[self.w].groups + 1);
+        let event = (self.groups(), self.state.warps[self.w].groups + 1);
         for (name, transposed, number, lines, depth) in
             [("a_desc", "imm_trans_a", 1, 64, packed), ("b_desc", "imm_trans_b", 2, columns, depth)]
         {
@@ -116,7 +117,7 @@ impl Here<'_, '_, '_> {
             };
             let Some(bits) = types.get(number) else { return self.gap("the types of the product are not described") };
             let is_transposed = matches!(self.operand(transposed), Some(ptx_core::ir::Operand::Int(1)));
-            match matrix(descriptor, [lines, depth], is_transposed, u64::from(*bits)) {
+            match matrix(self.walk.code, descriptor, [lines, depth], (is_transposed, u64::from(*bits))) {
                 Ok(range) => self.use_stage(range, event)?,
                 Err(text) => return self.wrong(text),
             }
@@ -127,7 +128,7 @@ impl Here<'_, '_, '_> {
     pub(super) fn commit_group(&mut self) -> Result<Done, Halt> {
         let w = self.w;
         self.state.event(w);
-        let component = self.tensor();
+        let component = self.groups();
         let (block, group) = (self.block(), self.state.warps[w].index / 4);
         self.state.warps[w].groups += 1;
         let number = self.state.warps[w].groups;
@@ -152,7 +153,7 @@ impl Here<'_, '_, '_> {
 
     pub(super) fn wait_group(&mut self) -> Result<Done, Halt> {
         let Some(left) = self.immediate() else { return self.gap("the number of groups is not a number") };
-        let component = self.tensor();
+        let component = self.groups();
         let (block, group) = (self.block(), self.state.warps[self.w].index / 4);
         let number = self.state.warps[self.w].groups.saturating_sub(left);
         let Some(all) = self.state.groups.get(&(block, group)) else { return Ok(Done::Next) };
@@ -183,12 +184,24 @@ impl Here<'_, '_, '_> {
 
 /// Bytes from the first to the last of a matrix in shared memory: lines along M or N of so many elements along K, or, if it is transposed, the other way
 /// around.
-fn matrix(bits: u64, [lines, depth]: [u64; 2], is_transposed: bool, element: u64) -> Result<(u32, u32), String> {
+fn matrix(
+    code: &Code<'_>,
+    bits: u64,
+    [lines, depth]: [u64; 2],
+    (is_transposed, element): (bool, u64),
+) -> Result<(u32, u32), String> {
     let descriptor = Descriptor::wgmma(bits)?;
     let (major, along, across) = if is_transposed { (Major::Mn, lines, depth) } else { (Major::K, depth, lines) };
     let pieces = (along * element).div_ceil(128).max(1);
-    let rest = descriptor.start % descriptor.swizzle.span();
-    let (first, end) = descriptor.extent(major, [across, pieces], Some(rest));
+    Ok(bytes_of(code, &descriptor, major, [across, pieces]))
+}
+
+/// Bytes from the first to the last of a matrix of so many lines and pieces.
+pub(super) fn bytes_of(code: &Code<'_>, descriptor: &Descriptor, major: Major, size: [u64; 2]) -> (u32, u32) {
+    let span = descriptor.swizzle.span();
+    // Where the variable lies is known modulo its alignment alone.
+    let rest = code.align_at(descriptor.start).is_multiple_of(span).then(|| descriptor.start % span);
+    let (first, end) = descriptor.extent(major, size, rest);
     let place = |at: i128| i128::from(descriptor.start).saturating_add(at).clamp(0, u32::MAX.into()) as u32;
-    Ok((place(first), place(end)))
+    (place(first), place(end))
 }

@@ -5,9 +5,12 @@ use super::{Here, Place, bulk};
 use crate::pipeline::code::Role;
 use crate::pipeline::state::{Stage, Word, Written};
 use crate::pipeline::term::Poly;
-use crate::pipeline::value::{Value, active};
+use crate::pipeline::value::{LANES, Value, active};
 use crate::pipeline::walk::{Done, Halt};
 use ptx_core::ir::Operand;
+
+/// Bytes of a barrier.
+const BARRIER: u32 = 8;
 
 /// The modifiers of accesses to rows of matrices, each of 16 bytes.
 const MATRICES: [&str; 3] = ["m8n8", "m8n16", "m16n8"];
@@ -84,6 +87,15 @@ impl Here<'_, '_, '_> {
         Ok(Done::Next)
     }
 
+    /// Checks that bytes are not those of a barrier, at any time.
+    pub(super) fn spares_barriers(&self, block: usize, (from, to): (u32, u32)) -> Result<(), Halt> {
+        let meets = |(own, at): &Place| *own == block && from < at + BARRIER && *at < to;
+        match self.walk.marks.iter().any(meets) {
+            true => self.wrong("an access of the bytes of a barrier"),
+            false => Ok(()),
+        }
+    }
+
     /// The bytes as words.
     fn bytes(&self, stage: &Stage, (from, to): (u32, u32)) -> String {
         let first = self.walk.code.first();
@@ -93,6 +105,7 @@ impl Here<'_, '_, '_> {
     /// A copy begins to write bytes; they are there when the current phase of the barrier is complete.
     fn write_stage(&mut self, (block, from, to): (usize, u32, u32), bar: u32) -> Result<(), Halt> {
         self.ready((block, bar))?;
+        self.spares_barriers(block, (from, to))?;
         let clock = self.state.known(self.w, self.lanes);
         let mut stages = std::mem::take(&mut self.state.stages);
         for stage in stages.iter().filter(|stage| stage.block == block && stage.from < to && from < stage.to) {
@@ -113,6 +126,7 @@ impl Here<'_, '_, '_> {
         stages.retain(|stage| !(stage.block == block && from <= stage.from && stage.to <= to));
         let full = self.state.barriers.get(&(block, bar)).map_or((0, 0), |own| (own.component + 1, own.phase + 1));
         self.walk.ranges.insert((block, from, to));
+        self.state.filled.add(block, (from, to));
         stages.push(Stage::new((block, from, to), full));
         self.state.stages = stages;
         let overwritten = |(own, word): &Place| *own == block && from < word + 4 && *word < to;
@@ -131,7 +145,11 @@ impl Here<'_, '_, '_> {
     /// A copy from bytes of the own block, or a product of them, begins: an event of the component of its group.
     pub(super) fn use_stage(&mut self, (from, to): (u32, u32), event: (usize, u32)) -> Result<(), Halt> {
         let (block, clock) = (self.block(), self.state.known(self.w, self.lanes));
+        self.spares_barriers(block, (from, to))?;
         self.walk.ranges.insert((block, from, to));
+        if !self.state.filled.has(block, (from, to)) {
+            return self.gap("a copy or a product may read bytes of shared memory that nothing has written");
+        }
         if !self.state.stages.iter().any(|stage| stage.block == block && stage.from <= from && to <= stage.to) {
             self.state.stages.push(Stage::new((block, from, to), (0, 0)));
         }
@@ -195,8 +213,12 @@ impl Here<'_, '_, '_> {
             true => 16,
             false => self.site.last_type().map_or(16, |ty| ty.bytes() as u32) * self.site.one_of(&vector).unwrap_or(1),
         };
+        // Of matrices the first lanes have the addresses of rows.
+        let rows =
+            [("x1", 8), ("x2", 16)].into_iter().find(|(count, _)| self.site.is(count)).map_or(LANES, |(_, rows)| rows);
+        let rows = if self.site.modifiers().any(|own| MATRICES.contains(&own)) { rows } else { LANES };
         let mut ranges = Vec::new();
-        for lane in active(self.lanes) {
+        for lane in active(self.lanes).filter(|lane| *lane < rows) {
             match address.at(lane) {
                 Some(own) if own >> 24 == 0 => ranges.push((own as u32, own as u32 + size)),
                 Some(_) => return self.gap("an access of another block's shared memory is not described"),
@@ -215,6 +237,7 @@ impl Here<'_, '_, '_> {
         let is_read = self.role() == Role::ReadShared;
         let ranges = self.accessed()?;
         let block = self.block();
+        ranges.iter().try_for_each(|range| self.spares_barriers(block, *range))?;
         let stages = &self.state.stages;
         let touches = |(from, to): &(u32, u32)| {
             stages.iter().any(|stage| stage.block == block && stage.from < *to && *from < stage.to)
@@ -224,6 +247,11 @@ impl Here<'_, '_, '_> {
             for range in &ranges {
                 self.access_stage(*range, is_read, event)?;
             }
+        }
+        match is_read {
+            true if ranges.iter().all(|range| self.state.filled.has(block, *range)) => {}
+            true => drop(self.walk.unwritten.insert(self.at)),
+            false => ranges.iter().for_each(|range| self.state.filled.add(block, *range)),
         }
         if is_read {
             let value = self.word(&ranges);
