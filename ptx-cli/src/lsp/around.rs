@@ -78,6 +78,7 @@ fn path(uri: &str) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::{module, path};
     use std::path::Path;

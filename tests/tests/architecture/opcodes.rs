@@ -85,6 +85,11 @@ fn literals(code: &str) -> impl Iterator<Item = (usize, &str)> {
     std::iter::from_fn(move || {
         loop {
             let start = at + code[at..].find('"')? + 1;
+            // The character `'"'` opens no string.
+            if code[..start - 1].ends_with('\'') && code[start..].starts_with('\'') {
+                at = start;
+                continue;
+            }
             let mut end = start;
             while !code[end..].starts_with('"') {
                 end += if code[end..].starts_with('\\') { 1 } else { 0 };
