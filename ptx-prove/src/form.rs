@@ -392,6 +392,19 @@ impl Cond {
         }
     }
 
+    /// Returns true if, where it holds for a number of the turn, it holds for all smaller ones.
+    pub(crate) fn falls(&self, turn: Sym) -> bool {
+        match self {
+            Cond::Const(_) | Cond::Table(_) => true,
+            Cond::AtLeast(form) => form
+                .terms
+                .iter()
+                .filter(|(mono, _)| mono.contains(&turn))
+                .all(|(mono, coef)| mono.len() == 1 && coef.all(|value| value <= 0)),
+            Cond::All(parts) | Cond::Any(parts) => parts.iter().all(|part| part.falls(turn)),
+        }
+    }
+
     /// Returns true if more forms are in it.
     pub(crate) fn is_longer_than(&self, most: usize) -> bool {
         fn spend(cond: &Cond, left: &mut usize) -> bool {

@@ -71,6 +71,17 @@ impl Order {
     }
 }
 
+/// The turn of a store that is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Turn {
+    /// The first one of the loops that are not around the reader.
+    First,
+    /// In such a loop, the one with this number: that of the reader's own turn.
+    Own(Sym),
+    /// The first one of the innermost loop around both.
+    Earlier,
+}
+
 /// A store as one that a reader's question can use.
 struct Writer {
     offset: Form,
@@ -90,7 +101,7 @@ struct Shared<'m> {
     /// The bytes of a piece, by variable.
     piece: Map<usize, i128>,
     /// Stores as a reader sees them: by access and the loops that are not the reader's, with the turn that is taken.
-    writers: Map<(usize, usize, Option<Sym>), Option<Rc<Writer>>>,
+    writers: Map<(usize, usize, Turn), Option<Rc<Writer>>>,
     /// Pairs of threads that may still be looked at.
     work: usize,
 }
@@ -184,9 +195,24 @@ impl<'m> Shared<'m> {
     }
 
     fn decide_piece(&mut self, read: usize, from: i128) -> Verdict {
+        let Some(place) = self.access(read).offset.plus(from) else {
+            return self.unknown("the numbers do not fit into 128 bits");
+        };
+        let mut verdict = Verdict::Proved;
+        for (place, stage) in self.machine.world.by_remainder(&place) {
+            match self.decide_place(read, &place, stage) {
+                Verdict::Proved => {}
+                refuted @ Verdict::Refuted(_) => return refuted,
+                unknown => verdict = unknown,
+            }
+        }
+        verdict
+    }
+
+    /// The same of a place that is read under a condition.
+    fn decide_place(&mut self, read: usize, place: &Form, stage: Cond) -> Verdict {
         let machine = self.machine;
         let (world, access) = (&machine.world, self.access(read));
-        let Some(place) = access.offset.plus(from) else { return self.unknown("the numbers do not fit into 128 bits") };
         let threads = world.threads;
         let mut open = allowed(&access.path.cond(), &access.guard, threads);
         let mut clauses: Vec<Cond> = Vec::new();
@@ -206,12 +232,14 @@ impl<'m> Shared<'m> {
             let is_earlier = self.order.precedes(write, read);
             let mut is_used = false;
             for turn in self.turns(write, read) {
-                let Some(writer) = is_earlier.then(|| self.writer(write, read, turn)).flatten() else { continue };
-                let (columns, all) = columns(&writer, &place, &open, machine);
+                let before = self.before(write, read, turn, is_earlier);
+                let writer = before.is_some().then(|| self.writer(write, read, turn)).flatten();
+                let (Some(before), Some(writer)) = (before, writer) else { continue };
+                let (columns, all) = columns(&writer, place, &open, machine);
                 // Several turns may write, of which these are two.
-                is_used |= all && self.outer(write, read).is_empty();
+                is_used |= all && self.outer(write, read).is_empty() && !self.moves(write, read);
                 for column in columns {
-                    let cond = self.under(&writer, &column, read);
+                    let cond = Cond::all([before.clone(), self.under(&writer, &column, read)]);
                     let own = column.iter().map(Option::is_some).collect::<Vec<_>>();
                     if cond == Cond::Const(true) {
                         open.iter_mut().zip(own).for_each(|(open, own)| *open &= !own);
@@ -220,12 +248,13 @@ impl<'m> Shared<'m> {
                     }
                 }
             }
-            is_whole &= is_used || !self.may_cover(write, &place);
+            is_whole &= is_used || !self.may_cover(write, place);
         }
         if !open.contains(&true) {
             return Verdict::Proved;
         }
         let mut conds = reached(machine, access);
+        conds.push(stage);
         conds.extend(clauses);
         let threads = Some((0..open.len()).filter(|thread| open[*thread]).collect());
         let view = View { own: Box::new(|_, _| false), shift: Map::default(), threads };
@@ -239,7 +268,7 @@ impl<'m> Shared<'m> {
             Decision::Possible(model) if model.is_loose => {
                 self.unknown("that these bytes of shared memory were written before depends on values that are not described, such as those from memory")
             }
-            Decision::Possible(model) => match model.form(world, &place, 0) {
+            Decision::Possible(model) => match model.form(world, place, 0) {
                 Some(offset) => {
                     let mut example = counterexample(machine, &model, offset);
                     // Kernels may read more than they use, such as padding.
@@ -268,19 +297,45 @@ impl<'m> Shared<'m> {
         &w.turns[shared..]
     }
 
-    /// The turns of these loops that are tried: the first one, and the one with the number of the reader's own turn.
-    fn turns(&self, write: usize, read: usize) -> Vec<Option<Sym>> {
+    /// The loops whose turn is chosen for a store.
+    fn replaced(&self, write: usize, read: usize, turn: Turn) -> &'m [usize] {
+        let (all, outer) = (&self.access(write).turns, self.outer(write, read).len());
+        let first = all.len() - outer - usize::from(turn == Turn::Earlier && outer < all.len());
+        &all[first..]
+    }
+
+    /// Returns true if the place of a store depends on the turn of a loop around it and a read.
+    fn moves(&self, write: usize, read: usize) -> bool {
+        let (access, outer) = (self.access(write), self.outer(write, read).len());
+        let shared = access.turns.iter().rev().skip(outer).map(|own| self.machine.trace.loops[*own].first);
+        shared.min().is_some_and(|first| access.offset.symbols().any(|symbol| symbol >= first))
+    }
+
+    /// The turns that are tried: the first one, the one with the number of the reader's own turn, and an earlier one of a loop around both.
+    fn turns(&self, write: usize, read: usize) -> Vec<Turn> {
         let (outer, r) = (self.outer(write, read), self.access(read));
-        let own = r.turns.last().map(|own| self.machine.trace.loops[*own].turn);
-        match outer.len() {
-            1 => [None].into_iter().chain(own.map(Some)).collect(),
-            _ => vec![None],
+        let own = r.turns.last().map(|own| Turn::Own(self.machine.trace.loops[*own].turn));
+        let mut found = vec![Turn::First];
+        found.extend(own.filter(|_| outer.len() == 1));
+        found.extend(self.moves(write, read).then_some(Turn::Earlier));
+        found
+    }
+
+    /// The condition under which a store in such a turn comes before the read; nothing if it does not. `is_earlier`: it does in each turn.
+    fn before(&self, write: usize, read: usize, turn: Turn, is_earlier: bool) -> Option<Cond> {
+        if is_earlier {
+            return Some(Cond::Const(true));
         }
+        let loops = self.replaced(write, read, turn);
+        let own = loops.first().filter(|own| turn == Turn::Earlier && self.access(read).turns.contains(own))?;
+        // All threads have left the first turn, and the barriers in it.
+        let own = self.machine.trace.loops.get(*own).filter(|own| own.together)?;
+        Form::symbol(own.turn).plus(-1).map(Cond::at_least)
     }
 
     /// A store in a turn of the loops that are not the reader's.
-    fn writer(&mut self, write: usize, read: usize, turn: Option<Sym>) -> Option<Rc<Writer>> {
-        let outer = self.outer(write, read);
+    fn writer(&mut self, write: usize, read: usize, turn: Turn) -> Option<Rc<Writer>> {
+        let outer = self.replaced(write, read, turn);
         let key = (write, outer.len(), turn);
         if let Some(found) = self.writers.get(&key) {
             return found.clone();
@@ -290,23 +345,27 @@ impl<'m> Shared<'m> {
         found
     }
 
-    fn made(&self, write: usize, outer: &[usize], turn: Option<Sym>) -> Option<Writer> {
+    fn made(&self, write: usize, outer: &[usize], turn: Turn) -> Option<Writer> {
         let (machine, access) = (self.machine, self.access(write));
         let loops = &machine.trace.loops;
         let first = outer.first().map_or(Sym::MAX, |own| loops[*own].first);
-        let value = turn.map_or_else(|| Form::number(0), Form::symbol);
-        let replaced = |symbol: Sym| match outer.iter().any(|own| loops[*own].turn == symbol) {
+        let value = match turn {
+            Turn::Own(own) => Form::symbol(own),
+            Turn::First | Turn::Earlier => Form::number(0),
+        };
+        let of_turn = |symbol: Sym| match outer.iter().any(|own| loops[*own].turn == symbol) {
             true => Some(value.clone()),
             // What a turn makes is known in that turn alone.
             false => (symbol < first).then(|| Form::symbol(symbol)),
         };
+        let replaced = |symbol: Sym| of_turn(symbol).or_else(|| machine.world.remainder_at(symbol, &of_turn));
         let steps = access.path.steps().filter(|step| step.decides).map(|step| step.cond.clone());
         let mut conds: Vec<Cond> = steps.chain([access.guard.clone()]).collect();
-        if turn.is_some() {
+        if matches!(turn, Turn::Own(_)) {
             // A turn is reached if every one before leads on, which is so where the condition holds for all smaller numbers.
             for own in outer {
                 let enters = loops[*own].enters.clone()?;
-                if !falls(&enters, loops[*own].turn) {
+                if !enters.falls(loops[*own].turn) {
                     return None;
                 }
                 conds.push(enters);
@@ -384,7 +443,7 @@ impl<'m> Shared<'m> {
             if !self.order.precedes(write, read) {
                 continue;
             }
-            let Some(writer) = self.writer(write, read, None) else { continue };
+            let Some(writer) = self.writer(write, read, Turn::First) else { continue };
             let (Some(by_place), true) = (&writer.by_place, writer.offset.terms.is_empty()) else { continue };
             let path: Set<Cond> = access.path.steps().map(|step| step.cond.clone()).collect();
             let is_sure = writer.conds.iter().all(|cond| {
@@ -489,17 +548,4 @@ fn columns(writer: &Writer, place: &Form, open: &[bool], machine: &Machine<'_>) 
         }
     }
     (found, false)
-}
-
-/// Returns true if a condition that holds for a number of the turn holds for all smaller ones.
-fn falls(cond: &Cond, turn: Sym) -> bool {
-    match cond {
-        Cond::Const(_) | Cond::Table(_) => true,
-        Cond::AtLeast(form) => form
-            .terms
-            .iter()
-            .filter(|(mono, _)| mono.contains(&turn))
-            .all(|(mono, coef)| mono.len() == 1 && coef.all(|value| value <= 0)),
-        Cond::All(parts) | Cond::Any(parts) => parts.iter().all(|part| falls(part, turn)),
-    }
 }

@@ -8,7 +8,8 @@
 //! - `contract` has the launches: block, grid and conditions, as symbols with facts.
 //! - `form` has values: sums of products of symbols with a coefficient for each thread of the block. `world` makes new symbols with definitions.
 //! - `machine` executes an entry symbolically: `step` one instruction, with the meanings of `ops/`, the effects of `event` and the accesses of
-//!   `memory`; `blocks` walks the basic blocks of `flow`, `turns` the loops; `path` holds conditions. `trace` records what happens.
+//!   `memory`; `blocks` walks the basic blocks of `flow`, `turns` the loops, with `rings` for
+//!   registers that return to their first values and `counted` for those that some turns change; `path` holds conditions. `trace` records what happens.
 //! - `signals` has the accesses of instructions whose order `pipeline` explores: `mbarrier`s, bulk copies, and matrices that descriptors name.
 //!   `united` joins both verdicts, and `transfers` has the global memory of copies.
 //! - `tensor` walks the events of tensor memory, warp by warp.
@@ -25,6 +26,7 @@ mod blocks;
 mod bounds;
 mod contract;
 mod copies;
+mod counted;
 mod event;
 mod finding;
 mod flow;
@@ -41,6 +43,7 @@ mod prove;
 mod query;
 mod races;
 mod report;
+mod rings;
 mod rows;
 mod samples;
 mod settled;

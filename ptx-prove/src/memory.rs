@@ -557,9 +557,22 @@ pub(crate) fn store_matrix(
     Vec::new()
 }
 
-/// Copies that belong to groups, and the instructions about groups.
+/// The instructions about groups of copies.
 const GROUPS: [(&str, Step); 3] =
-    [("commit_group", Step::Commit), ("wait_group", Step::WaitGroups), ("wait_all", Step::WaitAll)];
+    [("commit_group", Step::Commit), ("wait_group", Step::WaitGroups(0)), ("wait_all", Step::WaitAll)];
+
+/// The effect of an instruction about groups. A wait that some threads leave out, or for a number that is computed, waits for nothing.
+fn group_step(machine: &mut Machine<'_>, site: &Site<'_>, step: Step, guard: &Cond) -> Option<Step> {
+    match (step, guard) {
+        (Step::Commit, Cond::Const(true)) => Some(step),
+        (Step::Commit, _) => Some(Step::MayCommit),
+        (Step::WaitGroups(_), Cond::Const(true)) => match machine.source(site, site.operand(0), None) {
+            Value::Bits(form) => form.known().filter(|most| *most >= 0).map(Step::WaitGroups),
+            _ => None,
+        },
+        (step, guard) => (*guard == Cond::Const(true)).then_some(step),
+    }
+}
 
 /// `cp.async`: both accesses, whose order `copies` checks.
 pub(crate) fn copy(
@@ -571,11 +584,7 @@ pub(crate) fn copy(
 ) -> Vec<(RegId, Value)> {
     let node = state.from.first().copied().unwrap_or(usize::MAX);
     if let Some(step) = GROUPS.iter().find(|(part, _)| site.row.parts.contains(part)).map(|(_, step)| *step) {
-        let none = |form: &Form| form.known() == Some(0);
-        let waits = step != Step::WaitGroups
-            || matches!(machine.source(site, site.operand(0), None), Value::Bits(form) if none(&form));
-        // A wait that some threads leave out, or that leaves groups, waits for nothing.
-        if waits && (*guard == Cond::Const(true) || step == Step::Commit) {
+        if let Some(step) = group_step(machine, site, step, guard) {
             machine.trace.copy(node, step);
         }
         return Vec::new();

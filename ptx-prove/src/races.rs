@@ -4,8 +4,8 @@
 //! turns of loops included. Between blocks, all accesses of global memory may.
 
 use crate::contract::Contract;
-use crate::copies;
-use crate::finding::{counterexample, describe, worse};
+use crate::copies::{Flight, Flights};
+use crate::finding::{counterexample, describe, reached, worse};
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::machine::Machine;
 use crate::near::of_forms;
@@ -13,11 +13,13 @@ use crate::overlap;
 use crate::query::{BUDGET, Decision, View, Views};
 use crate::report::{Finding, Property, Verdict};
 use crate::rows::{self, Clause, differ, difference};
+use crate::solver::gcd;
 use crate::trace::{Access, Kind, Mark, Node, Span, What};
 use crate::world::{Meaning, Scope, Symbol};
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::Space;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// The turns of two accesses in the loops around both.
 type Turns = Vec<(usize, Option<i128>)>;
@@ -25,6 +27,8 @@ type Turns = Vec<(usize, Option<i128>)>;
 /// Threads that a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Which {
+    /// One thread, and a copy of its own.
+    Thread,
     /// Of one warp.
     Warp,
     /// Of two warps of a block.
@@ -62,7 +66,8 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
     for access in trace.accesses.iter().filter(|access| is_common(access)) {
         found.entry(access.inst).or_insert_with(|| describe(machine, contract, Property::Races, access));
     }
-    let (pairs, is_whole) = pairs(machine);
+    let flights = Flights::new(machine);
+    let (pairs, is_whole) = pairs(machine, &flights);
     let mut decided: Set<(usize, usize)> = Set::default();
     for pair in pairs {
         let (a, b) = (&trace.accesses[pair.first], &trace.accesses[pair.second]);
@@ -84,13 +89,16 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
         Some("there are too many pairs of accesses")
     } else if !are_together {
         Some("barriers order threads only if all come to them, which is not proved")
-    } else if copies::disorder(machine).is_some() {
-        Some(
-            "asynchronous copies go on while their thread passes a barrier or accesses shared memory, which is not described: wait for them first",
-        )
+    } else if !flights.is_whole {
+        Some("there are too many asynchronous copies")
     } else {
         None
     };
+    for (inst, verdict) in unfinished(machine, &flights) {
+        if let Some(old) = found.get_mut(&inst) {
+            worse(old, Finding { verdict, ..old.clone() });
+        }
+    }
     if contract.overlaps && overlap::waits(machine) {
         overlap::check(machine, &mut found);
     }
@@ -104,7 +112,7 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
 }
 
 /// All pairs of accesses that may happen at once, of which one writes; false if there are too many.
-fn pairs(machine: &Machine<'_>) -> (Vec<Pair>, bool) {
+fn pairs(machine: &Machine<'_>, flights: &Flights) -> (Vec<Pair>, bool) {
     let trace = &machine.trace;
     let mut found: Set<Pair> = Set::default();
     let mut order = Vec::new();
@@ -124,35 +132,36 @@ fn pairs(machine: &Machine<'_>) -> (Vec<Pair>, bool) {
     for ((stops_at_warps, which), group) in
         passes.iter().flat_map(|pass| groups.iter().map(move |group| (pass, *group)))
     {
-        for (start, at_once) in intervals(machine, *stops_at_warps, group.flatten()) {
-            for (i, (first, a)) in at_once.iter().enumerate() {
-                for (second, b) in &at_once[i..] {
-                    if conflict(machine, *first, *second, false) {
-                        let turns = relation(a, b);
-                        let both = [(0, *first, a), (1, *second, b)];
-                        let entered: Vec<_> = both
-                            .iter()
-                            .flat_map(|(view, at, crossed)| entered(machine, start, (*view, *at), crossed))
-                            .collect();
-                        // Two lanes that store the same together do not race.
-                        let is_store = first == second && trace.accesses[*first].kind == Kind::Write;
-                        let is_of_warp = [first, second].iter().any(|at| trace.accesses[**at].of_warp);
-                        let parts: &[Which] = match which {
-                            Which::Block if is_of_warp => &[Which::Warps],
-                            Which::Warp if is_of_warp => &[],
-                            Which::Block if is_store => &[Which::Warps, Which::Warp],
-                            which => std::slice::from_ref(which),
-                        };
-                        for which in parts {
-                            let (first, second, turns, entered) = (*first, *second, turns.clone(), entered.clone());
-                            is_whole &= add(Pair { first, second, which: *which, group, turns, entered, ended: None });
-                        }
+        for (start, at_once) in intervals(machine, *stops_at_warps, group.flatten(), flights) {
+            for (i, first) in at_once.iter().enumerate() {
+                for second in &at_once[i..] {
+                    if !conflict(machine, first.access, second.access, false) {
+                        continue;
+                    }
+                    let (turns, entered) =
+                        (relation(&first.crossed, &second.crossed), entered(machine, start, [first, second]));
+                    let (first, second) = (first.access, second.access);
+                    // Two lanes that store the same together do not race.
+                    let is_store = first == second && trace.accesses[first].kind == Kind::Write;
+                    let is_of_warp = [first, second].iter().any(|at| trace.accesses[*at].of_warp);
+                    let parts: &[Which] = match which {
+                        Which::Block if is_of_warp => &[Which::Warps],
+                        Which::Warp if is_of_warp => &[],
+                        Which::Block if is_store => &[Which::Warps, Which::Warp],
+                        which => std::slice::from_ref(which),
+                    };
+                    for which in parts {
+                        let (turns, entered) = (turns.clone(), entered.clone());
+                        is_whole &= add(Pair { first, second, which: *which, group, turns, entered, ended: None });
                     }
                 }
             }
         }
     }
-    for pair in ended(machine) {
+    for pair in of_own_copies(machine, flights) {
+        is_whole &= add(pair);
+    }
+    for pair in ended(machine, flights) {
         is_whole &= add(pair);
     }
     let accesses: Vec<usize> = distinct(machine);
@@ -176,11 +185,13 @@ fn pairs(machine: &Machine<'_>) -> (Vec<Pair>, bool) {
 }
 
 /// Pairs of an access of a thread that ends before a barrier, and one behind that barrier: nothing orders them.
-fn ended(machine: &Machine<'_>) -> Vec<Pair> {
+fn ended(machine: &Machine<'_>, flights: &Flights) -> Vec<Pair> {
     let trace = &machine.trace;
     let mut found = Vec::new();
     let mut seen: Set<(Cond, usize)> = Set::default();
-    let last = last_ones(machine);
+    // A copy may last from an interval before.
+    let last: Set<usize> = last_ones(machine).into_iter().chain(flights.over_barriers(machine)).collect();
+    let last: Vec<usize> = (0..trace.accesses.len()).filter(|access| last.contains(access)).collect();
     for (node, at) in trace.nodes.iter().enumerate() {
         for (place, mark) in at.marks.iter().enumerate() {
             let Mark::Barrier(barrier) = mark else { continue };
@@ -282,12 +293,22 @@ fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) ->
 /// Crossings of the jumps back of loops: how often, or unknown.
 type Crossings = BTreeMap<usize, Option<i128>>;
 
-/// For each barrier, and for the start, the accesses that follow it before another one.
+/// An access that may happen between two barriers.
+struct Event {
+    access: usize,
+    /// The turns relative to that of the first barrier.
+    crossed: Crossings,
+    /// The copy that it is part of, if that began before.
+    flight: Option<Rc<Flight>>,
+}
+
+/// For each barrier, and for the start, the accesses that follow it before another one, and the copies that still go on.
 fn intervals(
     machine: &Machine<'_>,
     stops_at_warps: bool,
     group: Option<usize>,
-) -> Vec<(usize, Vec<(usize, Crossings)>)> {
+    flights: &Flights,
+) -> Vec<(usize, Vec<Event>)> {
     let trace = &machine.trace;
     let stops = |barrier: usize| match trace.barriers[barrier].span {
         Span::Block => true,
@@ -295,20 +316,95 @@ fn intervals(
         // A thread of a group comes to the barriers of no other group.
         Span::Group(_) => group.is_some(),
     };
-    let mut starts = vec![(0, 0)];
+    let mut starts = vec![((0, 0), Vec::new())];
     for (at, node) in trace.nodes.iter().enumerate() {
         for (place, mark) in node.marks.iter().enumerate() {
             if let Mark::Barrier(barrier) = mark
                 && stops(*barrier)
             {
-                starts.push((at, place + 1));
+                let flights = flights.at.get(&(at, place)).into_iter().flatten().cloned().map(Rc::new);
+                starts.push(((at, place + 1), flights.collect()));
             }
         }
     }
     let starts = starts.into_iter().filter(|_| !trace.nodes.is_empty());
-    starts.map(|start| (start.0, follow(machine, start, &stops))).collect()
+    let events = starts.map(|(start, flights)| {
+        let last = flights.iter().flat_map(|flight| {
+            let event =
+                |access: &usize| Event { access: *access, crossed: flight.began(), flight: Some(flight.clone()) };
+            flight.copies.iter().map(event)
+        });
+        let next = follow(machine, start, &stops);
+        let next = next.into_iter().map(|(access, crossed)| Event { access, crossed, flight: None });
+        (start.0, last.chain(next).collect())
+    });
+    events.collect()
 }
 
+/// Pairs of a copy and what its own thread does while it goes on.
+fn of_own_copies(machine: &Machine<'_>, flights: &Flights) -> Vec<Pair> {
+    let mut found = Vec::new();
+    let mut add = |first: usize, second: usize, turns: Turns, entered: Vec<(usize, usize, i128)>| {
+        if conflict(machine, first, second, false) {
+            found.push(Pair { first, second, which: Which::Thread, group: None, turns, entered, ended: None });
+        }
+    };
+    for (first, second) in &flights.together {
+        add(*first, *second, Turns::new(), Vec::new());
+    }
+    let mut places: Vec<_> = flights.at.iter().collect();
+    places.sort_unstable_by_key(|(place, _)| **place);
+    for ((node, place), flights) in places {
+        let Mark::Access(second) = machine.trace.nodes[*node].marks[*place] else { continue };
+        for flight in flights {
+            let turns = relation(&flight.began(), &Crossings::new());
+            let around = &machine.trace.accesses[second].turns;
+            let entered = flight.entered().filter(|(own, _)| around.contains(own));
+            let entered: Vec<_> = entered.map(|(own, turn)| (1, own, turn)).collect();
+            flight.copies.iter().for_each(|first| add(*first, second, turns.clone(), entered.clone()));
+        }
+    }
+    found
+}
+
+/// Copies that may go on when their thread ends: the memory may have another owner by then.
+fn unfinished(machine: &Machine<'_>, flights: &Flights) -> Vec<(usize, Verdict)> {
+    let trace = &machine.trace;
+    let mut found = Vec::new();
+    let mut seen: Set<(usize, &Flight, Cond, Cond)> = Set::default();
+    for (node, flight) in &flights.ends {
+        for copy in &flight.copies {
+            let access = &trace.accesses[*copy];
+            // Those that begin together under one condition are one question.
+            let is_new = seen.insert((*node, flight, access.path.cond(), access.guard.clone()));
+            if is_new && may_outlast(machine, flight, (*copy, *node)) {
+                let missing = "this copy may go on when its thread ends: wait for it first";
+                found.push((access.inst, Verdict::Unknown(missing.to_owned())));
+            }
+        }
+    }
+    found
+}
+
+/// Returns true if a thread that begins a copy may end in a node while that goes on.
+fn may_outlast(machine: &Machine<'_>, flight: &Flight, (copy, node): (usize, usize)) -> bool {
+    let turns = relation(&flight.began(), &Crossings::new());
+    let which = Which::Thread;
+    let pair = Pair { first: copy, second: copy, which, group: None, turns, entered: Vec::new(), ended: None };
+    let own = Form::table((0..machine.world.threads).map(|thread| thread as i128).collect());
+    let begins = reached(machine, &machine.trace.accesses[copy]);
+    let mut conds: Vec<(usize, Cond)> = begins.into_iter().map(|cond| (0, cond)).collect();
+    conds.push((1, machine.trace.nodes[node].path.cond()));
+    for (own, turn) in flight.entered() {
+        let same = Cond::equal(&Form::symbol(machine.trace.loops[own].turn), &Form::number(turn));
+        conds.extend(same.map(|same| (1, same)));
+    }
+    let mixed = vec![vec![vec![difference((0, &own), (1, &own), 0), difference((1, &own), (0, &own), 0)]]];
+    let views = of_pair(machine, &pair, None);
+    !(Views { world: &machine.world, views, conds, mixed }).decide(BUDGET).is_impossible()
+}
+
+/// Accesses that follow a place before a barrier that stops.
 fn follow(machine: &Machine<'_>, start: (usize, usize), stops: &dyn Fn(usize) -> bool) -> Vec<(usize, Crossings)> {
     let trace = &machine.trace;
     let mut found: Set<(usize, Crossings)> = Set::default();
@@ -346,18 +442,29 @@ fn follow(machine: &Machine<'_>, start: (usize, usize), stops: &dyn Fn(usize) ->
     order
 }
 
-/// The turns of loops around an access that are not around the place where its thread comes from: it takes every jump back since it entered them.
-fn entered<'a>(
-    machine: &'a Machine<'_>,
-    start: usize,
-    (view, at): (usize, usize),
-    crossed: &'a Crossings,
-) -> impl Iterator<Item = (usize, usize, i128)> + 'a {
+/// Turns that are known of two events: of loops that are not around the place where their threads come from, each thread takes every jump back since it
+/// entered them; and of loops that were entered while a copy goes on.
+fn entered(machine: &Machine<'_>, start: usize, events: [&Event; 2]) -> Vec<(usize, usize, i128)> {
     let trace = &machine.trace;
     let around = &trace.nodes[start].turns;
-    let own = trace.accesses[at].turns.iter().copied();
-    let own = own.filter(move |own| !around.contains(own) && trace.loops[*own].together);
-    own.filter_map(move |own| Some((view, own, crossed.get(&own).copied().unwrap_or(Some(0))?)))
+    let mut found = Vec::new();
+    for (view, event) in events.into_iter().enumerate() {
+        let own = || trace.accesses[event.access].turns.iter().copied();
+        let since = |own: usize| event.crossed.get(&own).copied().unwrap_or(Some(0));
+        if event.flight.is_none() {
+            let own = own().filter(|own| !around.contains(own) && trace.loops[*own].together);
+            found.extend(own.filter_map(|own| Some((view, own, since(own)?))));
+        }
+        let entered = events.iter().filter_map(|event| event.flight.as_ref()).flat_map(|flight| flight.entered());
+        for (of, turn) in entered.filter(|(of, _)| around.contains(of)) {
+            if own().any(|own| own == of)
+                && let Some(turns) = since(of)
+            {
+                found.push((view, of, turn + turns));
+            }
+        }
+    }
+    found
 }
 
 /// The turns of the second access relative to those of the first.
@@ -393,7 +500,7 @@ fn decide(machine: &Machine<'_>, pair: &Pair) -> Verdict {
 
 /// Returns true if a symbol of the second thread is another one than that of the first.
 fn is_own(machine: &Machine<'_>, pair: &Pair, symbol: Sym, known: &Symbol) -> bool {
-    if known.scope == Scope::Thread {
+    if known.scope == Scope::Thread && (pair.which != Which::Thread || is_of_turn(machine, pair, symbol)) {
         return true;
     }
     if known.scope == Scope::Grid {
@@ -408,34 +515,45 @@ fn is_own(machine: &Machine<'_>, pair: &Pair, symbol: Sym, known: &Symbol) -> bo
     })
 }
 
+/// Returns true for a symbol of a loop in whose turns the threads may be apart.
+fn is_of_turn(machine: &Machine<'_>, pair: &Pair, symbol: Sym) -> bool {
+    let trace = &machine.trace;
+    let around = [pair.first, pair.second].into_iter().filter_map(|access| trace.accesses.get(access));
+    let mut loops = around.flat_map(|access| access.turns.iter()).map(|own| &trace.loops[*own]);
+    loops.any(|own| !own.together && symbol >= own.first)
+}
+
 fn is_turn(symbol: &Symbol) -> bool {
     symbol.meaning == Meaning::Turn
 }
 
-/// The pairs of threads whose bytes overlap, if the offsets differ by numbers alone.
+/// The pairs of threads whose bytes overlap, if the offsets differ by numbers, and by multiples of one number, alone.
 fn overlaps(machine: &Machine<'_>, pair: &Pair, a: &Access, b: &Access) -> Option<Vec<(usize, usize)>> {
     let world = &machine.world;
-    let is_same = pair.ended.is_none()
-        && a.offset.terms == b.offset.terms
-        && pair.turns.is_empty()
-        && pair.which != Which::Blocks;
-    let plain = Form { terms: a.offset.terms.clone(), constant: Coef::One(0) };
-    let is_shared = !plain.symbols().any(|symbol| is_own(machine, pair, symbol, world.symbol(symbol)));
-    if !is_same || !plain.is_even() || !is_shared {
+    if pair.ended.is_some() || pair.which == Which::Blocks {
         return None;
     }
-    let allowed = |access: &Access| -> Vec<(i128, usize)> {
+    let Distance { places: [first, second], modulus } = distance(machine, pair, a, b)?;
+    let sizes = (i128::from(a.size), i128::from(b.size));
+    let allowed = |access: &Access, place: &Coef| -> Vec<(i128, usize)> {
         let table = Cond::all([access.path.cond(), access.guard.clone()]);
         let known = tables(&table, world.threads);
-        let mut list: Vec<_> = (0..world.threads)
-            .filter(|t| known[*t])
-            .map(|thread| (access.offset.constant.at(thread), thread))
-            .collect();
-        list.sort_unstable();
-        list
+        let place = |thread: usize| {
+            let place = place.at(thread);
+            if modulus > 0 { place.rem_euclid(modulus) } else { place }
+        };
+        (0..world.threads).filter(|t| known[*t]).map(|thread| (place(thread), thread)).collect()
     };
-    let (left, right) = (allowed(a), allowed(b));
-    let (sizes, mut start, mut found) = ((i128::from(a.size), i128::from(b.size)), 0, Vec::new());
+    let (mut left, mut right) = (allowed(a, &first), allowed(b, &second));
+    if modulus > 0 {
+        // What begins before a multiple may end behind it.
+        let around =
+            right.iter().flat_map(|(place, thread)| [-modulus, 0, modulus].map(|more| (place + more, *thread)));
+        right = around.collect();
+    }
+    left.sort_unstable();
+    right.sort_unstable();
+    let (mut start, mut found) = (0, Vec::new());
     for (at, thread) in left {
         while start < right.len() && right[start].0 + sizes.1 <= at {
             start += 1;
@@ -443,11 +561,12 @@ fn overlaps(machine: &Machine<'_>, pair: &Pair, a: &Access, b: &Access) -> Optio
         for (_, other) in right[start..].iter().take_while(|(place, _)| *place < at + sizes.0) {
             let fits = is_of(machine, pair, thread, *other)
                 && match pair.which {
-                    Which::Warp => thread / 32 == other / 32,
+                    Which::Thread => thread == *other,
+                    Which::Warp => thread != *other && thread / 32 == other / 32,
                     Which::Warps => thread / 32 != other / 32,
-                    _ => true,
+                    Which::Block | Which::Blocks => thread != *other,
                 };
-            if thread != *other && fits {
+            if fits && !found.contains(&(thread, *other)) {
                 found.push((thread, *other));
             }
             if found.len() > EXACT {
@@ -456,6 +575,46 @@ fn overlaps(machine: &Machine<'_>, pair: &Pair, a: &Access, b: &Access) -> Optio
         }
     }
     Some(found)
+}
+
+/// Two offsets as a number for each thread, plus any multiple of another one.
+struct Distance {
+    places: [Coef; 2],
+    /// Zero if there is none.
+    modulus: i128,
+}
+
+/// The distance of the two offsets of a pair, if no thread has its own factors.
+fn distance(machine: &Machine<'_>, pair: &Pair, a: &Access, b: &Access) -> Option<Distance> {
+    let world = &machine.world;
+    let turn = |view: usize, symbol: Sym| {
+        let is_own = |(of, own, _): &&(usize, usize, i128)| (*of, machine.trace.loops[*own].turn) == (view, symbol);
+        pair.entered.iter().find(is_own).map(|(_, _, turn)| *turn)
+    };
+    let first = world.expanded(&a.offset, &|symbol| turn(0, symbol));
+    let second = world.expanded(&b.offset, &|symbol| turn(1, symbol));
+    let mut further = 0i128;
+    let mut sum: BTreeMap<Vec<(Sym, usize)>, i128> = BTreeMap::new();
+    for (view, form, sign) in [(0, &first, -1), (1, &second, 1)] {
+        for (mono, coef) in &form.terms {
+            let Coef::One(factor) = coef else { return None };
+            let factor = factor.checked_mul(sign)?;
+            let is_own = |symbol: Sym| view == 1 && is_own(machine, pair, symbol, world.symbol(symbol));
+            let shift = |symbol: Sym| pair.turns.iter().find(|(own, _)| machine.trace.loops[*own].turn == symbol);
+            let shifts =
+                mono.iter().filter_map(|symbol| shift(*symbol).filter(|_| view == 1)?.1.map(|turns| (*symbol, turns)));
+            match (mono.len(), shifts.collect::<Vec<_>>().as_slice()) {
+                (_, []) => {}
+                (1, [(_, turns)]) => further = further.checked_add(turns.checked_mul(factor)?)?,
+                _ => return None,
+            }
+            let key: Vec<(Sym, usize)> = mono.iter().map(|symbol| (*symbol, usize::from(is_own(*symbol)))).collect();
+            let old = sum.entry(key).or_insert(0);
+            *old = old.checked_add(factor)?;
+        }
+    }
+    let modulus = sum.values().try_fold(0, |all, factor| gcd(all, *factor))?;
+    Some(Distance { places: [first.constant.clone(), second.plus(further)?.constant], modulus })
 }
 
 /// Returns true if two threads are those of the groups that a pair is about.
@@ -534,22 +693,20 @@ impl<'m> Question<'m> {
             Form::table((0..machine.world.threads).map(|thread| number(thread as i128)).collect())
         };
         let (own, warp) = (form(&|thread| thread), form(&|thread| thread / 32));
-        // Equal accesses are a question of order alone.
+        // Equal accesses under equal conditions are a question of order alone.
+        let is_symmetric = pair.entered.iter().all(|(view, own, turn)| pair.entered.contains(&(1 - view, *own, *turn)));
+        let is_same = pair.first == pair.second && pair.turns.is_empty() && pair.ended.is_none() && is_symmetric;
         let order = |form: &Form| {
-            if pair.first == pair.second && pair.turns.is_empty() && pair.ended.is_none() {
-                differ(form, form).split_off(1)
-            } else {
-                differ(form, form)
-            }
+            if is_same { differ(form, form).split_off(1) } else { differ(form, form) }
         };
         match pair.which {
             Which::Blocks => self.mixed.push(machine.launch.block.iter().flat_map(order).collect()),
+            Which::Thread => self.mixed.extend(same(&own)),
             Which::Block => self.mixed.push(order(&own)),
             Which::Warps => self.mixed.push(order(&warp)),
             Which::Warp => {
                 self.mixed.push(order(&own));
-                self.mixed.push(vec![vec![difference((0, &warp), (1, &warp), 0)]]);
-                self.mixed.push(vec![vec![difference((1, &warp), (0, &warp), 0)]]);
+                self.mixed.extend(same(&warp));
             }
         }
     }
@@ -600,19 +757,28 @@ impl<'m> Question<'m> {
     /// Decides it under conditions.
     fn with(&self, conds: Vec<(usize, Cond)>, budget: u32) -> Decision {
         let (machine, pair) = (self.machine, self.pair);
-        let restricted = |view: usize| self.threads.map(|(first, second)| vec![if view == 0 { first } else { second }]);
-        let shift = |(own, turns): &(usize, Option<i128>)| Some((machine.trace.loops[*own].turn, (*turns)?));
-        let shift: Map<Sym, i128> = pair.turns.iter().filter_map(shift).collect();
-        let first = View { own: Box::new(|_, _| false), shift: Map::default(), threads: restricted(0) };
-        let own = Box::new(|symbol, known: &Symbol| is_own(machine, pair, symbol, known));
-        let second = View { own, shift, threads: restricted(1) };
         let (world, mixed) = (&machine.world, self.mixed.clone());
-        Views { world, views: vec![first, second], conds, mixed }.decide(budget)
+        Views { world, views: of_pair(machine, pair, self.threads), conds, mixed }.decide(budget)
     }
+}
+
+/// A form has one value in both threads.
+fn same(form: &Form) -> Vec<Clause> {
+    [(0, 1), (1, 0)].map(|(a, b)| vec![vec![difference((a, form), (b, form), 0)]]).into()
 }
 
 fn accesses<'m>(machine: &'m Machine<'_>, pair: &Pair) -> (&'m Access, &'m Access) {
     (&machine.trace.accesses[pair.first], &machine.trace.accesses[pair.second])
+}
+
+/// The views of the two threads of a pair.
+fn of_pair<'q>(machine: &'q Machine<'_>, pair: &'q Pair, threads: Option<(usize, usize)>) -> Vec<View<'q>> {
+    let restricted = |view: usize| threads.map(|(first, second)| vec![if view == 0 { first } else { second }]);
+    let known = pair.turns.iter().filter_map(|(own, turns)| Some((machine.trace.loops[*own].turn, (*turns)?)));
+    let shift: Map<Sym, i128> = known.collect();
+    let first = View { own: Box::new(|_, _| false), shift: Map::default(), threads: restricted(0) };
+    let own = Box::new(|symbol, known: &Symbol| is_own(machine, pair, symbol, known));
+    vec![first, View { own, shift, threads: restricted(1) }]
 }
 
 /// Asks for two threads, or for all.

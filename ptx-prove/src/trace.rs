@@ -188,8 +188,10 @@ pub(crate) struct MapUse {
 pub(crate) enum Step {
     /// Copies since the last one are a group.
     Commit,
-    /// Waits for all groups.
-    WaitGroups,
+    /// The same of some threads.
+    MayCommit,
+    /// Waits for all groups but the newest ones, of which there are at most so many.
+    WaitGroups(i128),
     /// Waits for all copies.
     WaitAll,
 }

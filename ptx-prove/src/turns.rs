@@ -2,11 +2,13 @@
 //! turn changes by a constant is its first value plus the number of the turn times that constant, and any other may have any value.
 
 use crate::blocks::Edges;
+use crate::counted::Counted;
 use crate::event::Event;
 use crate::flow::End;
 use crate::form::{Coef, Cond, Form};
 use crate::machine::{Machine, State, Value};
 use crate::query::{LOOP_BUDGET, decide};
+use crate::rings::Ring;
 use crate::site::integer;
 use crate::trace::{Barrier, Span, Turns};
 use crate::world::{Meaning, Origin, Scope, Symbol};
@@ -69,6 +71,13 @@ impl Back {
     }
 }
 
+/// The registers that a loop changes.
+struct Changes {
+    written: Vec<RegId>,
+    inductions: Vec<Induction>,
+    rings: Vec<Ring>,
+}
+
 /// What earlier executions of a loop found.
 #[derive(Default)]
 struct Known {
@@ -81,6 +90,21 @@ struct Known {
     before: Option<Back>,
     /// That of an execution with facts, in which sums do not wrap. It gives candidates alone.
     likely: Option<Back>,
+    /// Registers that some turns change; nothing before the first execution that could find them.
+    counted: Option<Vec<Counted>>,
+}
+
+impl Known {
+    /// Returns true if an execution found the registers that it was told of. Else they are those of the next one, or none if these are not the same.
+    fn counts(&mut self, found: &[Counted]) -> bool {
+        let told = self.counted.clone().unwrap_or_default();
+        let is_same = told.iter().all(|one| found.iter().any(|other| one.is(other)));
+        if is_same && (self.counted.is_some() || found.is_empty()) {
+            return true;
+        }
+        self.counted = Some(if self.counted.is_none() { found.to_vec() } else { Vec::new() });
+        false
+    }
 }
 
 /// An execution of a loop for all turns.
@@ -92,6 +116,7 @@ struct Summary {
     passed: Vec<usize>,
     broken: Vec<usize>,
     back: Back,
+    counted: Vec<Counted>,
 }
 
 impl Machine<'_> {
@@ -143,7 +168,7 @@ impl Machine<'_> {
     }
 
     /// Bits of a register that holds an integer; nothing of a predicate.
-    fn bits_of(&self, register: RegId) -> Option<u32> {
+    pub(crate) fn bits_of(&self, register: RegId) -> Option<u32> {
         let declared = self.function.registers.get(register.index())?;
         if declared.vector > 1 || declared.ty.bits() == 1 {
             return None;
@@ -152,7 +177,7 @@ impl Machine<'_> {
     }
 
     /// Forgets what a loop writes.
-    fn forget(&mut self, state: &mut State, written: &[RegId]) {
+    pub(crate) fn forget(&mut self, state: &mut State, written: &[RegId]) {
         for register in written {
             let value = match self.bits_of(*register) {
                 Some(bits) => Value::Bits(self.world.any(bits)),
@@ -166,6 +191,8 @@ impl Machine<'_> {
     fn all_turns(&mut self, header: usize, state: State) -> Vec<(usize, State)> {
         let written = self.written_in(header);
         let inductions = self.inductions(header, &state, &written);
+        let inductive: Vec<RegId> = inductions.iter().map(|one| one.register).collect();
+        let rings = self.rings(header, &state, &written, &inductive);
         let range = self.flow.loops[header].iter().flat_map(|own| &own.blocks).enumerate().filter(|(_, own)| **own);
         let blocks = range.map(|(block, _)| block);
         let blocks: Vec<usize> = blocks.collect();
@@ -181,11 +208,12 @@ impl Machine<'_> {
         });
         let scope = if together { Scope::Block } else { Scope::Thread };
         // What leads from turn to turn is found without facts that are not proved yet.
-        let all = inductions.iter().flat_map(|one| [(one.register, false), (one.register, true)]);
+        let changes = Changes { written, inductions, rings };
+        let all = changes.inductions.iter().flat_map(|one| [(one.register, false), (one.register, true)]);
         let mut known = Known { refused: all.collect(), ..Known::default() };
         loop {
             let (trace, gaps) = (self.trace.clone(), self.gaps.clone());
-            let summary = self.summary(header, &state, (&written, &inductions), (scope, warps), &known);
+            let summary = self.summary(header, &state, &changes, (scope, warps), &known);
             if self.steps == 0 {
                 // The facts of this execution may not hold.
                 let at = self.flow.graph.range(header).start;
@@ -198,15 +226,21 @@ impl Machine<'_> {
             } else if known.likely.is_none() {
                 let wraps = known.before.as_ref().is_some_and(Back::has_own_numbers);
                 if holds && !wraps && counters(&summary.back.cond, summary.back.turn, summary.back.first).is_empty() {
-                    self.limit_turns(&summary);
-                    return summary.exits;
+                    if known.counts(&summary.counted) {
+                        self.limit_turns(&summary);
+                        return summary.exits;
+                    }
+                    (self.trace, self.gaps) = (trace, gaps);
+                    continue;
                 }
                 // Without wrapped numbers, if they are known not to wrap.
                 known.before = known.before.map(|before| if holds { summary.back.clone() } else { before });
                 known.likely = Some(summary.back);
             } else if holds {
-                self.limit_turns(&summary);
-                return summary.exits;
+                if known.counts(&summary.counted) {
+                    self.limit_turns(&summary);
+                    return summary.exits;
+                }
             } else if !summary.failed.is_empty() && summary.passed.is_empty() {
                 known.refused.extend(summary.failed);
             } else if summary.passed.is_empty() {
@@ -274,15 +308,29 @@ impl Machine<'_> {
         &mut self,
         header: usize,
         state: &State,
-        (written, inductions): (&[RegId], &[Induction]),
+        changes: &Changes,
         (scope, warps): (Scope, bool),
         known: &Known,
     ) -> Summary {
         let first = self.world.symbols.len() as u32;
         let turn = self.turn_number(scope);
         let mut start = state.clone();
-        self.forget(&mut start, written);
-        let candidates = self.start(&mut start, state, (turn, inductions), &known.refused);
+        self.forget(&mut start, &changes.written);
+        let candidates = self.start(&mut start, state, (turn, &changes.inductions), &known.refused);
+        for ring in &changes.rings {
+            if let Value::Bits(initial) = state.get(ring.register)
+                && let Some(value) = ring.value(&mut self.world, &initial, turn)
+            {
+                start.set(ring.register, Value::Bits(value));
+            }
+        }
+        for counted in known.counted.iter().flatten() {
+            if let Value::Bits(initial) = state.get(counted.register())
+                && let Some(value) = self.counted_value(counted, &initial, (turn, scope))
+            {
+                start.set(counted.register(), Value::Bits(value));
+            }
+        }
         let mut facts: Vec<Cond> = candidates.iter().flat_map(|fact| inside(&fact.value, fact.range)).collect();
         let is_first = Cond::at_least(Form { terms: vec![(vec![turn], Coef::One(-1))], constant: Coef::One(0) });
         let mut enters = None;
@@ -318,10 +366,14 @@ impl Machine<'_> {
         self.trace.loops.push(Turns { turn, first, together: scope == Scope::Block, warps, enters });
         let node = self.trace.node(&start.from, &self.open, &start.path);
         start.from = vec![node];
-        let entered = start.path.clone();
+        let (entered, before) = (start.path.clone(), start.clone());
         self.open.push(own);
         let Edges { exits, back } = self.region(Some(header), header, start);
         self.open.pop();
+        let counted = match back.as_slice() {
+            [next] => self.counted((&before, next), &changes.written, (turn, first)),
+            _ => Vec::new(),
+        };
         let (mut failed, mut passed) = (Vec::new(), Vec::new());
         let ways = back.iter().map(|next| Cond::all(next.path.since(&entered).iter().map(|step| step.cond.clone())));
         let way = Back { cond: Cond::any(ways.collect::<Vec<_>>()), turn, first };
@@ -363,7 +415,7 @@ impl Machine<'_> {
         failed.dedup();
         passed.sort_unstable();
         passed.dedup();
-        Summary { exits, facts, failed, passed, broken, back: way }
+        Summary { exits, facts, failed, passed, broken, back: way, counted }
     }
 
     /// The invariants of a loop that hold at its first turn, as conditions of any turn; the numbers of those that do not hold there.

@@ -102,6 +102,8 @@ pub(crate) struct World {
     bits: Map<Cond, Sym>,
     /// Symbols for sums that are factors: remainders, and products of many factors.
     names: Map<Form, Form>,
+    /// Symbols that are remainders by a number.
+    remainders: Map<Sym, Remainder>,
     /// Answers to whether a form is in a range, by the way on which that was asked.
     asked: Map<(Form, i128, i128), Vec<(Path, bool)>>,
 }
@@ -119,6 +121,17 @@ fn add_factor(mono: &Mono, of: &Form, found: &mut Vec<Sym>) {
     }
 }
 
+/// `of mod by`
+#[derive(Clone)]
+struct Remainder {
+    of: Form,
+    by: i128,
+    /// The same as a sum with the quotient.
+    sum: Form,
+}
+
+/// The most values of remainders that are looked at one by one.
+const CASES: i128 = 64;
 /// The most choices of addresses that are open at once.
 const WAYS: usize = 8;
 /// The most factors that are tried as bounds of a quotient.
@@ -146,6 +159,7 @@ impl World {
             units: Map::default(),
             bits: Map::default(),
             names: Map::default(),
+            remainders: Map::default(),
             asked: Map::default(),
         }
     }
@@ -562,6 +576,9 @@ impl World {
         if let Some(which) = cond.decided(self.threads) {
             return Form::select(&which, yes, no);
         }
+        if let Some(found) = self.wrapped(cond, yes, no) {
+            return Some(found);
+        }
         // Address and index differ in few places: the parts that both have stay.
         let difference = yes.sub(no)?;
         let scope = self.cond_scope(cond);
@@ -580,6 +597,110 @@ impl World {
         no.add(&chosen.scale(factor)?)
     }
 
+    /// `form mod by` as a symbol with that range.
+    pub(crate) fn remainder(&mut self, form: &Form, by: i128) -> Option<Form> {
+        let (_, sum) = self.floor(form, by)?;
+        self.learn(&sum, (0, by - 1));
+        let name = self.named(&sum)?;
+        let symbol = name.symbols().next()?;
+        self.remainders.insert(symbol, Remainder { of: form.clone(), by, sum });
+        Some(name)
+    }
+
+    /// The form with sums in the place of remainders, or with their values where the turn is known.
+    pub(crate) fn expanded(&self, form: &Form, known: &dyn Fn(Sym) -> Option<i128>) -> Form {
+        let turn = |symbol: Sym| Some(known(symbol).map_or_else(|| Form::symbol(symbol), Form::number));
+        let sum = |symbol: Sym| {
+            let remainder = self.remainders.get(&symbol);
+            let own = || remainder.map_or_else(|| turn(symbol), |own| own.sum.replaced(&turn));
+            self.remainder_at(symbol, &turn).or_else(own)
+        };
+        form.replaced(&sum).unwrap_or_else(|| form.clone())
+    }
+
+    /// The value of a remainder where other forms take the place of symbols, if these leave a number.
+    pub(crate) fn remainder_at(&self, symbol: Sym, by: &dyn Fn(Sym) -> Option<Form>) -> Option<Form> {
+        let own = self.remainders.get(&symbol)?;
+        Some(Form::number(own.of.replaced(by)?.known()?.rem_euclid(own.by)))
+    }
+
+    /// A form for each value of the remainders in it, with the condition that they have these values.
+    pub(crate) fn by_remainder(&self, form: &Form) -> Vec<(Form, Cond)> {
+        let single = |(mono, coef): &(Mono, Coef)| match (mono.as_slice(), coef) {
+            ([symbol], Coef::One(_)) => self.remainders.get(symbol).map(|own| (*symbol, own.by)),
+            _ => None,
+        };
+        let mut found = vec![(form.clone(), Cond::Const(true))];
+        for (symbol, by) in form.terms.iter().filter_map(single) {
+            if found.len() as i128 * by > CASES {
+                break;
+            }
+            let with = |(form, cond): &(Form, Cond), value: i128| {
+                let value = Form::number(value);
+                let own = |other: Sym| Some(if other == symbol { value.clone() } else { Form::symbol(other) });
+                let is = Cond::equal(&Form::symbol(symbol), &value)?;
+                Some((form.replaced(&own)?, Cond::all([cond.clone(), is])))
+            };
+            let cases = found.iter().flat_map(|case| (0..by).map(|value| with(case, value)).collect::<Vec<_>>());
+            let Some(cases) = cases.collect::<Option<Vec<_>>>() else { break };
+            found = cases;
+        }
+        found
+    }
+
+    /// A choice at an end of a ring, where its index goes on at the other end: it has the index of the next turn.
+    fn wrapped(&mut self, cond: &Cond, yes: &Form, no: &Form) -> Option<Form> {
+        let sides = [(cond.clone(), yes, no), (cond.negate(), no, yes)];
+        let (index, is_last, yes, no) = sides.into_iter().find_map(|(cond, yes, no)| {
+            let (index, is_last) = self.end_of_ring(&cond)?;
+            Some((index, is_last, yes, no))
+        })?;
+        let Remainder { of, by, .. } = self.remainders.get(&index)?.clone();
+        let end = Form::number(if is_last { by - 1 } else { 0 });
+        let at_end = |symbol: Sym| Some(if symbol == index { end.clone() } else { Form::symbol(symbol) });
+        let difference = yes.sub(no)?.replaced(&at_end)?.known()?;
+        let step = difference / by;
+        if step.checked_mul(by) != Some(difference) {
+            return None;
+        }
+        // The index takes a step, but not at the end: there, it is further by the whole ring.
+        let (index, forward) = (Form::symbol(index), if is_last { 1 } else { -1 });
+        let next = self.remainder(&of.plus(forward)?, by)?;
+        let turned = index.sub(&next)?.scale(forward)?.plus(1)?;
+        no.add(&turned.scale(step)?)
+    }
+
+    /// The index of a ring, if a condition is that it is the last one, true, or the first one.
+    fn end_of_ring(&self, cond: &Cond) -> Option<(Sym, bool)> {
+        let parts = match cond {
+            Cond::All(parts) => parts.as_ref(),
+            one => std::slice::from_ref(one),
+        };
+        let mut found: Option<(Sym, i128, i128)> = None;
+        for part in parts {
+            let Cond::AtLeast(form) = part else { return None };
+            let ([(mono, Coef::One(factor))], Coef::One(constant)) = (form.terms.as_slice(), &form.constant) else {
+                return None;
+            };
+            let [symbol] = mono.as_slice() else { return None };
+            let (own, least, most) = found.unwrap_or((*symbol, 0, self.remainders.get(symbol)?.by - 1));
+            // `factor · index + constant >= 0`
+            let (least, most) = match factor.signum() {
+                1 => (least.max(-constant.div_euclid(*factor)), most),
+                _ => (least, most.min(constant.div_euclid(-factor))),
+            };
+            found = Some((own, least, most)).filter(|_| own == *symbol);
+            found?;
+        }
+        let (index, least, most) = found?;
+        let last = self.remainders.get(&index)?.by - 1;
+        match (least == most, least) {
+            (true, 0) => Some((index, false)),
+            (true, at) if at == last => Some((index, true)),
+            _ => None,
+        }
+    }
+
     /// The symbol that is one where a condition holds, and else zero.
     fn bit_of(&mut self, cond: &Cond) -> Option<Sym> {
         if let Some(symbol) = self.bits.get(cond) {
@@ -591,6 +712,24 @@ impl World {
         self.choices.insert(symbol, (cond.clone(), Form::number(1)));
         self.bits.insert(cond.clone(), symbol);
         Some(symbol)
+    }
+
+    /// A change of a value that threads make where a condition holds, and else not: the condition, and the change.
+    pub(crate) fn conditional(&self, change: &Form) -> Option<(Cond, Form)> {
+        let is_bit = |symbol: &Sym| self.choices.get(symbol).is_some_and(|(_, yes)| yes.known() == Some(1));
+        let bit = change.symbols().find(is_bit)?;
+        let with = |value: i128| {
+            let own = |symbol: Sym| if symbol == bit { Form::number(value) } else { Form::symbol(symbol) };
+            change.replaced(&|symbol| Some(own(symbol)))
+        };
+        let (cond, _) = self.choices.get(&bit)?;
+        let (yes, no) = (with(1)?, with(0)?);
+        let is_none = |form: &Form| form.known() == Some(0);
+        match (is_none(&yes), is_none(&no)) {
+            (false, true) => Some((cond.clone(), yes)),
+            (true, false) => Some((cond.negate(), no)),
+            _ => None,
+        }
     }
 
     /// A product. A remainder has one name in it, and so has a sum where the products of all factors would be too long.

@@ -9,7 +9,7 @@ use ptx_interp::{FaultKind, Launch, Machine, Options, Program};
 use ptx_prove::{Contract, Passed, Property, Report, Verdict, prove, signed_params};
 use std::time::{Duration, Instant};
 
-const KERNELS: [(&str, &str); 14] = [
+const KERNELS: [(&str, &str); 16] = [
     ("saxpy", include_str!("proved/saxpy.ptx")),
     ("tree", include_str!("proved/tree.ptx")),
     ("tile", include_str!("proved/tile.ptx")),
@@ -24,10 +24,12 @@ const KERNELS: [(&str, &str); 14] = [
     ("bulk", include_str!("proved/bulk.ptx")),
     ("product", include_str!("proved/product.ptx")),
     ("issued", include_str!("proved/issued.ptx")),
+    ("ring", include_str!("proved/ring.ptx")),
+    ("double", include_str!("proved/double.ptx")),
 ];
 
 /// Instructions whose absence may go unseen for long.
-const ORDERS: [&str; 8] = [
+const ORDERS: [&str; 10] = [
     "tcgen05.wait",
     "tcgen05.dealloc",
     "tcgen05.fence",
@@ -36,6 +38,8 @@ const ORDERS: [&str; 8] = [
     "fence",
     "wgmma.wait_group",
     "wgmma.commit_group",
+    "cp.async.wait",
+    "cp.async.commit",
 ];
 
 /// The findings of the watcher that the prover's properties are about.
