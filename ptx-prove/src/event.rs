@@ -191,7 +191,7 @@ fn barrier(
         let mask = machine.source(site, site.operand(0), None);
         match mask {
             Value::Bits(form) if machine.world.number(&form, 32, false).known() == Some(0xffff_ffff) => {
-                machine.trace.barrier(node, barrier(Span::Warp));
+                machine.trace.barrier(node, barrier(Span::Warp), machine.world.threads);
             }
             _ => machine.trace.has_other_order = true,
         }
@@ -220,7 +220,7 @@ fn barrier(
         _ => None,
     };
     match span {
-        Some(span) => machine.trace.barrier(node, barrier(span)),
+        Some(span) => machine.trace.barrier(node, barrier(span), machine.world.threads),
         None => machine.gap_of_order(
             at,
             "barriers of threads that come to different instructions, or with a computed number, are not described",

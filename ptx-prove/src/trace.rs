@@ -297,8 +297,17 @@ impl Trace {
         self.accesses.push(access);
     }
 
-    pub(crate) fn barrier(&mut self, node: usize, barrier: Barrier) {
-        self.mark(node, Mark::Barrier(self.barriers.len()));
+    /// A barrier of `threads` threads in a block. One whose guard may let threads pass orders nothing, though all that it counts must come.
+    pub(crate) fn barrier(&mut self, node: usize, barrier: Barrier, threads: usize) {
+        let guard = barrier.guard.decided(threads);
+        let is_met = match barrier.span {
+            // Those whom the guard leaves out are in no such group.
+            Span::Group(_) => guard.is_some(),
+            Span::Block | Span::Warp => guard.is_some_and(|guard| guard.iter().all(|holds| *holds)),
+        };
+        if is_met {
+            self.mark(node, Mark::Barrier(self.barriers.len()));
+        }
         self.barriers.push(barrier);
     }
 }

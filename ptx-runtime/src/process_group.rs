@@ -49,10 +49,10 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// # use ptx_launch::prelude::*;
 /// use ptx_launch::{ProcessGroup, Rendezvous};
 /// # fn main() -> ptx_launch::Result<()> {
-/// # let path = std::env::temp_dir().join(format!("ptx-doc-{}", std::process::id()));
+/// # let job = format!("doc-{}", std::process::id());
 /// // Two threads stand for two processes.
 /// let rank = |rank: usize| {
-///     let group = ProcessGroup::join(&Device::cpu(), &Rendezvous::at(&path, rank, 2))?;
+///     let group = ProcessGroup::join(&Device::cpu(), &Rendezvous::named(&job, rank, 2))?;
 ///     let mut x = SymmetricBuffer::<f32>::join(&group, 4)?;
 ///     x.write(&[rank as f32; 4])?;
 ///     group.meet()?;
@@ -302,10 +302,17 @@ impl State {
         format!("rank {rank} (process {})", self.met.processes.get(rank).copied().unwrap_or(0))
     }
 
+    /// The error of a wait for ranks that are gone. Those that have found it before may be gone, too, so that all of them are named.
     #[cold]
     fn lost(&self, rank: usize) -> Error {
-        let asked = format!("rank {} waits for {}, which has ended or left the group", self.rank, self.name(rank));
-        Error::new(ErrorKind::Fault, asked)
+        let gone = self.links().filter(|(other, link)| *other == rank || link.is_closed());
+        let names: Vec<String> = gone.map(|(other, _)| self.name(other)).collect();
+        let have = if names.len() == 1 { "has" } else { "have" };
+        let names = names.join(" and ");
+        Error::new(
+            ErrorKind::Fault,
+            format!("rank {} waits for {names}, which {have} ended or left the group", self.rank),
+        )
     }
 }
 

@@ -71,7 +71,7 @@ fn chapters(folder: &str) -> Vec<String> {
         let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
         if entry.path().is_dir() { chapters(&path) } else { vec![path] }
     });
-    inside.collect()
+    inside.filter(|path| !path.ends_with(".png")).collect()
 }
 
 #[test]

@@ -49,7 +49,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 33] = [
+const FROM_TEXT: [(&str, &str, &str); 31] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -220,27 +220,6 @@ const FROM_TEXT: [(&str, &str, &str); 33] = [
         "[P091",
     ),
     ("block = 32, grid = LIMIT, requires(x.len() >= 32)", "x: &[u32]) {", "`LIMIT` cannot be evaluated"),
-    // A row of a table of pages, or none: its strides are factors of what the way chooses.
-    (
-        "block = 32, grid = n, requires(n >= 1, lens.len() >= n, size >= 1, count >= 1, each == 0 && cap <= size || cap <= each * size, n * each < 1 << 31,
-         table.len() >= n * each, x.len() >= (count - 1) * s + (size - 1) * t + 1)",
-        "lens: &[u32], table: &[u32], x: &[f32], n: u32, size: u32, each: u32, cap: u32, count: u32, s: u64, t: u64) { let (at, place): (Global<u32>, u32);
-         at = lens.at(ctaid.x); ptx! { ld.global.u32 place, [at]; } if place < cap { let tables: u64 = table; let own: u64 = tables + wide(ctaid.x * each) * 4;
-         let row: u64 = (each != 0).select(own, 0); let (mut page, mut slot): (u32, u32) = (0, place); if row != 0 { let number: u32 = place / size;
-         slot = place - number * size; let from: u64 = row + wide(number) * 4; ptx! { ld.global.u32 page, [from]; } } let value: f32;
-         let from: u64 = x + (s * page.min(count - 1) as u64 + t * slot as u64) * 4; ptx! { ld.global.f32 value, [from]; } }",
-        "",
-    ),
-    (
-        "block = 32, grid = n, requires(n >= 1, lens.len() >= n, size >= 1, count >= 1, each == 0 && cap <= size || cap <= each * size + 1, n * each < 1 << 31,
-         table.len() >= n * each, x.len() >= (count - 1) * s + (size - 1) * t + 1)",
-        "lens: &[u32], table: &[u32], x: &[f32], n: u32, size: u32, each: u32, cap: u32, count: u32, s: u64, t: u64) { let (at, place): (Global<u32>, u32);
-         at = lens.at(ctaid.x); ptx! { ld.global.u32 place, [at]; } if place < cap { let tables: u64 = table; let own: u64 = tables + wide(ctaid.x * each) * 4;
-         let row: u64 = (each != 0).select(own, 0); let (mut page, mut slot): (u32, u32) = (0, place); if row != 0 { let number: u32 = place / size;
-         slot = place - number * size; let from: u64 = row + wide(number) * 4; ptx! { ld.global.u32 page, [from]; } } let value: f32;
-         let from: u64 = x + (s * page.min(count - 1) as u64 + t * slot as u64) * 4; ptx! { ld.global.f32 value, [from]; } }",
-        "bounds are not decided",
-    ),
 ];
 
 #[test]

@@ -224,6 +224,21 @@ fn what_all_threads_must_reach_is_not_proved_where_some_pass_by() {
     }
 }
 
+/// A barrier with a guard that all threads have alike is one that all may pass by.
+#[test]
+fn a_barrier_that_may_be_left_out_orders_nothing() {
+    let options = ["--grid", "1", "--assume", "len(out) >= 1024"];
+    let guarded = |guard: &str| {
+        let text = EARLY.replace("    @%p1 bra D;\n", "").replace("%r2, %r1;", "%r1, 5;");
+        text.replace("    bar.sync 0;", &format!("    {guard} bar.sync 0;"))
+    };
+    assert_eq!(proved(&guarded(""), &options).0, 0);
+    for guard in ["@%p1", "@!%p1"] {
+        let (code, out, _) = proved(&guarded(guard), &options);
+        assert!(code != 0 && out.contains("races: 2 proved, 1 ") && out.contains("barriers: 1 proved"), "{out}");
+    }
+}
+
 #[test]
 fn strides_may_be_parameters() {
     let file = file(TRANSPOSE);

@@ -8,7 +8,6 @@ use ptx_kernels::comm::{self, Algorithm, Rank};
 use ptx_launch::prelude::*;
 use ptx_launch::{ProcessGroup, Rendezvous, Result};
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -155,7 +154,7 @@ impl Drop for Ranks {
 fn start(ranks: usize, work: &str) -> Ranks {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let path: PathBuf = std::env::temp_dir().join(format!("ptx-comm-{}-{number}", std::process::id()));
+    let path = Rendezvous::named(&format!("comm-{}-{number}", std::process::id()), 0, ranks).path().to_owned();
     let one = |rank: usize| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "processes::rank", "--ignored", "--nocapture"]);

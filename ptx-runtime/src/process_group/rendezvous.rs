@@ -43,6 +43,12 @@ impl Rendezvous {
         Rendezvous { path: path.into(), rank, ranks, patience: PATIENCE }
     }
 
+    /// The same at a path in the folder for temporary files, for a job of this name. Only processes of the same user meet there.
+    pub fn named(job: &str, rank: usize, ranks: usize) -> Rendezvous {
+        let file = format!("ptx-ranks-{}", job.replace(['/', ' '], "_"));
+        Rendezvous::at(std::env::temp_dir().join(file), rank, ranks)
+    }
+
     /// The meeting of all processes of a job on this machine, as `torchrun`, MPI or Slurm describe it in the environment. The path is that in
     /// `PTX_RENDEZVOUS`, or one in the folder for temporary files that is named after the job.
     ///
@@ -57,12 +63,12 @@ impl Rendezvous {
         let (rank, ranks) = named.ok_or_else(unnamed)?;
         let number = |name: &str| var(name).unwrap_or_default().trim().parse().map_err(|_| no_number(name));
         let job: Vec<String> = JOB.iter().filter_map(|name| var(name)).collect();
-        let path = match var(PATH) {
-            Some(path) => PathBuf::from(path),
-            None if job.is_empty() => return Err(unnamed()),
-            None => std::env::temp_dir().join(format!("ptx-ranks-{}", job.join("-").replace(['/', ' '], "_"))),
-        };
-        Ok(Rendezvous::at(path, number(rank)?, number(ranks)?))
+        let (rank, ranks) = (number(rank)?, number(ranks)?);
+        match var(PATH) {
+            Some(path) => Ok(Rendezvous::at(path, rank, ranks)),
+            None if job.is_empty() => Err(unnamed()),
+            None => Ok(Rendezvous::named(&job.join("-"), rank, ranks)),
+        }
     }
 
     /// The same with another time for which this rank waits for others, here and later.

@@ -17,7 +17,7 @@ const SHORT: Duration = Duration::from_millis(300);
 fn path() -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("ptx-test-{}-{number}", std::process::id()))
+    Rendezvous::named(&format!("test-{}-{number}", std::process::id()), 0, 1).path().to_owned()
 }
 
 /// Calls `work` on a thread for each of these meetings.
@@ -178,7 +178,11 @@ fn a_rank_that_leaves_or_is_late_is_named() {
     });
     for rank in [0, 2] {
         let error = results[rank].clone().unwrap_err();
-        assert!(error.to_string().contains(&format!("rank {rank} waits for rank 1")), "{error}");
+        let text = error.to_string();
+        assert!(
+            text.starts_with(&format!("rank {rank} waits for rank ")) && text.contains("rank 1 (process"),
+            "{error}"
+        );
     }
     let results = each(&meetings(2, SHORT), |meeting| {
         let group = join(meeting).unwrap();
