@@ -317,20 +317,7 @@ impl Machine<'_> {
         let mut start = state.clone();
         self.forget(&mut start, &changes.written);
         let candidates = self.start(&mut start, state, (turn, &changes.inductions), &known.refused);
-        for ring in &changes.rings {
-            if let Value::Bits(initial) = state.get(ring.register)
-                && let Some(value) = ring.value(&mut self.world, &initial, turn)
-            {
-                start.set(ring.register, Value::Bits(value));
-            }
-        }
-        for counted in known.counted.iter().flatten() {
-            if let Value::Bits(initial) = state.get(counted.register())
-                && let Some(value) = self.counted_value(counted, &initial, (turn, scope))
-            {
-                start.set(counted.register(), Value::Bits(value));
-            }
-        }
+        self.start_others(&mut start, state, (turn, scope), changes, known);
         let mut facts: Vec<Cond> = candidates.iter().flat_map(|fact| inside(&fact.value, fact.range)).collect();
         let is_first = Cond::at_least(Form { terms: vec![(vec![turn], Coef::One(-1))], constant: Coef::One(0) });
         let mut enters = None;
@@ -416,6 +403,31 @@ impl Machine<'_> {
         passed.sort_unstable();
         passed.dedup();
         Summary { exits, facts, failed, passed, broken, back: way, counted }
+    }
+
+    /// Gives the registers that return to their first values, and those that some turns change, their values at the start of a turn.
+    fn start_others(
+        &mut self,
+        start: &mut State,
+        state: &State,
+        (turn, scope): (u32, Scope),
+        changes: &Changes,
+        known: &Known,
+    ) {
+        for ring in &changes.rings {
+            if let Value::Bits(initial) = state.get(ring.register)
+                && let Some(value) = ring.value(&mut self.world, &initial, turn)
+            {
+                start.set(ring.register, Value::Bits(value));
+            }
+        }
+        for counted in known.counted.iter().flatten() {
+            if let Value::Bits(initial) = state.get(counted.register())
+                && let Some(value) = self.counted_value(counted, &initial, (turn, scope))
+            {
+                start.set(counted.register(), Value::Bits(value));
+            }
+        }
     }
 
     /// The invariants of a loop that hold at its first turn, as conditions of any turn; the numbers of those that do not hold there.

@@ -157,6 +157,8 @@ fn integers(operator: Operator, a: i128, b: i128) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::panic, reason = "tests")]
+
     use super::{Annotation, Kind, Number, parse, split};
     use crate::ir::{Operand, RegId};
     use crate::isa::Type;

@@ -33,6 +33,7 @@ pub(super) struct Met {
     /// The numbers of their processes.
     pub processes: Vec<u32>,
     /// The file whose lock the rank has whose CPU device runs.
+    #[cfg_attr(not(feature = "cpu"), expect(dead_code, reason = "GPUs take no turns"))]
     pub turn: File,
 }
 
