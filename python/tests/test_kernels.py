@@ -240,6 +240,18 @@ def test_ptx_of_other_compilers(tmp_path: pathlib.Path) -> None:
         ptx_kernels.ptx_file(path, "twice", "x: &[f32]")
 
 
+def test_structs_stand_in_front_of_a_signature(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "twice.ptx"
+    path.write_text(PTX.replace(".param .u32 n", ".param .align 4 .b8 n[4]"))
+    struct, signature = "#[repr(C)] struct Size { n: u32 } ", SIGNATURE.replace("n: u32", "size: Size")
+    for condition in ("grid = n", ">= n"):
+        signature = signature.replace(condition, condition[:-1] + "size.n")
+    twice, x, out = ptx_kernels.ptx_file(path, "twice", struct + signature), _x(), np.zeros(300, np.float32)
+    np.testing.assert_array_equal(twice(x, out, np.uint32(300).tobytes()), 2 * x)
+    with pytest.raises(ValueError, match=r"size.n = 300"):
+        twice(x, np.zeros(5, np.float32), np.uint32(300).tobytes())
+
+
 def test_mistakes_have_the_place_in_this_file() -> None:
     with pytest.raises(ptx_kernels.CompileError) as raised:
         ptx_kernels.kernel("""

@@ -688,8 +688,8 @@ def ptx_file(path: str | os.PathLike[str], entry: str, signature: str) -> Kernel
         path: the file.
         entry: the entry's name.
         signature: the parameters as a kernel of this project has them, and the launch:
-            ``"#[ptx_kernel(block = 128, grid = n.div_ceil(128))] (x: &[f32], out: &mut [f32], n: u32)"``. Each is one parameter of the entry, and
-            so is each field of a struct, which is declared in front: ``"#[repr(C)] struct Size { n: u32 } (x: &[f32], size: Size)"``.
+            ``"#[ptx_kernel(block = 128, grid = n.div_ceil(128))] (x: &[f32], out: &mut [f32], n: u32)"``. Each is one parameter of the entry. A
+            struct is declared in front: ``"#[repr(C)] struct Size { n: u32 } (x: &[f32], size: Size)"``.
 
     Raises:
         CompileError: the PTX or the signature is wrong, or they do not fit.
