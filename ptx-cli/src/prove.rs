@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// Bytes of dynamic shared memory.
     #[arg(long, default_value_t = 0)]
     shared: u32,
+    /// Launches are cooperative, as the attribute of a Rust file may say: all blocks are resident at once.
+    #[arg(long)]
+    cooperative: bool,
     /// A condition that every launch fulfills, such as `len(x) >= 4 * n`; lengths are in bytes. May be given several times.
     #[arg(long)]
     assume: Vec<String>,
@@ -212,6 +215,7 @@ fn contract(
         absent: false,
         signed,
         overlaps: false,
+        cooperative: arguments.cooperative,
         boxes: arguments.boxes.clone(),
         maps: Vec::new(),
         numbers: reader.into_numbers(),

@@ -49,6 +49,8 @@ pub struct Contract {
     pub signed: Vec<bool>,
     /// True if a launch may start while the one before it still runs.
     pub overlaps: bool,
+    /// True if all blocks of a launch are resident at once.
+    pub cooperative: bool,
     /// Bytes of a box of each tensor map, by the name of its parameter.
     pub boxes: Vec<(String, u64)>,
     /// The argument whose elements a tensor map describes, by the name of the map's parameter.

@@ -83,7 +83,7 @@ pub(super) fn launch(
         block: proof.contract.block,
         cluster: proof.contract.cluster,
         dynamic_shared: u32::try_from(proof.contract.shared).unwrap_or(u32::MAX),
-        cooperative: false,
+        cooperative: proof.contract.cooperative,
         params: &params,
         options: Options { watch: true, seed: 0, step_limit: Some(steps) },
     };
@@ -171,6 +171,9 @@ pub(super) fn command(proof: &Proof<'_>, example: &Counterexample) -> Option<Str
     }
     if proof.contract.shared > 0 {
         words.push(format!("--shared {}", proof.contract.shared));
+    }
+    if proof.contract.cooperative {
+        words.push("--cooperative".to_owned());
     }
     for (at, variable) in proof.params.iter().enumerate() {
         words.push(match (buffer(proof, example, at), number(variable, example, at)) {

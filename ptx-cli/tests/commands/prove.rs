@@ -659,3 +659,10 @@ fn assumptions_hold_for_the_threads_that_come_to_them() {
     let (code, out, _) = proved(&text, &options);
     assert!(code != 0 && out.contains("assumed in line 18"), "{out}");
 }
+
+/// A barrier of the grid, whose blocks are resident at once by the attribute.
+#[test]
+fn cooperative_launches_are_tried_as_such() {
+    let (code, out, err) = said(&["prove", concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/15_grid_sync.rs")]);
+    assert!(code == 2 && !out.contains("refuted") && err.is_empty(), "{out}{err}");
+}

@@ -73,6 +73,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         absent: true,
         signed: Vec::new(),
         overlaps: launch.pdl,
+        cooperative: launch.cooperative,
         boxes: boxes(kernel),
         maps: kernel.maps.iter().map(|map| (map.name.clone(), map.of)).collect(),
         numbers,
