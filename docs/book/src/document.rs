@@ -74,8 +74,11 @@ impl Documents {
         format!("[{words}]({up}{found}{})", fragment.map(|id| format!("#{id}")).unwrap_or_default())
     }
 
-    /// An SVG as HTML, on one line: a blank line would end it.
+    /// An SVG as HTML, on one line: a blank line would end it. mdBook copies other pictures beside their chapter.
     fn picture(&self, words: &str, target: &str, document: &Path) -> Result<String, String> {
+        if !target.ends_with(".svg") {
+            return Ok(format!("![{words}]({target})"));
+        }
         let svg = self.read(&normal(&document.parent().unwrap_or(Path::new("")).join(target)))?;
         let svg: String = svg.lines().map(str::trim).collect();
         Ok(format!("<div class=\"figure\" title=\"{}\">{svg}</div>", words.replace('"', "&quot;")))
