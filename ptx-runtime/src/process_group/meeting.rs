@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The most ranks: links to all of them fit one packet.
@@ -120,8 +121,10 @@ impl<'a> Place<'a> {
     fn open(rendezvous: &'a Rendezvous, own: Hello, until: Instant) -> Result<Place<'a>> {
         let path = rendezvous.path();
         let failed = |error: io::Error| broken(rendezvous, &error);
+        // Threads of one process may meet at a path, too.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}", own.process));
+        name.push(format!(".{}.{}", own.process, NEXT.fetch_add(1, Ordering::Relaxed)));
         let new = PathBuf::from(name);
         let _ = std::fs::remove_file(&new);
         let socket = listen_at(&new).map_err(failed)?;
