@@ -1,4 +1,4 @@
-//! The crate around a Rust file, on disk: its kernels may take structs and parts that stand in other files.
+//! The crate around a Rust file, on disk: its kernels may take structs and parts of other files.
 
 use ptx_expand::program::Crate;
 use ptx_lsp::around::Around;

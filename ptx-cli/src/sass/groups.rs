@@ -63,7 +63,7 @@ fn columns(text: &str) -> u64 {
     shape.and_then(|shape| shape.split('x').nth(1)?.parse().ok()).unwrap_or(0)
 }
 
-/// When all groups but the newest have ended, as many as stand behind the comma: `DEPBAR.LE SB0, 0x1`.
+/// When all groups but the newest have ended, whose number is the second operand: `DEPBAR.LE SB0, 0x1`.
 fn ready(groups: &[u64], text: &str) -> u64 {
     let left = text.split(',').nth(1).and_then(|number| number.trim().strip_prefix("0x"));
     let left = left.and_then(|digits| usize::from_str_radix(digits, 16).ok()).unwrap_or(0);

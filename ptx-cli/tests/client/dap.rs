@@ -203,7 +203,7 @@ fn breakpoints_on_lines_of_rust() {
     adapter.end();
 }
 
-/// The files of arguments stand beside the program, or in the folder that `cwd` names, wherever the editor starts the adapter.
+/// The files of arguments are found beside the program, or in the folder that `cwd` names, wherever the editor starts the adapter.
 #[test]
 fn files_of_arguments_are_found() {
     let folder = TempDir::new("ptx-debug").unwrap();

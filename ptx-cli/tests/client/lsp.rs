@@ -588,7 +588,7 @@ fn kernels_in_rust() {
     assert_eq!(server.stop(), 0);
 }
 
-/// A kernel may take structs and parts that stand in other files of its crate, by paths that lead through a `use`.
+/// A kernel may take structs and parts of other files of its crate, by paths through a `use`.
 #[test]
 fn a_file_of_a_crate_is_checked_with_the_others() {
     let folder = TempDir::new("ptx lsp").unwrap();

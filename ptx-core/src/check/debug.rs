@@ -42,7 +42,7 @@ pub(super) fn check_debug(tree: &Tree, module: &Module, out: &mut Vec<Diagnostic
         }
     }
     let labels = sections(tree, out);
-    // Before, ptxas passes over what stands behind the column.
+    // Earlier versions ignore everything after the column.
     if module.version >= FIRST_WITH_INLINED_CODE {
         inlined(tree, &labels, out);
     }

@@ -1,4 +1,4 @@
-//! Annotations: conditions over registers that stand in a body and make no instruction, `.pragma "assume %i < %n";` and
+//! Annotations: conditions over registers in the body of a function, which make no instruction, `.pragma "assume %i < %n";` and
 //! `.pragma "invariant %i <= %n";`. ptxas ignores them. The prover (`ptx-prove`) takes an assumption for granted and proves an invariant; the watcher of
 //! the CPU device compares both with the values of each thread that comes to them.
 //!
@@ -48,7 +48,7 @@ pub struct Annotation {
 pub struct Number {
     /// As written.
     pub name: String,
-    /// What it is.
+    /// The register.
     pub operand: Operand,
     /// Of at most 64 bits.
     pub bits: u32,
