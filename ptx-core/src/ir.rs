@@ -348,6 +348,9 @@ pub enum Operand {
     F64(u64),
     /// The address of a symbol: `x+4`.
     Symbol(Symbol, i64),
+    /// The address of an element of an array, `x[3]` or `x[%r1+2]`, and its offset in bytes. Where an instruction takes
+    /// an address in brackets, it becomes [`Operand::Memory`].
+    Element(Base, i64),
     /// `[base+offset]`, `[base, {…}]`, `[base, a, b]`: what follows the address stands in `rest`.
     Memory {
         /// The address.
@@ -407,8 +410,41 @@ pub enum Base {
     Reg(RegId),
     /// A symbol.
     Symbol(Symbol),
+    /// An element of an array by the value of a register.
+    Element(Element),
     /// Nothing: the offset is the address.
     Absolute,
+}
+
+/// `x[%r1]`. Its distance from the beginning has 32 bits without a sign: the low bits of the register times the size, plus
+/// the offset, whatever the width of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// The variable.
+    pub array: VarId,
+    /// The register.
+    pub index: RegId,
+    /// Bytes of an element; of a vector's component in an array of vectors.
+    pub size: u32,
+}
+
+impl Base {
+    /// The register in it.
+    pub fn register(&self) -> Option<RegId> {
+        match self {
+            Base::Reg(register) | Base::Element(Element { index: register, .. }) => Some(*register),
+            Base::Symbol(_) | Base::Absolute => None,
+        }
+    }
+
+    /// The symbol in it.
+    pub fn symbol(&self) -> Option<Symbol> {
+        match self {
+            Base::Symbol(symbol) => Some(*symbol),
+            Base::Element(element) => Some(Symbol::Var(element.array)),
+            Base::Reg(_) | Base::Absolute => None,
+        }
+    }
 }
 
 impl Inst {

@@ -129,6 +129,8 @@ pub enum OperandKind {
         unified: bool,
         /// True if ptxas takes the address without its brackets.
         bare: bool,
+        /// True if an element of an array may stand without brackets around it: `x[1]`.
+        element: bool,
         /// True if 32-bit registers may hold addresses of 64 bits.
         narrow: bool,
         /// Registers of 8 and 16 bits that may hold it.

@@ -79,7 +79,8 @@ fn decode(
     };
     let row = inst.row.ok_or_else(|| refuse("it stands in `unchecked`, so its meaning is unknown".into()))?;
     let site = Site::new(module, layout, function, inst, row, starts).over(field);
-    let step = ops::decode(&site).map_err(|what| refuse(what).section(row.section))?;
+    let step = ops::decode(&site).and_then(|step| site.with_element(step));
+    let step = step.map_err(|what| refuse(what).section(row.section))?;
     let guard = match inst.guard {
         Some(guard) => Some((site.slot(guard.register).map_err(refuse)?, guard.negated)),
         None => None,

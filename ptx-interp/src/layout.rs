@@ -42,6 +42,8 @@ pub(super) struct Layout {
 pub(super) struct Sizes {
     /// The first slot of each register; slots hold 64 bits of each lane.
     pub slots: Vec<u32>,
+    /// The slot of the address of an element whose index is in a register.
+    pub element: u32,
     /// Slots in all; the last is where sinks write.
     pub registers: u32,
     /// Bytes of local memory.
@@ -195,5 +197,5 @@ fn registers(function: &Function) -> Sizes {
         slots.push(next);
         next = next.saturating_add(register.vector.max(1).saturating_mul(register.ty.bits().div_ceil(64)));
     }
-    Sizes { slots, registers: next.saturating_add(2), ..Sizes::default() }
+    Sizes { slots, element: next, registers: next.saturating_add(3), ..Sizes::default() }
 }

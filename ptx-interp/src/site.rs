@@ -9,7 +9,7 @@ use super::layout::{Home, Layout};
 use super::soft::{self, Round};
 use super::space::{Where, code_address};
 use super::special;
-use ptx_core::ir::{Base, Function, Inst, LabelId, Module, Operand, RegId, Symbol};
+use ptx_core::ir::{Base, Element, Function, Inst, LabelId, Module, Operand, RegId, Symbol};
 use ptx_core::isa::{Class, OperandKind, OperandSpec, Row, Type, TypeOf};
 use std::cell::RefCell;
 
@@ -258,7 +258,10 @@ impl<'a> Site<'a> {
             Operand::F32(bits) => Src::Value(self.float(f64::from(f32::from_bits(*bits)), Some(*bits), ty)),
             Operand::F64(bits) => Src::Value(self.float(f64::from_bits(*bits), None, ty)),
             Operand::Special(register) => Src::Special(special::read(register)?),
-            Operand::Symbol(symbol, offset) => self.symbol(*symbol, *offset as u64)?.base,
+            Operand::Symbol(symbol, offset) | Operand::Element(Base::Symbol(symbol), offset) => {
+                self.symbol(*symbol, *offset as u64)?.base
+            }
+            Operand::Element(..) => Src::Reg(self.element_slot()?),
             Operand::Func(id) => Src::Value(code_address(id.index())),
             Operand::Sink => Src::Value(0),
             other => return Err(format!("the operand {other:?} as a source")),
@@ -383,7 +386,37 @@ impl<'a> Site<'a> {
             Base::Reg(register) => Ok(Address { base: Src::Reg(self.slot(*register)?), offset: *offset as u64, space }),
             Base::Absolute => Ok(Address { base: Src::Value(*offset as u64), offset: 0, space }),
             Base::Symbol(symbol) => self.symbol(*symbol, *offset as u64),
+            Base::Element(element) => {
+                let space = self.symbol(Symbol::Var(element.array), 0)?.space;
+                Ok(Address { base: Src::Reg(self.element_slot()?), offset: 0, space })
+            }
         }
+    }
+
+    /// Where the address of an element is while its instruction runs.
+    fn element_slot(&self) -> Result<u32, Refusal> {
+        let sizes = self.layout.functions.get(self.function);
+        sizes.map(|sizes| sizes.element).ok_or_else(|| "a function without a frame".into())
+    }
+
+    /// A step whose address is that of an element by a register's value: computed in front of the step.
+    pub(super) fn with_element(&self, step: Step) -> Decoded {
+        let element = self.inst.operands.iter().find_map(|operand| match operand {
+            Operand::Memory { base: Base::Element(element), offset, .. }
+            | Operand::Element(Base::Element(element), offset) => Some((element, *offset as u32)),
+            _ => None,
+        });
+        let Some((Element { array, index, size }, offset)) = element.map(|(element, offset)| (*element, offset)) else {
+            return Ok(step);
+        };
+        let (array, index) = (self.symbol(Symbol::Var(array), 0)?.base, Src::Reg(self.slot(index)?));
+        let to = Dst { slot: self.element_slot()?, mask: u64::MAX };
+        Ok(Box::new(move |ctx, group| {
+            let (arrays, indices) = (ctx.fetch(array), ctx.fetch(index));
+            let distance = |lane: usize| (indices[lane] as u32).wrapping_mul(size).wrapping_add(offset);
+            ctx.store(to, group, |lane| arrays[lane].wrapping_add(distance(lane).into()));
+            step(ctx, group)
+        }))
     }
 
     /// The program counter of a label of this function.

@@ -12,7 +12,7 @@ use crate::site::{Site, integer};
 use crate::trace::{Base, Trace, What};
 use crate::world::{Origin, Scope, World};
 use ptx_core::hash::{Map, Set};
-use ptx_core::ir::{Function, Inst, Module, Operand, RegId, Symbol as Name};
+use ptx_core::ir::{Base as Start, Function, Inst, Module, Operand, RegId, Symbol as Name};
 use ptx_core::isa::{Class, SpecialRegister, Type};
 use std::rc::Rc;
 
@@ -292,7 +292,7 @@ impl<'m> Machine<'m> {
                 _ => Value::Unknown,
             },
             Operand::Special(register) => self.special(register).map_or(Value::Unknown, Value::Bits),
-            Operand::Symbol(Name::Var(id), offset) => {
+            Operand::Symbol(Name::Var(id), offset) | Operand::Element(Start::Symbol(Name::Var(id)), offset) => {
                 let address = self.variable(*id).and_then(|base| base.plus((*offset).into()));
                 address.map_or(Value::Unknown, Value::Bits)
             }

@@ -1,6 +1,6 @@
 //! Walks over operands: which registers an instruction reads and writes, which symbols it names.
 
-use crate::ir::{Base, Inst, Operand, RegId, Symbol};
+use crate::ir::{Inst, Operand, RegId, Symbol};
 use crate::isa::{Access, OperandKind, OperandSpec, Row};
 
 /// Calls `visit` for every register of an instruction, sources first, then destinations.
@@ -54,10 +54,9 @@ fn one(spec: &OperandSpec, operand: &Operand, wanted: Access, visit: &mut dyn Fn
 fn leaves(operand: &Operand, visit: &mut dyn FnMut(RegId)) {
     match operand {
         Operand::Reg(reg) | Operand::Part(reg, _) | Operand::Sum(reg, _) => visit(*reg),
+        Operand::Element(base, _) => base.register().into_iter().for_each(visit),
         Operand::Memory { base, rest, .. } => {
-            if let Base::Reg(reg) = base {
-                visit(*reg);
-            }
+            base.register().into_iter().for_each(&mut *visit);
             rest.iter().for_each(|o| leaves(o, visit));
         }
         Operand::Vector(list) | Operand::List(list) => list.iter().for_each(|o| leaves(o, visit)),
@@ -74,11 +73,10 @@ fn leaves(operand: &Operand, visit: &mut dyn FnMut(RegId)) {
 pub(super) fn symbols(operand: &Operand, visit: &mut dyn FnMut(Symbol)) {
     match operand {
         Operand::Symbol(symbol, _) => visit(*symbol),
+        Operand::Element(base, _) => base.symbol().into_iter().for_each(visit),
         Operand::Func(func) => visit(Symbol::Func(*func)),
         Operand::Memory { base, rest, .. } => {
-            if let Base::Symbol(symbol) = base {
-                visit(*symbol);
-            }
+            base.symbol().into_iter().for_each(&mut *visit);
             rest.iter().for_each(|o| symbols(o, visit));
         }
         Operand::Vector(list) | Operand::List(list) => list.iter().for_each(|o| symbols(o, visit)),

@@ -1,7 +1,7 @@
 //! `.param` variables of functions and calls: which way data goes through them.
 
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{Base, Inst, Module, Operand, Param, Space, Symbol, VarId};
+use crate::ir::{Inst, Module, Operand, Param, Space, Symbol, VarId};
 use crate::isa::{Access, Class, OperandKind};
 use crate::syntax::Tree;
 
@@ -38,7 +38,10 @@ pub(super) fn check_params(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>)
 /// does neither.
 fn accessed(inst: &Inst, module: &Module) -> Option<(VarId, bool)> {
     let var = inst.operands.iter().find_map(|operand| match operand {
-        Operand::Memory { base: Base::Symbol(Symbol::Var(var)), .. } => Some(*var),
+        Operand::Memory { base, .. } => match base.symbol()? {
+            Symbol::Var(var) => Some(var),
+            Symbol::Func(_) => None,
+        },
         _ => None,
     })?;
     let row = inst.row?;

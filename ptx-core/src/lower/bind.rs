@@ -4,7 +4,7 @@ mod address;
 mod vector;
 
 use crate::diag::plural;
-use crate::ir::{Base, Module, Operand, Param, Register, Symbol, VarId};
+use crate::ir::{Base, Element, Module, Operand, Param, Register, Symbol, VarId};
 use crate::isa::find::Form;
 use crate::isa::{Access, Class, Count, OperandKind, OperandSpec, Range, SpecialRegister, Type, TypeOf, Value};
 use address::Holders;
@@ -140,6 +140,10 @@ impl Binder<'_> {
                 let Some(address) = in_brackets(operand) else { return Ok(None) };
                 Ok(self.fitted(spec, &address)?.or(Some(address)))
             }
+            (OperandKind::Memory { element: true, .. }, Operand::Element(base, offset)) => {
+                let address = Operand::Memory { base: *base, offset: *offset, rest: Default::default() };
+                Ok(self.fitted(spec, &address)?.or(Some(address)))
+            }
             // The braces around one register mean nothing.
             (OperandKind::Value(Value { count: Some(count), .. }), Operand::Vector(elements)) if count.is_one() => {
                 self.fit(spec, operand)?;
@@ -149,7 +153,7 @@ impl Binder<'_> {
                 Ok(self.fitted(spec, &list[0])?.or_else(|| list.first().cloned()))
             }
             (OperandKind::Memory { unified: true, .. }, Operand::Unified(inner)) => match **inner {
-                Operand::Memory { base: Base::Symbol(_), .. } => {
+                Operand::Memory { base: Base::Symbol(_) | Base::Element(_), .. } => {
                     Err(Why::Shape("an address in a register before `.unified`".into()))
                 }
                 _ => Ok(self.fitted(spec, inner)?.or_else(|| Some(inner.as_ref().clone()))),
@@ -180,6 +184,10 @@ impl Binder<'_> {
                 Err(Why::Shape("a variable with an address".into()))
             }
             (OperandKind::Symbol(space), Operand::Symbol(Symbol::Var(var), _)) => self.variable(space, *var),
+            (
+                OperandKind::Symbol(space),
+                Operand::Element(Base::Element(Element { array: var, .. }) | Base::Symbol(Symbol::Var(var)), _),
+            ) => self.variable(space, *var),
             (OperandKind::Symbol(space), Operand::Func(_)) => self.function(space),
             (OperandKind::Callee, Operand::Reg(reg)) if self.vector_of(reg.index()) == 1 => {
                 let holds = |ty: &str| self.register(Type::find(ty), false, reg.index());

@@ -449,7 +449,7 @@ impl<'t> Body<'_, 't> {
 
     /// Returns true for the name of a texture, sampler or surface.
     fn is_handle(&self, base: Base) -> bool {
-        let Base::Symbol(Symbol::Var(var)) = base else { return false };
+        let Some(Symbol::Var(var)) = base.symbol() else { return false };
         self.cx.module.variables.get(var.index()).is_some_and(|v| v.ty.class() == Class::Opaque)
     }
 
@@ -484,7 +484,7 @@ impl<'t> Body<'_, 't> {
 
 /// Number of addresses in brackets.
 fn addresses(operands: &[Operand]) -> usize {
-    operands.iter().filter(|operand| matches!(operand, Operand::Memory { .. })).count()
+    operands.iter().filter(|operand| matches!(operand, Operand::Memory { .. } | Operand::Element(..))).count()
 }
 
 fn is_targets(directive: &str) -> bool {

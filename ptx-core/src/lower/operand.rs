@@ -4,8 +4,8 @@ use super::body::Body;
 use super::constant::{self, Constant, Float};
 use super::names::Entity;
 use super::report;
-use crate::ir::{Base, Operand, Symbol};
-use crate::isa::{SpecialRegister, table};
+use crate::ir::{Base, Element, Operand, RegId, Symbol};
+use crate::isa::{Class, SpecialRegister, table};
 use crate::syntax::{ExprId, ExprKind, ExprList};
 
 impl<'t> Body<'_, 't> {
@@ -25,6 +25,7 @@ impl<'t> Body<'_, 't> {
                 Operand::Unified(Box::new(self.operand(*address)))
             }
             ExprKind::Pair(a, b) => Operand::Pair(Box::new(self.operand(*a)), Box::new(self.operand(*b))),
+            ExprKind::Index(array, index) => self.element(id, *array, *index),
             ExprKind::Group(list) => {
                 Operand::List(tree.list(list).iter().map(|e| unwrapped(self.argument(*e))).collect())
             }
@@ -116,6 +117,45 @@ impl<'t> Body<'_, 't> {
                 Operand::Error
             }
         }
+    }
+
+    /// `array[index]`: the index is a number, or a register with a number added.
+    fn element(&mut self, id: ExprId, array: ExprId, index: ExprId) -> Operand {
+        let before = self.cx.diagnostics.len();
+        let (array, index) = (self.name(array), self.address(index));
+        let tree = self.cx.tree;
+        let span = tree.span(&tree.expr(id).tokens);
+        if self.cx.diagnostics.len() > before {
+            return Operand::Error;
+        }
+        let variable = match array {
+            Operand::Symbol(Symbol::Var(array), _) => self.cx.module.variables.get(array.index()).map(|v| (array, v)),
+            _ => None,
+        };
+        let Some((array, variable)) = variable.filter(|(_, variable)| !variable.dims.is_empty()) else {
+            self.cx.diagnostics.push(report::not_an_array(span));
+            return Operand::Error;
+        };
+        let size = variable.ty.bits() / 8;
+        let offset = |index: i64| i64::from((index as i32).wrapping_mul(size as i32));
+        match index {
+            Some((Base::Absolute, index)) => Operand::Element(Base::Symbol(Symbol::Var(array)), offset(index)),
+            Some((Base::Reg(index), more)) if self.counts(index) => {
+                Operand::Element(Base::Element(Element { array, index, size }), offset(more))
+            }
+            _ => {
+                self.cx.diagnostics.push(report::not_an_index(span));
+                Operand::Error
+            }
+        }
+    }
+
+    /// Returns true for a register of one integer.
+    fn counts(&self, register: RegId) -> bool {
+        self.function.registers.get(register.index()).is_none_or(|register| {
+            let integer = matches!(register.ty.class(), Class::Signed | Class::Unsigned | Class::Bits);
+            integer && register.vector == 1 && register.ty.bits() <= 64
+        })
     }
 
     fn name(&mut self, id: ExprId) -> Operand {

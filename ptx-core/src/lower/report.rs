@@ -22,7 +22,9 @@ pub(super) use names::{
     comes_later, dots_in_a_label, duplicate, extern_or_not, no_label, not_a_target, other_declaration, other_signature,
     other_variable, reserved, unknown_name,
 };
-pub(super) use operand::{guard_name, guard_type, not_an_address, not_an_operand, not_constant, unknown_component};
+pub(super) use operand::{
+    guard_name, guard_type, not_an_address, not_an_array, not_an_index, not_an_operand, not_constant, unknown_component,
+};
 pub(super) use refused::{Place, refused};
 pub(super) use tolerated::{
     address_without_brackets, component_behind, function_as_number, halves_as_predicate, handle_as_address, idle,

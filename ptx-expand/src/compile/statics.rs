@@ -2,7 +2,7 @@
 //! whose addresses these variables hold.
 
 use ptx_core::hash::Set;
-use ptx_core::ir::{Base, Function, Inst, Module, Operand, Space, Symbol, Variable};
+use ptx_core::ir::{Function, Inst, Module, Operand, Space, Symbol, Variable};
 use ptx_core::span::Span;
 
 /// The variables of each entry, by its name.
@@ -122,11 +122,10 @@ fn of_function(function: &Function, to: &mut Vec<Symbol>) {
 fn of_operand(operand: &Operand, to: &mut Vec<Symbol>) {
     match operand {
         Operand::Symbol(symbol, _) => to.push(*symbol),
+        Operand::Element(base, _) => to.extend(base.symbol()),
         Operand::Func(id) => to.push(Symbol::Func(*id)),
         Operand::Memory { base, rest, .. } => {
-            if let Base::Symbol(symbol) = base {
-                to.push(*symbol);
-            }
+            to.extend(base.symbol());
             rest.iter().for_each(|operand| of_operand(operand, to));
         }
         Operand::Vector(parts) | Operand::List(parts) => parts.iter().for_each(|operand| of_operand(operand, to)),

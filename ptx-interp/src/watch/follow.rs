@@ -15,7 +15,7 @@ use crate::observe::Touch;
 use crate::site::Site;
 use crate::warp::lanes;
 use ptx_core::check::access;
-use ptx_core::ir::{Base, Inst, Operand};
+use ptx_core::ir::{Inst, Operand};
 use ptx_core::isa::Access;
 
 /// Effect of an instruction on registers without a value.
@@ -77,8 +77,8 @@ impl Follow {
             }
         });
         for operand in &inst.operands {
-            if let Operand::Memory { base: Base::Reg(register), .. } = operand {
-                addresses.extend(site.slot(*register));
+            if let Operand::Memory { base, .. } = operand {
+                addresses.extend(base.register().and_then(|register| site.slot(register).ok()));
             }
         }
         let immediate = |operand: &Operand| matches!(operand, Operand::Int(_) | Operand::Special(_));

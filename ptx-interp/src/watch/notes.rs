@@ -10,7 +10,7 @@ use crate::program::Program;
 use crate::role::{Act, Actor};
 use crate::site::Site;
 use crate::space::Where;
-use ptx_core::ir::{Base, Function, Inst, Module, Operand, RegId};
+use ptx_core::ir::{Function, Inst, Module, Operand, RegId};
 use ptx_core::isa::{Access, Row};
 
 /// The notes of a program, by instruction.
@@ -149,11 +149,11 @@ fn fills(inst: &Inst) -> bool {
 fn registers(operand: &Operand, found: &mut impl FnMut(RegId)) {
     match operand {
         Operand::Reg(register) | Operand::Part(register, _) | Operand::Sum(register, _) => found(*register),
-        Operand::Memory { base: Base::Reg(register), rest, .. } => {
-            found(*register);
+        Operand::Element(base, _) => base.register().into_iter().for_each(found),
+        Operand::Memory { base, rest, .. } => {
+            base.register().into_iter().for_each(&mut *found);
             rest.iter().for_each(|o| registers(o, found));
         }
-        Operand::Memory { rest, .. } => rest.iter().for_each(|o| registers(o, found)),
         Operand::Vector(list) | Operand::List(list) => list.iter().for_each(|o| registers(o, found)),
         Operand::Pair(a, b) => [a, b].into_iter().for_each(|o| registers(o, found)),
         Operand::Not(a) | Operand::Neg(a) | Operand::Unified(a) => registers(a, found),

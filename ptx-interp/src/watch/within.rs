@@ -6,7 +6,7 @@
 use crate::layout::{Home, Layout};
 use crate::space::Where;
 use ptx_core::check::access;
-use ptx_core::ir::{Base, Function, Inst, Module, Operand, Symbol, VarId};
+use ptx_core::ir::{Base, Element, Function, Inst, Module, Operand, Symbol, VarId};
 use ptx_core::isa::Access;
 
 /// The variables of an instruction's addresses, at most one of each space.
@@ -71,8 +71,13 @@ impl Bases {
     fn sources(&self, inst: &Inst) -> Made {
         let mut found = Vec::new();
         for operand in &inst.operands {
-            if let Operand::Symbol(Symbol::Var(id), _) = operand {
-                found.push(Made::From(*id));
+            let symbol = match operand {
+                Operand::Symbol(symbol, _) => Some(*symbol),
+                Operand::Element(base, _) => base.symbol(),
+                _ => None,
+            };
+            if let Some(Symbol::Var(id)) = symbol {
+                found.push(Made::From(id));
             }
         }
         access::registers(inst, &mut |register, access| {
@@ -94,7 +99,7 @@ impl Bases {
             let Operand::Memory { base, .. } = operand else { continue };
             let made = match base {
                 Base::Reg(register) => self.0.get(register.index()).copied().unwrap_or(Made::Mixed),
-                Base::Symbol(Symbol::Var(id)) => Made::From(*id),
+                Base::Symbol(Symbol::Var(id)) | Base::Element(Element { array: id, .. }) => Made::From(*id),
                 _ => Made::Plain,
             };
             let Made::From(id) = made else { continue };

@@ -316,7 +316,7 @@ impl<'m> Code<'m> {
 fn mark(operand: &Operand, visit: &mut dyn FnMut(RegId)) {
     match operand {
         Operand::Reg(register) | Operand::Part(register, _) | Operand::Sum(register, _) => visit(*register),
-        Operand::Memory { base: ptx_core::ir::Base::Reg(register), .. } => visit(*register),
+        Operand::Memory { base, .. } | Operand::Element(base, _) => base.register().into_iter().for_each(visit),
         _ => {}
     }
 }

@@ -538,7 +538,7 @@ impl Walk<'_, '_> {
             Base::Reg(register) => state.warps[w].registers.get(register.index()).cloned().unwrap_or(Value::Unknown),
             Base::Symbol(Symbol::Var(id)) => self.variable(id.index()),
             Base::Absolute => Value::Number(0),
-            Base::Symbol(_) => Value::Unknown,
+            Base::Symbol(_) | Base::Element(_) => Value::Unknown,
         };
         match value {
             Value::Number(_) | Value::Lanes(_) | Value::Some(..) => {

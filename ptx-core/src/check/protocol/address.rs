@@ -64,10 +64,13 @@ impl Addresses {
         match operand {
             Operand::Reg(reg) => self.register(*reg),
             Operand::Int(value) => Origin::Number(value.cast_signed()),
-            Operand::Symbol(symbol, offset) => Origin::In(*symbol, Some(*offset)),
+            Operand::Symbol(symbol, offset) | Operand::Element(Base::Symbol(symbol), offset) => {
+                Origin::In(*symbol, Some(*offset))
+            }
             Operand::Memory { base: Base::Symbol(symbol), offset, .. } => Origin::In(*symbol, Some(*offset)),
             Operand::Memory { base: Base::Reg(reg), offset, .. } => plus(self.register(*reg), Origin::Number(*offset)),
             Operand::Memory { base: Base::Absolute, offset, .. } => Origin::Number(*offset),
+            Operand::Memory { base: Base::Element(element), .. } => Origin::In(Symbol::Var(element.array), None),
             _ => Origin::Any,
         }
     }

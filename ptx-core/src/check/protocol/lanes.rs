@@ -152,6 +152,7 @@ impl Values {
             Operand::Vector(list) => return list.iter().for_each(|o| self.sources(o, group, out)),
             Operand::Not(inner) => return self.sources(inner, group, out),
             Operand::Reg(reg) | Operand::Memory { base: Base::Reg(reg), .. } => self.register(*reg),
+            Operand::Memory { base: Base::Element(_), .. } => Unknown,
             Operand::Int(value) => Number(value.cast_signed()),
             Operand::F32(_) | Operand::F64(_) | Operand::Symbol(..) | Operand::Memory { .. } => Same,
             Operand::Special(special) => counted(special, group),

@@ -238,13 +238,14 @@ impl Reader<'_> {
         let more = self.rest().starts_with("{,") || self.eat(",");
         let rest = if more { self.operands("]")? } else { Vec::new() };
         self.need("]")?;
-        let (unified, bare, narrow, short) = (self.eat(".unified"), self.eat("?"), self.eat("+"), self.short()?);
+        let (element, unified, bare) = (self.eat("[]"), self.eat(".unified"), self.eat("?"));
+        let (narrow, short) = (self.eat("+"), self.short()?);
         let handles = self.handles();
         Ok(OperandSpec {
             name,
             access: Access::Read,
             group: 0,
-            kind: OperandKind::Memory { space, rest, unified, bare, narrow, short, handles },
+            kind: OperandKind::Memory { space, rest, unified, bare, element, narrow, short, handles },
         })
     }
 

@@ -1,7 +1,7 @@
 //! Addresses and names of variables: which spaces they may be in.
 
 use super::{Binder, Class, Fit, Type, Why};
-use crate::ir::{Base, Param, Register, Space, Symbol, VarId, Variable};
+use crate::ir::{Base, Element, Param, Register, Space, Symbol, VarId, Variable};
 use crate::isa::{Arch, Handles, Short, SpaceOf};
 
 /// The space of an address that ptxas does not look at.
@@ -59,8 +59,10 @@ impl Binder<'_> {
                 }
                 Err(Why::Space(self.variable_space(var).unwrap_or_default()))
             }
-            Base::Symbol(Symbol::Var(var)) if spaces.is_empty() => self.generic(space, var),
-            Base::Symbol(Symbol::Var(var)) => self.variable(space, var),
+            Base::Symbol(Symbol::Var(var)) | Base::Element(Element { array: var, .. }) if spaces.is_empty() => {
+                self.generic(space, var)
+            }
+            Base::Symbol(Symbol::Var(var)) | Base::Element(Element { array: var, .. }) => self.variable(space, var),
         }
     }
 

@@ -34,6 +34,18 @@ pub(in crate::lower) fn not_an_operand(span: Span) -> Diagnostic {
         .section("6.1")
 }
 
+pub(in crate::lower) fn not_an_array(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0309, span, "only an array has elements")
+        .help("write `[register+8]` or `[variable+8]` for a place in memory")
+        .section("6.4.2")
+}
+
+pub(in crate::lower) fn not_an_index(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::P0309, span, "this is no index")
+        .help("an index is an integer, a register with one, or such a register with a constant added; any other is computed before")
+        .section("6.4.2")
+}
+
 pub(in crate::lower) fn not_an_address(span: Span) -> Diagnostic {
     Diagnostic::error(&codes::P0309, span, "this is no address")
         .help("write `[register]`, `[register+8]`, `[variable]`, `[variable+8]` or `[constant]`; any other sum is computed before, into a register of its own")

@@ -1,7 +1,7 @@
 //! Rules with a name: what no implication between slots can say. None is about one opcode.
 
 use super::Case;
-use crate::ir::{Base, Operand};
+use crate::ir::Operand;
 use crate::isa::rule::NAMED;
 use crate::isa::{Access, Count, OperandKind};
 
@@ -71,7 +71,7 @@ fn plain(case: &Case) -> bool {
 
 /// Addresses are in registers.
 fn pointed(case: &Case) -> bool {
-    !case.operands.iter().any(|o| matches!(o, Operand::Memory { base: Base::Symbol(_), .. }))
+    !case.operands.iter().any(|o| matches!(o, Operand::Memory { base, .. } if base.symbol().is_some()))
 }
 
 /// Literals of floating point are greater than 0, and at most 1.
