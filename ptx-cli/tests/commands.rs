@@ -3,6 +3,8 @@
 
 #[path = "client/dap.rs"]
 mod dap;
+#[path = "commands/grids.rs"]
+mod grids;
 #[path = "client/lsp.rs"]
 mod lsp;
 #[path = "commands/mutants.rs"]

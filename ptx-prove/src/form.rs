@@ -259,6 +259,13 @@ impl Form {
         (Form { terms: terms.collect(), constant: by(&self.constant) }, divisor.max(1))
     }
 
+    /// Divided by a number, if every coefficient is a multiple of it.
+    pub(crate) fn divided(&self, by: i128) -> Option<Form> {
+        let part = |coef: &Coef| coef.map(|value| value / by);
+        let terms = self.terms.iter().map(|(mono, coef)| (mono.clone(), part(coef)));
+        (by > 0 && self.is_multiple_of(by)).then(|| Form { terms: terms.collect(), constant: part(&self.constant) })
+    }
+
     /// Returns true if every coefficient is a multiple, so that the value is one.
     pub(crate) fn is_multiple_of(&self, of: i128) -> bool {
         let fits = |coef: &Coef| coef.all(|value| value % of == 0);

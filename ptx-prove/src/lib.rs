@@ -31,6 +31,7 @@ mod event;
 mod finding;
 mod flow;
 mod form;
+mod grids;
 mod initial;
 mod machine;
 mod memory;

@@ -7,6 +7,7 @@ use crate::contract::Contract;
 use crate::copies::{Flight, Flights};
 use crate::finding::{counterexample, describe, reached, worse};
 use crate::form::{Coef, Cond, Form, Sym};
+use crate::grids::{Digit, Grids};
 use crate::machine::Machine;
 use crate::near::of_forms;
 use crate::overlap;
@@ -68,6 +69,7 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
     }
     let flights = Flights::new(machine);
     let (pairs, is_whole) = pairs(machine, &flights);
+    let grids = Grids::new(machine);
     let mut decided: Set<(usize, usize)> = Set::default();
     for pair in pairs {
         let (a, b) = (&trace.accesses[pair.first], &trace.accesses[pair.second]);
@@ -75,7 +77,7 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
         if decided.contains(&insts) {
             continue;
         }
-        let verdict = decide(machine, &pair);
+        let verdict = decide(machine, &pair, &grids);
         if matches!(verdict, Verdict::Refuted(_)) {
             decided.insert(insts);
         }
@@ -476,20 +478,21 @@ fn relation(a: &Crossings, b: &Crossings) -> Turns {
 }
 
 /// Decides whether two threads can make two accesses at once.
-fn decide(machine: &Machine<'_>, pair: &Pair) -> Verdict {
-    let (a, b) = (&machine.trace.accesses[pair.first], &machine.trace.accesses[pair.second]);
+fn decide(machine: &Machine<'_>, pair: &Pair, grids: &Grids<'_>) -> Verdict {
+    let digits = grids.digits([pair.first, pair.second], &|symbol| is_stride(machine, pair, symbol));
     let mut restricted = vec![None];
-    if let Some(overlaps) = overlaps(machine, pair, a, b) {
+    if let Some(overlaps) = overlaps(machine, pair, &digits) {
         if overlaps.is_empty() {
             return Verdict::Proved;
         }
-        if overlaps.len() < EXACT {
+        // Threads of other blocks are one question.
+        if overlaps.len() < EXACT && pair.which != Which::Blocks {
             restricted = overlaps.into_iter().map(Some).collect();
         }
     }
     let mut verdict = Verdict::Proved;
     for threads in restricted {
-        match ask(machine, pair, threads) {
+        match ask(machine, pair, threads, &digits) {
             Verdict::Proved => {}
             Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
             refuted => return refuted,
@@ -515,6 +518,12 @@ fn is_own(machine: &Machine<'_>, pair: &Pair, symbol: Sym, known: &Symbol) -> bo
     })
 }
 
+/// Returns true if the threads of a pair share a number that is at least zero, as the strides of matrices are.
+fn is_stride(machine: &Machine<'_>, pair: &Pair, symbol: Sym) -> bool {
+    let known = machine.world.symbol(symbol);
+    known.least >= 0 && known.scope == Scope::Grid && !is_own(machine, pair, symbol, known)
+}
+
 /// Returns true for a symbol of a loop in whose turns the threads may be apart.
 fn is_of_turn(machine: &Machine<'_>, pair: &Pair, symbol: Sym) -> bool {
     let trace = &machine.trace;
@@ -527,15 +536,17 @@ fn is_turn(symbol: &Symbol) -> bool {
     symbol.meaning == Meaning::Turn
 }
 
-/// The pairs of threads whose bytes overlap, if the offsets differ by numbers, and by multiples of one number, alone.
-fn overlaps(machine: &Machine<'_>, pair: &Pair, a: &Access, b: &Access) -> Option<Vec<(usize, usize)>> {
+/// The pairs of threads whose bytes overlap, if parts of their offsets differ by numbers, and by multiples of one number, alone.
+fn overlaps(machine: &Machine<'_>, pair: &Pair, digits: &[Digit]) -> Option<Vec<(usize, usize)>> {
     let world = &machine.world;
-    if pair.ended.is_some() || pair.which == Which::Blocks {
+    if pair.ended.is_some() {
         return None;
     }
-    let Distance { places: [first, second], modulus } = distance(machine, pair, a, b)?;
-    let sizes = (i128::from(a.size), i128::from(b.size));
-    let allowed = |access: &Access, place: &Coef| -> Vec<(i128, usize)> {
+    let mut known = digits.iter().filter_map(|digit| Some((distance(machine, pair, digit)?, digit)));
+    let (Distance { places: [first, second], modulus }, digit) = known.next()?;
+    let rest: Vec<_> = known.collect();
+    let allowed = |access: usize, place: &Coef| -> Vec<(i128, usize)> {
+        let access = &machine.trace.accesses[access];
         let table = Cond::all([access.path.cond(), access.guard.clone()]);
         let known = tables(&table, world.threads);
         let place = |thread: usize| {
@@ -544,7 +555,7 @@ fn overlaps(machine: &Machine<'_>, pair: &Pair, a: &Access, b: &Access) -> Optio
         };
         (0..world.threads).filter(|t| known[*t]).map(|thread| (place(thread), thread)).collect()
     };
-    let (mut left, mut right) = (allowed(a, &first), allowed(b, &second));
+    let (mut left, mut right) = (allowed(pair.first, &first), allowed(pair.second, &second));
     if modulus > 0 {
         // What begins before a multiple may end behind it.
         let around =
@@ -555,19 +566,22 @@ fn overlaps(machine: &Machine<'_>, pair: &Pair, a: &Access, b: &Access) -> Optio
     right.sort_unstable();
     let (mut start, mut found) = (0, Vec::new());
     for (at, thread) in left {
-        while start < right.len() && right[start].0 + sizes.1 <= at {
+        while start < right.len() && right[start].0 + digit.sizes[1] <= at {
             start += 1;
         }
-        for (_, other) in right[start..].iter().take_while(|(place, _)| *place < at + sizes.0) {
+        for (_, other) in right[start..].iter().take_while(|(place, _)| *place < at + digit.sizes[0]) {
+            let threads = (thread, *other);
             let fits = is_of(machine, pair, thread, *other)
                 && match pair.which {
                     Which::Thread => thread == *other,
                     Which::Warp => thread != *other && thread / 32 == other / 32,
                     Which::Warps => thread / 32 != other / 32,
-                    Which::Block | Which::Blocks => thread != *other,
-                };
-            if fits && !found.contains(&(thread, *other)) {
-                found.push((thread, *other));
+                    Which::Block => thread != *other,
+                    Which::Blocks => true,
+                }
+                && rest.iter().all(|(distance, digit)| distance.meets(digit, threads));
+            if fits && !found.contains(&threads) {
+                found.push(threads);
             }
             if found.len() > EXACT {
                 return Some(found);
@@ -584,15 +598,30 @@ struct Distance {
     modulus: i128,
 }
 
-/// The distance of the two offsets of a pair, if no thread has its own factors.
-fn distance(machine: &Machine<'_>, pair: &Pair, a: &Access, b: &Access) -> Option<Distance> {
+impl Distance {
+    /// Returns true if bytes of two threads overlap.
+    fn meets(&self, digit: &Digit, (first, second): (usize, usize)) -> bool {
+        let [a, b] = digit.sizes;
+        let further = self.places[1].at(second) - self.places[0].at(first);
+        match self.modulus {
+            0 => further < a && -further < b,
+            modulus => {
+                let further = further.rem_euclid(modulus);
+                further < a || modulus - further < b
+            }
+        }
+    }
+}
+
+/// The distance of the two offsets of a part of a pair's places, if no thread has its own factors.
+fn distance(machine: &Machine<'_>, pair: &Pair, digit: &Digit) -> Option<Distance> {
     let world = &machine.world;
     let turn = |view: usize, symbol: Sym| {
         let is_own = |(of, own, _): &&(usize, usize, i128)| (*of, machine.trace.loops[*own].turn) == (view, symbol);
         pair.entered.iter().find(is_own).map(|(_, _, turn)| *turn)
     };
-    let first = world.expanded(&a.offset, &|symbol| turn(0, symbol));
-    let second = world.expanded(&b.offset, &|symbol| turn(1, symbol));
+    let first = world.expanded(&digit.forms[0], &|symbol| turn(0, symbol));
+    let second = world.expanded(&digit.forms[1], &|symbol| turn(1, symbol));
     let mut further = 0i128;
     let mut sum: BTreeMap<Vec<(Sym, usize)>, i128> = BTreeMap::new();
     for (view, form, sign) in [(0, &first, -1), (1, &second, 1)] {
@@ -669,19 +698,9 @@ impl<'m> Question<'m> {
             let same = Cond::equal(&Form::symbol(machine.trace.loops[*own].turn), &Form::number(*turn));
             conds.extend(same.map(|same| (*view, same)));
         }
-        let mixed = vec![
-            vec![vec![difference((0, &a.offset), (1, &b.offset), i128::from(a.size) - 1)]],
-            vec![vec![difference((1, &b.offset), (0, &a.offset), i128::from(b.size) - 1)]],
-        ];
-        let mut question = Question { machine, pair, threads, conds, mixed, may_be_same: false };
+        let mut question = Question { machine, pair, threads, conds, mixed: Vec::new(), may_be_same: false };
         question.are_others();
         question.are_of_groups();
-        let world = &machine.world;
-        let is_stride = |symbol: Sym| {
-            let known = world.symbol(symbol);
-            known.least >= 0 && known.scope == Scope::Grid && !is_own(machine, pair, symbol, known)
-        };
-        question.mixed.extend(rows::clauses(&a.offset, &b.offset, &is_stride));
         question.store_others();
         question
     }
@@ -742,24 +761,48 @@ impl<'m> Question<'m> {
         }
     }
 
-    /// Decides it: at first without the facts of the launch about lengths and addresses, which are many and rarely matter.
-    fn decide(&self) -> Decision {
-        let (a, b) = accesses(self.machine, self.pair);
-        let facts = &self.machine.launch.facts;
-        let few = of_forms(&self.machine.world, &self.conds, facts, [&a.offset, &b.offset]);
-        if few.len() < self.conds.len() + facts.len() && self.with(few, BUDGET / 2).is_impossible() {
+    /// Decides it: at first by rows and columns, and without the facts of the launch about lengths and addresses, which are many and rarely matter.
+    fn decide(&self, digits: &[Digit]) -> Decision {
+        let (machine, pair) = (self.machine, self.pair);
+        let (a, b) = accesses(machine, pair);
+        let facts = &machine.launch.facts;
+        let few = of_forms(&machine.world, &self.conds, facts, [&a.offset, &b.offset]);
+        let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
+        if digits.len() > 1 && self.with(sums(&few), &meet, BUDGET / 4).is_impossible() {
+            return Decision::Impossible;
+        }
+        let place =
+            Digit { forms: [a, b].map(|own| own.offset.clone()), sizes: [a, b].map(|own| i128::from(own.size)) };
+        let mut meet = place.meets().to_vec();
+        meet.extend(rows::clauses(&a.offset, &b.offset, &|symbol| is_stride(machine, pair, symbol)));
+        if few.len() < self.conds.len() + facts.len() && self.with(few, &meet, BUDGET / 2).is_impossible() {
             return Decision::Impossible;
         }
         let all = facts.iter().map(|fact| (0, fact.clone()));
-        self.with(self.conds.iter().cloned().chain(all).collect(), BUDGET)
+        self.with(self.conds.iter().cloned().chain(all).collect(), &meet, BUDGET)
     }
 
-    /// Decides it under conditions.
-    fn with(&self, conds: Vec<(usize, Cond)>, budget: u32) -> Decision {
+    /// Decides it under conditions, for places that meet.
+    fn with(&self, conds: Vec<(usize, Cond)>, meet: &[Clause], budget: u32) -> Decision {
         let (machine, pair) = (self.machine, self.pair);
-        let (world, mixed) = (&machine.world, self.mixed.clone());
-        Views { world, views: of_pair(machine, pair, self.threads), conds, mixed }.decide(budget)
+        let mixed = meet.iter().chain(&self.mixed).cloned().collect();
+        Views { world: &machine.world, views: of_pair(machine, pair, self.threads), conds, mixed }.decide(budget)
     }
+}
+
+/// The conditions without products, which parts of places do not have.
+fn sums(conds: &[(usize, Cond)]) -> Vec<(usize, Cond)> {
+    let is_sum = |cond: &Cond| {
+        let mut degree = 0;
+        cond.forms(&mut |form| degree = degree.max(form.degree()));
+        degree < 2
+    };
+    let part = |cond: &Cond| match cond {
+        Cond::All(parts) => Cond::all(parts.iter().filter(|part| is_sum(part)).cloned()),
+        other if is_sum(other) => other.clone(),
+        _ => Cond::Const(true),
+    };
+    conds.iter().map(|(view, cond)| (*view, part(cond))).collect()
 }
 
 /// A form has one value in both threads.
@@ -782,10 +825,10 @@ fn of_pair<'q>(machine: &'q Machine<'_>, pair: &'q Pair, threads: Option<(usize,
 }
 
 /// Asks for two threads, or for all.
-fn ask(machine: &Machine<'_>, pair: &Pair, threads: Option<(usize, usize)>) -> Verdict {
+fn ask(machine: &Machine<'_>, pair: &Pair, threads: Option<(usize, usize)>, digits: &[Digit]) -> Verdict {
     let (a, b) = accesses(machine, pair);
     let question = Question::new(machine, pair, threads);
-    match question.decide() {
+    match question.decide(digits) {
         Decision::Impossible => Verdict::Proved,
         Decision::Unknown => {
             Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned())

@@ -3,6 +3,7 @@
 
 use crate::form::{Coef, Form, Mono, Sym};
 use crate::query::Atom;
+use crate::solver::gcd;
 
 /// Alternatives of conjunctions.
 pub(crate) type Clause = Vec<Vec<Atom>>;
@@ -43,7 +44,7 @@ pub(crate) fn clauses(a: &Form, b: &Form, is_stride: &dyn Fn(Sym) -> bool) -> Ve
 }
 
 /// The symbols of products, and those with factors of threads.
-fn strides(of: &Form, is_stride: &dyn Fn(Sym) -> bool) -> Vec<Sym> {
+pub(crate) fn strides(of: &Form, is_stride: &dyn Fn(Sym) -> bool) -> Vec<Sym> {
     let products = of.terms.iter().filter(|(mono, coef)| mono.len() > 1 || matches!(coef, Coef::Each(_)));
     let mut found: Vec<Sym> =
         products.flat_map(|(mono, _)| mono.iter().copied()).filter(|symbol| is_stride(*symbol)).collect();
@@ -53,14 +54,14 @@ fn strides(of: &Form, is_stride: &dyn Fn(Sym) -> bool) -> Vec<Sym> {
 }
 
 /// The part of a place that a stride multiplies.
-struct Part {
+pub(crate) struct Part {
     /// In bytes.
-    bytes: Form,
+    pub(crate) bytes: Form,
     /// Divided by the stride.
-    rows: Form,
+    pub(crate) rows: Form,
 }
 
-fn part(of: &Form, stride: Sym) -> Option<Part> {
+pub(crate) fn part(of: &Form, stride: Sym) -> Option<Part> {
     let has = |mono: &Mono| mono.contains(&stride);
     let terms: Vec<_> = of.terms.iter().filter(|(mono, _)| has(mono)).cloned().collect();
     let mut rows = Form::number(0);
@@ -77,11 +78,15 @@ fn part(of: &Form, stride: Sym) -> Option<Part> {
     Some(Part { bytes: Form { terms, constant: Coef::One(0) }, rows })
 }
 
+/// The greatest number that divides the rows of both parts.
+pub(crate) fn unit(left: &Part, right: &Part) -> i128 {
+    let of = |part: &Part| if part.rows == Form::number(0) { 0 } else { part.rows.reduced().1 };
+    gcd(of(left), of(right)).unwrap_or(1).max(1)
+}
+
 /// One of the rows is further, or they are the same.
 fn clause(left: &Part, right: &Part, stride: Sym) -> Clause {
-    let units = [4096, 1024, 256, 128, 64, 32, 16, 8, 4, 2].into_iter();
-    let unit = units.clone().find(|unit| left.rows.is_multiple_of(*unit) && right.rows.is_multiple_of(*unit));
-    let unit = unit.unwrap_or(1);
+    let unit = unit(left, right);
     let stride = Form::symbol(stride);
     let more = |(v, further): (usize, &Part), (w, nearer): (usize, &Part)| {
         let rows = Atom { parts: vec![(v, further.rows.clone(), 1), (w, nearer.rows.clone(), -1)], constant: -unit };

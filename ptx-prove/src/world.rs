@@ -545,7 +545,8 @@ impl World {
         (known.least, known.most) = (known.least.max(least), known.most.min(most));
     }
 
-    /// Notes the factors that a quotient stays below: of `a / b` where `a < r · b` in every launch, or on the way to this instruction. The solver does not look for such bounds itself.
+    /// Notes the factors that a quotient stays below: of `a / b` where `a < r · b` in every launch, or on the way to this instruction; of `a / (8 · b)`
+    /// eight times the quotient does. The solver does not look for such bounds itself.
     fn limit(&mut self, quotient: Sym, of: &Form, by: &Form) {
         let mut factors = Vec::new();
         let mut look = |cond: &Cond| {
@@ -553,19 +554,40 @@ impl World {
         };
         self.facts.iter().for_each(&mut look);
         self.symbols.iter().flat_map(|symbol| &symbol.facts).for_each(&mut look);
-        factors.retain(|factor| self.symbol(*factor).scope == Scope::Grid);
-        for factor in factors {
-            let Some(over) = Cond::le(&Form::symbol(factor), &Form::symbol(quotient)) else { continue };
-            if (self.excludes)(self, &[], &over) {
-                self.assume(quotient, over.negate());
-            } else if (self.excludes)(self, &[self.here.cond()], &over)
-                && let Some(least) = Form::symbol(factor).mul(by)
-                && let Some(is_more) = Cond::le(&least, of)
-            {
-                // On every way: a quotient of at least the factor is that of a multiple of the divisor or more.
-                self.assume(quotient, Cond::any([is_more, over.negate()]));
+        // The remainder of a division is divided again.
+        let products = of.terms.iter().filter(|(mono, _)| mono.len() > 1).flat_map(|(mono, _)| mono);
+        for symbol in products.filter(|symbol| !by.symbols().any(|own| own == **symbol)) {
+            if !factors.contains(symbol) && factors.len() < FACTORS {
+                factors.push(*symbol);
             }
         }
+        factors.retain(|factor| self.symbol(*factor).scope == Scope::Grid);
+        let (single, unit) = by.reduced();
+        for factor in factors {
+            let factor = Form::symbol(factor);
+            let _ = self.limit_by(quotient, (of, by), (&factor, &single, unit));
+        }
+    }
+
+    /// Notes that `unit` times a quotient stays below a factor, if it does.
+    fn limit_by(
+        &mut self,
+        quotient: Sym,
+        (of, by): (&Form, &Form),
+        (factor, single, unit): (&Form, &Form, i128),
+    ) -> Option<()> {
+        let own = Form::symbol(quotient);
+        let over = Cond::le(factor, &own.scale(unit)?)?;
+        // It follows, as the divisor is not negative, and names the product.
+        let product = Cond::le(&factor.mul(single)?, &own.mul(by)?)?;
+        if (self.excludes)(self, std::slice::from_ref(&product), &over) {
+            self.assume(quotient, over.negate());
+        } else if (self.excludes)(self, &[self.here.cond(), product], &over) {
+            // On every way: a quotient of at least the factor is that of a multiple of the divisor or more.
+            let is_more = Cond::le(&factor.mul(single)?, of)?;
+            self.assume(quotient, Cond::any([is_more, over.negate()]));
+        }
+        Some(())
     }
 
     /// `if cond { yes } else { no }`

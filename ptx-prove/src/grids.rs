@@ -1,0 +1,96 @@
+//! Places in matrices. A place is a multiple of a stride, the row, and what is left, the column. Where the columns of two places lie below that
+//! multiple, the places meet only in one row, and where their columns do. So a question about products becomes one about rows and one about columns,
+//! which are sums. That the columns lie below is a question about each thread alone.
+
+use crate::form::{Cond, Form, Sym};
+use crate::machine::Machine;
+use crate::query::{BUDGET, decide};
+use crate::rows::{Clause, Part, difference, part, strides, unit};
+use ptx_core::hash::Map;
+use std::cell::RefCell;
+
+/// The most strides of a place.
+const LEVELS: usize = 4;
+
+/// A part of two places. Bytes of both places are the same only if they are in all parts.
+#[derive(Clone)]
+pub(crate) struct Digit {
+    pub(crate) forms: [Form; 2],
+    pub(crate) sizes: [i128; 2],
+}
+
+impl Digit {
+    /// The parts meet.
+    pub(crate) fn meets(&self) -> [Clause; 2] {
+        let [a, b] = &self.forms;
+        [
+            vec![vec![difference((0, a), (1, b), self.sizes[0] - 1)]],
+            vec![vec![difference((1, b), (0, a), self.sizes[1] - 1)]],
+        ]
+    }
+}
+
+/// The columns that are known to lie below a multiple of a stride, or not to.
+pub(crate) struct Grids<'m> {
+    machine: &'m Machine<'m>,
+    known: RefCell<Map<(usize, Cond), bool>>,
+}
+
+impl<'m> Grids<'m> {
+    pub(crate) fn new(machine: &'m Machine<'m>) -> Grids<'m> {
+        Grids { machine, known: RefCell::default() }
+    }
+
+    /// The places of two accesses by parts; the places themselves if they have none. The two share each stride.
+    pub(crate) fn digits(&self, accesses: [usize; 2], is_stride: &dyn Fn(Sym) -> bool) -> Vec<Digit> {
+        let of = |at: usize| &self.machine.trace.accesses[at];
+        let mut rest = Digit {
+            forms: accesses.map(|at| of(at).offset.clone()),
+            sizes: accesses.map(|at| i128::from(of(at).size)),
+        };
+        let mut found = Vec::new();
+        while found.len() < LEVELS
+            && let Some((column, row)) = self.split(accesses, &rest, is_stride)
+        {
+            found.push(column);
+            rest = row;
+        }
+        // Rows differ more often than columns.
+        found.push(rest);
+        found.reverse();
+        found
+    }
+
+    /// The column and the row by the first stride below which both columns lie.
+    fn split(&self, accesses: [usize; 2], of: &Digit, is_stride: &dyn Fn(Sym) -> bool) -> Option<(Digit, Digit)> {
+        let [a, b] = &of.forms;
+        strides(a, is_stride).into_iter().find_map(|stride| {
+            let parts = [part(a, stride)?, part(b, stride)?];
+            let unit = unit(&parts[0], &parts[1]);
+            let wide = Form::symbol(stride).scale(unit)?;
+            let [left, right] = &parts;
+            let columns = [a.sub(&left.bytes)?, b.sub(&right.bytes)?];
+            let is_below = |view: usize| self.is_below(accesses[view], (&columns[view], of.sizes[view]), &wide);
+            let rows = |own: &Part| own.rows.divided(unit);
+            let rows = [rows(left)?, rows(right)?];
+            ([0, 1].into_iter().all(|view| is_below(view) == Some(true)))
+                .then_some((Digit { forms: columns, sizes: of.sizes }, Digit { forms: rows, sizes: [1, 1] }))
+        })
+    }
+
+    /// Returns true if bytes from a column on lie in a row of so many, wherever a thread makes the access.
+    fn is_below(&self, access: usize, (column, size): (&Form, i128), wide: &Form) -> Option<bool> {
+        let inside = [Cond::le(&Form::number(0), column)?, Cond::le(&column.plus(size)?, wide)?];
+        let outside = Cond::all(inside).negate();
+        let key = (access, outside);
+        if let Some(known) = self.known.borrow().get(&key) {
+            return Some(*known);
+        }
+        let own = &self.machine.trace.accesses[access];
+        let conds = [own.path.cond(), own.guard.clone()];
+        let facts = &self.machine.launch.facts;
+        let is = decide(&self.machine.world, &conds, facts, &key.1, BUDGET / 8).is_impossible();
+        self.known.borrow_mut().insert(key, is);
+        Some(is)
+    }
+}
