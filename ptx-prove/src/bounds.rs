@@ -111,6 +111,9 @@ const SPLITS: usize = 3;
 /// Decides it where the way settles choices, or without the alternatives of the launch that are conjunctions. Most questions need none of these.
 fn is_decided_simply(machine: &Machine<'_>, conds: &[Cond], goal: &Cond, splits: usize) -> bool {
     let (world, facts) = (&machine.world, &machine.launch.facts);
+    if world.is_spent() {
+        return false;
+    }
     let plain: Vec<Cond> = facts.iter().filter(|fact| !has_conjunctions(fact)).cloned().collect();
     let question = settled(world, conds, &plain, goal);
     let left = question.as_ref().map_or(goal, |question| &question.goal);

@@ -201,8 +201,8 @@ pub(crate) fn symbols(
     // A grid of at least one block bounds the numbers in its expression.
     for _ in 0..ROUNDS {
         symbols.facts.iter().for_each(|fact| narrow(world, fact));
-        for symbol in 0..world.symbols.len() {
-            let facts = world.symbols[symbol].facts.clone();
+        for symbol in 0..world.next() {
+            let facts = world.facts_of(symbol).to_vec();
             facts.iter().for_each(|fact| narrow(world, fact));
         }
     }
@@ -267,14 +267,14 @@ fn narrow(world: &mut World, cond: &Cond) {
                 }
                 // factor · symbol + rest >= 0
                 let Some((_, rest)) = world.range(&rest) else { continue };
-                let known = &mut world.symbols[*symbol as usize];
+                let known = world.symbol(*symbol);
                 let bound = -rest.div_euclid(factor.abs());
                 let (least, most) = match *factor > 0 {
                     true => (known.least.max(bound), known.most),
                     false => (known.least, known.most.min(-bound)),
                 };
                 if least <= most {
-                    (known.least, known.most) = (least, most);
+                    world.set_range(*symbol, (least, most));
                 }
             }
         }
@@ -308,10 +308,7 @@ fn narrow_any(world: &mut World, parts: &[Cond]) {
         symbols.iter().map(|symbol| (world.symbol(*symbol).least, world.symbol(*symbol).most)).collect()
     };
     let set = |world: &mut World, ranges: &[(i128, i128)]| {
-        for (symbol, (least, most)) in symbols.iter().zip(ranges) {
-            let known = &mut world.symbols[*symbol as usize];
-            (known.least, known.most) = (*least, *most);
-        }
+        symbols.iter().zip(ranges).for_each(|(symbol, range)| world.set_range(*symbol, *range));
     };
     let before = ranges(world);
     let mut hull: Option<Vec<(i128, i128)>> = None;

@@ -7,7 +7,7 @@
 //! - `code` has the slice of an entry that decides what happens at barriers, `walk` executes it, with the operations of `value` on the numbers and
 //!   terms of `term`.
 //! - `effect` has the barriers, with the checks by which one order of the events stands for every order. `state` has what they change.
-//! - `cover` joins turns of loops, so that the exploration ends. Its budget is a number of states and of instructions; beyond it the pipeline is
+//! - `cover` joins turns of loops, so that the exploration ends. Its budget is a number of states and of steps; beyond it the pipeline is
 //!   unknown, and never proved.
 //!
 //! Decided: nobody waits forever; every wait sees the phase that it means; the bytes that a phase expects arrive, and no others; a stage is written
@@ -50,6 +50,8 @@ pub struct Pipeline {
     pub outcome: Outcome,
     /// The states that were explored.
     pub states: usize,
+    /// The steps that it took: instructions of warps, and comparisons of facts and of states by their size. They are the same on every machine.
+    pub steps: u64,
     /// The barriers of the cluster.
     pub barriers: usize,
     /// Its warps.
@@ -77,9 +79,8 @@ pub enum Outcome {
     Unknown(Span, String),
 }
 
-/// The most states, and the most instructions of all warps.
+/// The most states.
 const STATES: usize = 20_000;
-const STEPS: u64 = 60_000_000;
 /// The most explorations of an entry.
 const ROUNDS: usize = 3;
 /// States of one key that are explored before two of them are joined.
@@ -105,7 +106,6 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         reads: Set::default(),
         loads: Set::default(),
         unwritten: Set::default(),
-        steps: STEPS,
     };
     let start_time = Instant::now();
     let (mut states, mut barriers, mut warps) = (0, 0, 0);
@@ -139,7 +139,19 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         all
     };
     let (reads, loads, unwritten) = (sorted(&walk.reads), sorted(&walk.loads), sorted(&walk.unwritten));
-    Some(Pipeline { outcome, states, barriers, warps, time: start_time.elapsed(), inst, reads, loads, unwritten })
+    let steps = walk.atoms.steps.get();
+    Some(Pipeline {
+        outcome,
+        states,
+        steps,
+        barriers,
+        warps,
+        time: start_time.elapsed(),
+        inst,
+        reads,
+        loads,
+        unwritten,
+    })
 }
 
 /// The cluster before its first instruction.
@@ -203,7 +215,7 @@ impl Search<'_, '_, '_> {
             };
             self.states += 1;
             if self.states > STATES {
-                return walk::gap(at, "the pipeline has too many states for the budget of a proof");
+                return walk::gap(at, format!("its exploration has more than the budget of {STATES} states"));
             }
             if self.is_new(&mut state) {
                 // The join may have decided more, or less.

@@ -33,6 +33,9 @@ pub(crate) fn excludes(world: &World, conds: &[Cond], goal: &Cond) -> bool {
 
 /// Decides if a goal can hold under conditions and the facts about a launch: at first by some of them, which suffices for most proofs.
 pub(crate) fn decide(world: &World, conds: &[Cond], facts: &[Cond], goal: &Cond, budget: u32) -> Decision {
+    if world.is_spent() {
+        return Decision::Unknown;
+    }
     let of = |conds: Vec<Cond>, budget: u32| Views::one(world, conds).decide(budget);
     if of(near(world, conds.iter().chain(facts), goal), budget / 4).is_impossible() {
         return Decision::Impossible;
@@ -148,11 +151,11 @@ impl<'q> Views<'q> {
 
     /// Decides it; with so much work for each group of threads.
     pub(crate) fn decide(mut self, budget: u32) -> Decision {
-        if !self.spend(SETUP) {
+        if !self.world.spend(SETUP) {
             return Decision::Unknown;
         }
         let Some(origin) = self.close() else { return Decision::Impossible };
-        if !self.spend(self.length()) {
+        if !self.world.spend(self.length()) {
             return Decision::Unknown;
         }
         // A thread's number is a variable, also as a factor. Where that is too hard, each value of a factor is a question of its own.
@@ -167,13 +170,6 @@ impl<'q> Views<'q> {
         let mut forms = 0;
         self.conds.iter().for_each(|(_, cond)| cond.forms(&mut |_| forms += 1));
         forms
-    }
-
-    /// Takes from the work that is left; false if there is none.
-    fn spend(&self, cost: u32) -> bool {
-        let left = self.world.work.get().saturating_sub(cost);
-        self.world.work.set(left);
-        left > 0
     }
 
     /// Returns true if a symbol has a factor that depends on the thread.
@@ -194,7 +190,7 @@ impl<'q> Views<'q> {
         }
         let (mut unknown, length) = (false, self.length());
         for at in 0..count {
-            if !self.spend(SETUP + length) {
+            if !self.world.spend(SETUP + length) {
                 return Decision::Unknown;
             }
             let (mut rest, mut chosen) = (at, Vec::new());
@@ -263,9 +259,8 @@ impl<'q> Views<'q> {
             if !seen.insert((symbol, space)) {
                 continue;
             }
-            let known = self.world.symbol(symbol);
-            origin = origin.max(known.origin);
-            for fact in &known.facts {
+            origin = origin.max(self.world.symbol(symbol).origin);
+            for fact in self.world.facts_of(symbol) {
                 fact.forms(&mut |form| pending.extend(form.symbols().map(|symbol| (symbol, space))));
                 self.conds.push((space, fact.clone()));
             }

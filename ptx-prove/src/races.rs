@@ -824,15 +824,20 @@ fn of_pair<'q>(machine: &'q Machine<'_>, pair: &'q Pair, threads: Option<(usize,
     vec![first, View { own, shift, threads: restricted(1) }]
 }
 
+fn too_hard() -> Verdict {
+    Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned())
+}
+
 /// Asks for two threads, or for all.
 fn ask(machine: &Machine<'_>, pair: &Pair, threads: Option<(usize, usize)>, digits: &[Digit]) -> Verdict {
+    if machine.world.is_spent() {
+        return too_hard();
+    }
     let (a, b) = accesses(machine, pair);
     let question = Question::new(machine, pair, threads);
     match question.decide(digits) {
         Decision::Impossible => Verdict::Proved,
-        Decision::Unknown => {
-            Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned())
-        }
+        Decision::Unknown => too_hard(),
         Decision::Possible(model) => {
             let reasons = [
                 (

@@ -2,9 +2,8 @@
 //! are those of its value then, so that fewer of them are left to the solver.
 
 use crate::form::{Cond, Form, Sym};
-use crate::world::{Symbol, World};
+use crate::world::World;
 use ptx_core::hash::{Map, Set};
-use std::cell::Cell;
 
 /// A question with its choices settled: the symbols, the conditions of the way, the facts, and the goal.
 pub(crate) struct Settled {
@@ -16,17 +15,24 @@ pub(crate) struct Settled {
 
 /// The choices inside of choices that are followed.
 const ROUNDS: usize = 3;
+/// Symbols of a question that are as much work as an inequality.
+const SYMBOLS: u32 = 4;
 
-/// The question with settled choices; nothing if the way settles none.
+/// The question with settled choices; nothing if the way settles none of those that it has.
 pub(crate) fn settled(world: &World, conds: &[Cond], facts: &[Cond], goal: &Cond) -> Option<Settled> {
+    let named = symbols_of(world, conds.iter().chain(facts).chain([goal]));
+    if !world.spend(named.len() as u32 / SYMBOLS) {
+        return None;
+    }
     let mut way = Way::default();
     conds.iter().for_each(|cond| way.add(cond));
     let mut values: Map<Sym, Form> = Map::default();
-    for (symbol, cond, value) in world.choices() {
+    for symbol in &named {
+        let Some((cond, value)) = world.choice(*symbol) else { continue };
         if way.holds(cond) {
-            values.insert(symbol, value.clone());
+            values.insert(*symbol, value.clone());
         } else if way.holds(&cond.negate()) {
-            values.insert(symbol, Form::number(0));
+            values.insert(*symbol, Form::number(0));
         }
     }
     if values.is_empty() {
@@ -35,24 +41,27 @@ pub(crate) fn settled(world: &World, conds: &[Cond], facts: &[Cond], goal: &Cond
     let with = |cond: &Cond| with_values(cond, &values);
     let all = |conds: &[Cond]| conds.iter().map(with).collect::<Vec<_>>();
     let (conds, facts, goal) = (all(conds), all(facts), with(goal));
-    let mut symbols: Vec<Symbol> = world.symbols.iter().map(Symbol::without_facts).collect();
+    // The facts of a settled symbol that is left somewhere are what binds it to its value.
+    let own = |symbol: &Sym| match values.contains_key(symbol) {
+        true => world.facts_of(*symbol).to_vec(),
+        false => world.facts_of(*symbol).iter().map(with).collect(),
+    };
+    let own: Map<Sym, Vec<Cond>> = named.iter().map(|symbol| (*symbol, own(symbol))).collect();
+    Some(Settled { world: world.settled(own), conds, facts, goal })
+}
+
+/// The symbols of conditions, and those that the facts about them name, in order.
+fn symbols_of<'c>(world: &World, conds: impl Iterator<Item = &'c Cond>) -> Vec<Sym> {
     let mut pending: Vec<Sym> = Vec::new();
-    conds.iter().chain(&facts).chain([&goal]).for_each(|cond| cond.forms(&mut |form| pending.extend(form.symbols())));
-    let mut seen: Set<Sym> = Set::default();
+    conds.for_each(|cond| cond.forms(&mut |form| pending.extend(form.symbols())));
+    let (mut seen, mut found): (Set<Sym>, Vec<Sym>) = Default::default();
     while let Some(symbol) = pending.pop() {
-        if !seen.insert(symbol) {
-            continue;
+        if seen.insert(symbol) {
+            found.push(symbol);
+            world.facts_of(symbol).iter().for_each(|fact| fact.forms(&mut |form| pending.extend(form.symbols())));
         }
-        // The facts of a settled symbol that is left somewhere are what binds it to its value.
-        let is_settled = values.contains_key(&symbol);
-        let own: Vec<Cond> =
-            world.symbol(symbol).facts.iter().map(|fact| if is_settled { fact.clone() } else { with(fact) }).collect();
-        own.iter().for_each(|fact| fact.forms(&mut |form| pending.extend(form.symbols())));
-        symbols[symbol as usize].facts = own;
     }
-    let mut own = World::new(world.threads);
-    (own.symbols, own.work) = (symbols, Cell::new(world.work.get()));
-    Some(Settled { world: own, conds, facts, goal })
+    found
 }
 
 /// A condition with the values of settled symbols; itself where a product gets too long.

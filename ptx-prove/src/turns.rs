@@ -283,7 +283,7 @@ impl Machine<'_> {
     /// The registers that change by the same amount in every turn: found by a turn from any values.
     fn inductions(&mut self, header: usize, state: &State, written: &[RegId]) -> Vec<Induction> {
         let (trace, gaps, writes) = (self.trace.clone(), self.gaps.clone(), self.writes.clone());
-        let first = self.world.symbols.len() as u32;
+        let first = self.world.next();
         let mut probe = state.clone();
         self.forget(&mut probe, written);
         let before = probe.registers.clone();
@@ -312,7 +312,7 @@ impl Machine<'_> {
         (scope, warps): (Scope, bool),
         known: &Known,
     ) -> Summary {
-        let first = self.world.symbols.len() as u32;
+        let first = self.world.next();
         let turn = self.turn_number(scope);
         let mut start = state.clone();
         self.forget(&mut start, &changes.written);

@@ -4,6 +4,7 @@ use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::path::Path;
 use ptx_core::hash::Map;
 use std::cell::Cell;
+use std::rc::Rc;
 
 /// Threads for which a symbol has one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,14 +63,6 @@ pub(crate) struct Symbol {
     pub(crate) facts: Vec<Cond>,
 }
 
-impl Symbol {
-    /// The symbol alone.
-    pub(crate) fn without_facts(&self) -> Symbol {
-        let Symbol { least, most, scope, origin, .. } = *self;
-        Symbol { least, most, scope, origin, meaning: self.meaning.clone(), facts: Vec::new() }
-    }
-}
-
 /// The work of a proof, in inequalities that are looked at.
 const WORK: u32 = 4_000_000;
 /// The most forms of a condition in a register, or of a step of a path.
@@ -77,7 +70,10 @@ const LONGEST: usize = 256;
 
 /// All symbols of a proof.
 pub(crate) struct World {
-    pub(crate) symbols: Vec<Symbol>,
+    /// Shared with the questions in which choices are settled.
+    symbols: Rc<Vec<Symbol>>,
+    /// Of such a question: the facts about its symbols, in place of those that they have elsewhere.
+    settled: Option<Map<Sym, Vec<Cond>>>,
     /// Threads of a block.
     pub(crate) threads: usize,
     /// Results of operations that are computed already, so that equal values have equal symbols.
@@ -146,7 +142,8 @@ pub(crate) type Division = (Form, Form);
 impl World {
     pub(crate) fn new(threads: usize) -> World {
         World {
-            symbols: Vec::new(),
+            symbols: Rc::default(),
+            settled: None,
             threads,
             made: Map::default(),
             known: Map::default(),
@@ -164,9 +161,51 @@ impl World {
         }
     }
 
+    /// The world of a question in which choices are settled: the symbols of this one, with other facts.
+    pub(crate) fn settled(&self, facts: Map<Sym, Vec<Cond>>) -> World {
+        let mut own = World::new(self.threads);
+        (own.symbols, own.settled, own.work) = (self.symbols.clone(), Some(facts), self.work.clone());
+        own
+    }
+
+    /// Takes from the work that is left; false if there is none.
+    pub(crate) fn spend(&self, cost: u32) -> bool {
+        let left = self.work.get().saturating_sub(cost);
+        self.work.set(left);
+        left > 0
+    }
+
+    /// Returns true if there is none.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.work.get() == 0
+    }
+
     pub(crate) fn add(&mut self, symbol: Symbol) -> Sym {
-        self.symbols.push(symbol);
+        Rc::make_mut(&mut self.symbols).push(symbol);
         self.symbols.len() as Sym - 1
+    }
+
+    /// The number of symbols so far, which is the next one.
+    pub(crate) fn next(&self) -> Sym {
+        self.symbols.len() as Sym
+    }
+
+    /// The conditions that hold for a symbol's value.
+    pub(crate) fn facts_of(&self, symbol: Sym) -> &[Cond] {
+        match &self.settled {
+            Some(facts) => facts.get(&symbol).map_or(&[], Vec::as_slice),
+            None => &self.symbol(symbol).facts,
+        }
+    }
+
+    /// Changes the range of a symbol.
+    pub(crate) fn set_range(&mut self, symbol: Sym, (least, most): (i128, i128)) {
+        let known = self.symbol_mut(symbol);
+        (known.least, known.most) = (least, most);
+    }
+
+    fn symbol_mut(&mut self, symbol: Sym) -> &mut Symbol {
+        &mut Rc::make_mut(&mut self.symbols)[symbol as usize]
     }
 
     /// A symbol of the launch.
@@ -202,7 +241,7 @@ impl World {
 
     pub(crate) fn assume(&mut self, symbol: Sym, fact: Cond) {
         if fact != Cond::Const(true) {
-            self.symbols[symbol as usize].facts.push(fact);
+            self.symbol_mut(symbol).facts.push(fact);
         }
     }
 
@@ -391,7 +430,7 @@ impl World {
         }
         let Symbol { least, most, scope, .. } = *self.symbol(symbol);
         let unit = self.derived((least.div_euclid(by), most.div_euclid(by)), scope);
-        self.symbols[unit as usize].origin = Origin::Loose;
+        self.symbol_mut(unit).origin = Origin::Loose;
         let fact = Cond::equal(&Form::symbol(unit).scale(by)?, &Form::symbol(symbol))?;
         self.assume(unit, fact);
         self.units.insert(unit, (symbol, by));
@@ -524,9 +563,9 @@ impl World {
         Some((quotient, rest))
     }
 
-    /// The choices: the symbol, the condition, and the value where it holds. Else it is zero.
-    pub(crate) fn choices(&self) -> impl Iterator<Item = (Sym, &Cond, &Form)> {
-        self.choices.iter().map(|(symbol, (cond, value))| (*symbol, cond, value))
+    /// The condition of a choice, and its value where that holds. Else it is zero.
+    pub(crate) fn choice(&self, symbol: Sym) -> Option<&(Cond, Form)> {
+        self.choices.get(&symbol)
     }
 
     /// The condition of a choice that is a factor in a condition.
@@ -541,8 +580,8 @@ impl World {
 
     /// Narrows the range of a symbol.
     pub(crate) fn restrict(&mut self, symbol: Sym, (least, most): (i128, i128)) {
-        let known = &mut self.symbols[symbol as usize];
-        (known.least, known.most) = (known.least.max(least), known.most.min(most));
+        let Symbol { least: low, most: high, .. } = *self.symbol(symbol);
+        self.set_range(symbol, (low.max(least), high.min(most)));
     }
 
     /// Notes the factors that a quotient stays below: of `a / b` where `a < r · b` in every launch, or on the way to this instruction; of `a / (8 · b)`

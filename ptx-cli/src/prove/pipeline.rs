@@ -35,6 +35,7 @@ pub(super) fn decide(proof: &Proof<'_>, report: &Report, format: Format, out: &m
                 "warps": found.warps,
                 "barriers": found.barriers,
                 "states": found.states,
+                "steps": found.steps,
                 "seconds": found.time.as_secs_f64(),
                 "boxes": proof.boxes.iter().map(|(name, bytes)| json!({ "map": name, "bytes": bytes })).collect::<Vec<_>>(),
             });

@@ -444,15 +444,10 @@ fn of_ptx(kernel: &Kernel, contract: Contract) -> Contract {
     }
 }
 
-/// The states and the time of an exploration that is whole; the time is less than the next bound.
+/// The states and the steps of an exploration that is whole.
 fn explored(pipeline: &Pipeline) -> String {
     match pipeline.outcome {
-        Outcome::Proved => {
-            let bounds = [0.1, 1.0, 5.0, 20.0, 60.0];
-            let bound = bounds.into_iter().find(|bound| pipeline.time.as_secs_f64() < *bound);
-            let time = bound.map_or("a minute or more".to_owned(), |bound| format!("< {bound} s"));
-            format!("proved: {} states, {time}", pipeline.states)
-        }
+        Outcome::Proved => format!("proved: {} states, {} steps", pipeline.states, pipeline.steps),
         Outcome::Violated(..) | Outcome::Unknown(..) => "–".to_owned(),
     }
 }
@@ -486,8 +481,8 @@ fn document(rows: &[(String, String, Row)]) -> String {
     let mut out = format!(
         "# Proofs of our kernels\n\n\
          The verdicts of `ptx-prove` on every kernel of the examples and of the library, for all launches that its attribute admits: bounds with alignment, races \
-         with barriers and reads of unwritten shared memory. Where a kernel has barriers in memory, its pipeline is explored: its states, and the time of a \
-         build with checks. The first instance of each kernel is tried. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test -p ptx-cli --test commands -- --ignored proofs`.\n\n\
+         with barriers and reads of unwritten shared memory. Where a kernel has barriers in memory, its pipeline is explored: its states, and the steps \
+         of the exploration. The first instance of each kernel is tried. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test -p ptx-cli --test commands -- --ignored proofs`.\n\n\
          Of {all} kernels, bounds are proved of {}, races of {}, races are decided of {}, and a property is refuted of {}.\n\n\
          | file | kernel | bounds | races | pipeline | reason |\n|---|---|---|---|---|---|\n",
         share(bounds),

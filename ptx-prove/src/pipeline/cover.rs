@@ -5,7 +5,7 @@
 //! what warps agree on stays equal in all of them.
 
 use super::state::{Place, State};
-use super::term::{Atom, Atoms, Cond, Def, Facts, Poly};
+use super::term::{Atom, Atoms, Cond, Def, Facts, Poly, TERM};
 use super::value::Value;
 use ptx_core::hash::Map;
 use std::rc::Rc;
@@ -63,6 +63,7 @@ pub(crate) fn covers(atoms: &mut Atoms, general: &Seen, own: &Seen) -> bool {
     }
     let mut by: Map<Atom, Poly> = Map::default();
     loop {
+        atoms.spend(TERM * general.terms.len() as u64);
         let before = by.len();
         for (a, b) in general.terms.iter().zip(&own.terms) {
             bind(atoms, a, b, &mut by, 0);

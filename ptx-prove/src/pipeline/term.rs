@@ -22,6 +22,9 @@ const CASES: u32 = 4;
 /// Operations whose result is one of their operands, and those that divide, rounding down.
 const ONE_OF: [&str; 2] = ["min", "max"];
 const QUOTIENTS: [&str; 1] = ["div"];
+/// The steps that a comparison of two facts is worth, and one of two terms of states.
+const FACT: u64 = 30;
+pub(crate) const TERM: u64 = 10;
 /// Larger coefficients are given up.
 const LARGEST: i128 = 1 << 90;
 
@@ -173,13 +176,18 @@ pub(crate) struct Atoms {
     /// By atom: true if a fresh one is in it.
     is_fresh: Vec<bool>,
     fresh: u32,
-    /// Pairs of facts that were tried.
-    pub(crate) tried: Cell<u64>,
+    /// The steps so far: executed instructions, and comparisons of facts and of states by their size.
+    pub(crate) steps: Cell<u64>,
     /// By facts: the truth of terms that are at least zero.
     decided: RefCell<Map<Vec<Poly>, Truths>>,
 }
 
 impl Atoms {
+    /// Counts steps.
+    pub(crate) fn spend(&self, steps: u64) {
+        self.steps.set(self.steps.get() + steps);
+    }
+
     pub(crate) fn intern(&mut self, def: Def) -> Atom {
         if let Some(old) = self.index.get(&def) {
             return *old;
@@ -503,7 +511,7 @@ impl Facts {
         if atoms.is_positive(of) {
             return true;
         }
-        let count = || atoms.tried.set(atoms.tried.get() + 1);
+        let count = || atoms.spend(FACT);
         self.0.iter().filter(|fact| shares(fact, of)).any(|fact| {
             count();
             let Some(rest) = of.plus(fact, -1) else { return false };

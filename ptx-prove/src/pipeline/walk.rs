@@ -15,8 +15,8 @@ use std::rc::Rc;
 /// Modifiers of integer arithmetic that the operations do not describe.
 const OTHERS: [&str; 3] = ["sat", "relu", "cc"];
 
-/// The most facts that are tried.
-const TRIED: u64 = 2_000_000;
+/// The most steps of an exploration.
+const STEPS: u64 = 60_000_000;
 
 /// An exploration ends without a proof.
 #[derive(Clone, Debug)]
@@ -67,8 +67,6 @@ pub(crate) struct Walk<'c, 'm> {
     pub(crate) loads: Set<usize>,
     /// Instructions that may read bytes that nothing has written.
     pub(crate) unwritten: Set<usize>,
-    /// Instructions that may still be executed.
-    pub(crate) steps: u64,
 }
 
 impl Walk<'_, '_> {
@@ -105,10 +103,10 @@ impl Walk<'_, '_> {
                 effect::complete_cluster(state);
                 return Ok(true);
             }
-            if self.steps == 0 || self.atoms.tried.get() > TRIED {
-                return gap(at, "the exploration is too long for the budget of a proof");
+            self.atoms.spend(1);
+            if self.atoms.steps.get() > STEPS {
+                return gap(at, format!("its exploration takes more than the budget of {STEPS} steps"));
             }
-            self.steps -= 1;
             if !self.code.counts[at] {
                 state.warps[w].at += 1;
                 continue;
