@@ -28,7 +28,8 @@ pub mod products;
 
 use half::{bf16, f16};
 use kernels::kernels::{
-    BLOCKS, THREADS, TURNS, all_gather as gather, all_reduce as reduce, all_reduce_packets, reduce_scatter as scatter,
+    BLOCKS, Inbox, Member, Peers, THREADS, TURNS, all_gather as gather, all_reduce as reduce, all_reduce_packets,
+    reduce_scatter as scatter,
 };
 use ptx_launch::{
     AsStream, Buffer, Device, Devices, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, ProcessGroup, Result,
@@ -232,7 +233,8 @@ where
 
     fn packets(stream: impl AsStream, rank: &mut Rank, x: &mut TensorMut<'_, T, 1>, len: u32) -> Result<()> {
         let (inbox, patience) = (rank.inbox.parts_mut(), rank.patience);
-        let (number, ranks) = (inbox.rank, inbox.ranks);
+        let member = Member { rank: inbox.rank, ranks: inbox.ranks, patience };
+        let inbox = Inbox { table: inbox.table, counters: &mut rank.packets };
         // Short messages take one turn on as many blocks as they fill.
         let each = THREADS as usize * 8 / size_of::<T>();
         let turns = (len as usize).div_ceil(each * BLOCKS as usize) as u32;
@@ -240,39 +242,18 @@ where
             4 => all_reduce_packets::Instance::of_2,
             _ => all_reduce_packets::Instance::of_4,
         };
-        all_reduce_packets::launch(
-            instance,
-            stream,
-            x,
-            inbox.table,
-            &mut rank.packets,
-            len,
-            turns,
-            number,
-            ranks,
-            patience,
-        )
+        all_reduce_packets::launch(instance, stream, x, inbox, len, turns, member)
     }
 
     fn shares(stream: impl AsStream, rank: &mut Rank, x: &mut Symmetric<T>, len: u32) -> Result<()> {
         let (meeting, patience) = (rank.inbox.parts_mut(), rank.patience);
-        let (number, ranks, x) = (meeting.rank, meeting.ranks, x.parts_mut());
+        let (ranks, x) = (meeting.ranks, x.parts_mut());
+        let member = Member { rank: meeting.rank, ranks, patience };
+        let peers = Peers { table: x.table, meeting: meeting.table, counters: &mut rank.meetings };
         let bytes = len as usize * size_of::<T>();
         let wide = bytes.is_multiple_of(16);
         let (instance, blocks) = (pick!(reduce, T, wide), blocks(if wide { bytes / 16 } else { len as usize }, ranks));
-        reduce::launch(
-            instance,
-            stream,
-            x.data,
-            x.table,
-            meeting.table,
-            &mut rank.meetings,
-            len,
-            blocks,
-            number,
-            ranks,
-            patience,
-        )
+        reduce::launch(instance, stream, x.data, peers, len, blocks, member)
     }
 
     fn scatter(
@@ -284,20 +265,9 @@ where
         let (meeting, patience) = (rank.inbox.parts_mut(), rank.patience);
         let part = Part::new::<T>(x.len(), meeting.ranks, ("out", out.shape(), out.strides(), out.address()))?;
         let x = x.parts_mut();
-        scatter::launch(
-            pick!(scatter, T, part.wide),
-            stream,
-            out,
-            &*x.data,
-            x.table,
-            meeting.table,
-            &mut rank.meetings,
-            part.len,
-            part.blocks,
-            meeting.rank,
-            meeting.ranks,
-            patience,
-        )
+        let member = Member { rank: meeting.rank, ranks: meeting.ranks, patience };
+        let peers = Peers { table: x.table, meeting: meeting.table, counters: &mut rank.meetings };
+        scatter::launch(pick!(scatter, T, part.wide), stream, out, &*x.data, peers, part.len, part.blocks, member)
     }
 
     fn gather<'x>(
@@ -309,20 +279,9 @@ where
         let (meeting, patience, x) = (rank.inbox.parts_mut(), rank.patience, x.into());
         let part = Part::new::<T>(out.len(), meeting.ranks, ("x", x.shape(), x.strides(), x.address()))?;
         let out = out.parts_mut();
-        gather::launch(
-            pick!(gather, T, part.wide),
-            stream,
-            &x,
-            out.data,
-            out.table,
-            meeting.table,
-            &mut rank.meetings,
-            part.len,
-            part.blocks,
-            meeting.rank,
-            meeting.ranks,
-            patience,
-        )
+        let member = Member { rank: meeting.rank, ranks: meeting.ranks, patience };
+        let peers = Peers { table: out.table, meeting: meeting.table, counters: &mut rank.meetings };
+        gather::launch(pick!(gather, T, part.wide), stream, &x, out.data, peers, part.len, part.blocks, member)
     }
 }
 

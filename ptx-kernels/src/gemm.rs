@@ -126,7 +126,7 @@ pub use builder::{Activation, Choice, Gemm};
 pub use element::{Element, Operand, Output};
 pub use instance::algorithms;
 #[cfg(feature = "comm")]
-pub(crate) use sm90::Claims;
+pub(crate) use sm90::ClusterIds;
 
 use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Module, Result};
 

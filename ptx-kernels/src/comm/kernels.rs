@@ -17,6 +17,26 @@ pub(super) mod kernels {
     /// Bytes of a packet with its numbers.
     const PACKET: u32 = 16;
 
+    /// This rank of a group, and the nanoseconds that it waits for another one; 0 is for ever.
+    struct Member {
+        rank: u32,
+        ranks: u32,
+        patience: u64,
+    }
+
+    /// The table of symmetric memory that gets packets, and the calls of each block.
+    struct Inbox {
+        table: &[u64],
+        counters: &mut [u32],
+    }
+
+    /// The tables of the data of all ranks and of their signals, and the calls of each block.
+    struct Peers {
+        table: &[u64],
+        meeting: &[u64],
+        counters: &mut [u32],
+    }
+
     /// An element, or zero from `len` on.
     fn load_one<T>(x: GlobalMut<T>, at: u32, len: u32) -> f32 {
         let mut value: f32 = 0.0;
@@ -70,8 +90,8 @@ pub(super) mod kernels {
         }
     }
 
-    /// x = the sum over all ranks, in the order of the ranks: each rank sends packets to all others, and adds theirs as they come. `table` is
-    /// that of the inboxes, which have a part for each parity, block and rank. Both halves of a packet have the number of the message, so
+    /// x = the sum over all ranks, in the order of the ranks: each rank sends packets to all others, and adds theirs as they come. An
+    /// inbox has a part for each parity, block and rank. Both halves of a packet have the number of the message, so
     /// that data needs no signal; the inbox of a message is free again once the next but one begins, because the rank that sends it has
     /// read an answer to the next.
     #[ptx_kernel(
@@ -84,29 +104,21 @@ pub(super) mod kernels {
             len >= 1,
             x.len() >= len,
             len.div_ceil(EACH * THREADS * turns) <= BLOCKS,
-            rank < ranks,
-            table.len() >= 2 * ranks,
-            counters.len() >= BLOCKS
+            member.rank < member.ranks,
+            inbox.table.len() >= 2 * member.ranks,
+            inbox.counters.len() >= BLOCKS
         ))
     )]
-    pub fn all_reduce_packets<T, const EACH: u32>(
-        x: &mut [T],
-        table: &[u64],
-        counters: &mut [u32],
-        len: u32,
-        turns: u32,
-        rank: u32,
-        ranks: u32,
-        patience: u64,
-    ) {
+    pub fn all_reduce_packets<T, const EACH: u32>(x: &mut [T], inbox: Inbox, len: u32, turns: u32, member: Member) {
         const PART: u32 = PACKET * THREADS * TURNS;
-        let symm = node::Symmetric { table, rank, ranks };
-        let epoch: u32 = calls::begin(counters);
-        let inbox: u32 = ((epoch & 1) * BLOCKS + ctaid.x) * ranks;
+        let (rank, ranks): (u32, u32) = (member.rank, member.ranks);
+        let symm = node::Symmetric { table: inbox.table, rank, ranks };
+        let epoch: u32 = calls::begin(inbox.counters);
+        let parts: u32 = ((epoch & 1) * BLOCKS + ctaid.x) * ranks;
         let first: u32 = (ctaid.x * THREADS * turns + tid.x) * EACH;
         let mut step: u32 = 1;
         while step < ranks {
-            let to: u64 = symm.on(symm.behind(step)) + wide(inbox + rank) * PART;
+            let to: u64 = symm.on(symm.behind(step)) + wide(parts + rank) * PART;
             let mut turn: u32 = 0;
             while turn < turns {
                 let at: u32 = first + turn * (THREADS * EACH);
@@ -118,7 +130,7 @@ pub(super) mod kernels {
             }
             step += 1;
         }
-        let own: u64 = symm.on(rank) + wide(inbox) * PART;
+        let own: u64 = symm.on(rank) + wide(parts) * PART;
         let mut turn: u32 = 0;
         while turn < turns {
             let at: u32 = first + turn * (THREADS * EACH);
@@ -131,7 +143,7 @@ pub(super) mod kernels {
                         words = load_packet::<T, EACH>(x, at, len);
                     } else {
                         let slot: u64 = own + wide(from) * PART + wide(turn * THREADS + tid.x) * PACKET;
-                        words = node::receive_packet(slot, epoch, patience);
+                        words = node::receive_packet(slot, epoch, member.patience);
                     }
                     add::<T, EACH>(&mut sum, words, from);
                     from += 1;
@@ -140,7 +152,7 @@ pub(super) mod kernels {
             }
             turn += 1;
         }
-        calls::end(counters, epoch);
+        calls::end(inbox.counters, epoch);
     }
 
     /// The sums of `AHEAD` accesses of the same elements on all ranks, in the order of the ranks. They begin at access `at` and are `stride`
@@ -188,7 +200,7 @@ pub(super) mod kernels {
     }
 
     /// Symmetric x = the sum over all ranks, in the order of the ranks: each rank adds its share of the data of all ranks and writes it to
-    /// all. `table` is that of x, `meeting` that of the signals.
+    /// all.
     #[ptx_kernel(
         block = THREADS,
         grid = blocks,
@@ -198,28 +210,19 @@ pub(super) mod kernels {
             blocks <= BLOCKS,
             x.len() >= len,
             len % EACH == 0,
-            rank < ranks,
-            ranks <= THREADS,
-            table.len() >= 2 * ranks,
-            meeting.len() >= 2 * ranks,
-            counters.len() >= BLOCKS
+            member.rank < member.ranks,
+            member.ranks <= THREADS,
+            peers.table.len() >= 2 * member.ranks,
+            peers.meeting.len() >= 2 * member.ranks,
+            peers.counters.len() >= BLOCKS
         ))
     )]
-    pub fn all_reduce<T, const EACH: u32>(
-        x: &mut [T],
-        table: &[u64],
-        meeting: &[u64],
-        counters: &mut [u32],
-        len: u32,
-        blocks: u32,
-        rank: u32,
-        ranks: u32,
-        patience: u64,
-    ) {
-        let symm = node::Symmetric { table, rank, ranks };
-        let place = node::Symmetric { table: meeting, rank, ranks };
-        let epoch: u32 = calls::begin(counters);
-        place.sync(0, epoch, patience);
+    pub fn all_reduce<T, const EACH: u32>(x: &mut [T], peers: Peers, len: u32, blocks: u32, member: Member) {
+        let (rank, ranks): (u32, u32) = (member.rank, member.ranks);
+        let symm = node::Symmetric { table: peers.table, rank, ranks };
+        let place = node::Symmetric { table: peers.meeting, rank, ranks };
+        let epoch: u32 = calls::begin(peers.counters);
+        place.sync(0, epoch, member.patience);
         let end_of_share: u32 = share(len / EACH, rank + 1, ranks);
         let stride: u32 = blocks * THREADS;
         let mut at: u32 = share(len / EACH, rank, ranks) + ctaid.x * THREADS + tid.x;
@@ -237,8 +240,8 @@ pub(super) mod kernels {
             }
             at += stride * AHEAD;
         }
-        place.sync(0, epoch + 1, patience);
-        calls::end(counters, epoch + 1);
+        place.sync(0, epoch + 1, member.patience);
+        calls::end(peers.counters, epoch + 1);
     }
 
     /// out = the sum over all ranks of part `rank` of symmetric x, whose parts have `len` elements; in the order of the ranks.
@@ -250,31 +253,28 @@ pub(super) mod kernels {
             blocks >= 1,
             blocks <= BLOCKS,
             out.len() >= len,
-            x.len() >= ranks * len,
+            x.len() >= member.ranks * len,
             len % EACH == 0,
-            rank < ranks,
-            ranks <= THREADS,
-            table.len() >= 2 * ranks,
-            meeting.len() >= 2 * ranks,
-            counters.len() >= BLOCKS
+            member.rank < member.ranks,
+            member.ranks <= THREADS,
+            peers.table.len() >= 2 * member.ranks,
+            peers.meeting.len() >= 2 * member.ranks,
+            peers.counters.len() >= BLOCKS
         ))
     )]
     pub fn reduce_scatter<T, const EACH: u32>(
         out: &mut [T],
         x: &[T],
-        table: &[u64],
-        meeting: &[u64],
-        counters: &mut [u32],
+        peers: Peers,
         len: u32,
         blocks: u32,
-        rank: u32,
-        ranks: u32,
-        patience: u64,
+        member: Member,
     ) {
-        let symm = node::Symmetric { table, rank, ranks };
-        let place = node::Symmetric { table: meeting, rank, ranks };
-        let epoch: u32 = calls::begin(counters);
-        place.sync(0, epoch, patience);
+        let (rank, ranks): (u32, u32) = (member.rank, member.ranks);
+        let symm = node::Symmetric { table: peers.table, rank, ranks };
+        let place = node::Symmetric { table: peers.meeting, rank, ranks };
+        let epoch: u32 = calls::begin(peers.counters);
+        place.sync(0, epoch, member.patience);
         let start: u32 = rank * (len / EACH);
         let (stride, end_of_part): (u32, u32) = (blocks * THREADS, start + len / EACH);
         let mut at: u32 = start + ctaid.x * THREADS + tid.x;
@@ -287,8 +287,8 @@ pub(super) mod kernels {
             at += stride * AHEAD;
         }
         // Until here others may read this rank's x.
-        place.sync(0, epoch + 1, patience);
-        calls::end(counters, epoch + 1);
+        place.sync(0, epoch + 1, member.patience);
+        calls::end(peers.counters, epoch + 1);
     }
 
     /// Part `rank` of symmetric out on all ranks = x, of `len` elements.
@@ -300,33 +300,23 @@ pub(super) mod kernels {
             blocks >= 1,
             blocks <= BLOCKS,
             x.len() >= len,
-            out.len() >= ranks * len,
+            out.len() >= member.ranks * len,
             len % EACH == 0,
-            rank < ranks,
-            ranks <= THREADS,
-            table.len() >= 2 * ranks,
-            meeting.len() >= 2 * ranks,
-            counters.len() >= BLOCKS
+            member.rank < member.ranks,
+            member.ranks <= THREADS,
+            peers.table.len() >= 2 * member.ranks,
+            peers.meeting.len() >= 2 * member.ranks,
+            peers.counters.len() >= BLOCKS
         ))
     )]
-    pub fn all_gather<T, const EACH: u32>(
-        x: &[T],
-        out: &mut [T],
-        table: &[u64],
-        meeting: &[u64],
-        counters: &mut [u32],
-        len: u32,
-        blocks: u32,
-        rank: u32,
-        ranks: u32,
-        patience: u64,
-    ) {
+    pub fn all_gather<T, const EACH: u32>(x: &[T], out: &mut [T], peers: Peers, len: u32, blocks: u32, member: Member) {
         const WORDS: u32 = vector::words::<T, EACH>();
-        let symm = node::Symmetric { table, rank, ranks };
-        let place = node::Symmetric { table: meeting, rank, ranks };
-        let epoch: u32 = calls::begin(counters);
+        let (rank, ranks): (u32, u32) = (member.rank, member.ranks);
+        let symm = node::Symmetric { table: peers.table, rank, ranks };
+        let place = node::Symmetric { table: peers.meeting, rank, ranks };
+        let epoch: u32 = calls::begin(peers.counters);
         // Until here others may read their out.
-        place.sync(0, epoch, patience);
+        place.sync(0, epoch, member.patience);
         let (stride, count): (u32, u32) = (blocks * THREADS, len / EACH);
         let mut at: u32 = ctaid.x * THREADS + tid.x;
         while at < count {
@@ -340,7 +330,7 @@ pub(super) mod kernels {
             }
             at += stride;
         }
-        place.sync(0, epoch + 1, patience);
-        calls::end(counters, epoch + 1);
+        place.sync(0, epoch + 1, member.patience);
+        calls::end(peers.counters, epoch + 1);
     }
 }

@@ -21,9 +21,9 @@ mod kernels;
 mod reduced;
 
 use super::Rank as Collective;
-use crate::gemm::Claims;
+use crate::gemm::ClusterIds;
 use half::{bf16, f16};
-use kernels::kernels::{BLOCK_M, CLUSTER_M, MEETINGS, product_gathered, product_reduced};
+use kernels::kernels::{self as device, BLOCK_M, CLUSTER_M, MEETINGS, product_gathered, product_reduced};
 use ptx_launch::{
     AsStream, Buffer, Config, Device, Devices, Error, ErrorKind, IntoTensor, IntoTensorMut, KernelParam, ProcessGroup,
     Promotion, Result, StreamRef, Swizzle, Symmetric, SymmetricBuffer, TensorElement, TensorMap, TensorRef, WriteSlice,
@@ -96,7 +96,7 @@ pub struct Rank {
     /// For each block: calls of two threads; and calls with the rows of tiles that were sent.
     reduced: Buffer<u32>,
     gathered: Buffer<u32>,
-    claims: Claims,
+    ids: ClusterIds,
     num_blocks: u32,
     most: [usize; 2],
     chunk: u32,
@@ -111,8 +111,8 @@ impl Rank {
     /// [`ErrorKind::Unsupported`] for more than 8 devices; those of [`SymmetricBuffer::zeros`], and of loading the kernels.
     pub fn group(devices: &Devices, most: [usize; 2]) -> Result<Vec<Rank>> {
         let ranks = devices.len();
-        let claims = devices.iter().map(Claims::new).collect::<Result<Vec<_>>>()?;
-        let num_blocks = claims.iter().map(|claims| claims.num_blocks).min().unwrap_or(0);
+        let ids = devices.iter().map(ClusterIds::new).collect::<Result<Vec<_>>>()?;
+        let num_blocks = ids.iter().map(|ids| ids.num_blocks).min().unwrap_or(0);
         let sizes = Sizes::of(ranks, most, num_blocks)?;
         let inboxes = SymmetricBuffer::with_signals(devices, sizes.inbox, sizes.tile_signals)?;
         let progress = SymmetricBuffer::with_signals(devices, 1, sizes.row_signals)?;
@@ -120,8 +120,8 @@ impl Rank {
             bf16::load(device).and_then(|()| f16::load(device))?;
         }
         let symmetric = inboxes.into_ranks().into_iter().zip(progress.into_ranks());
-        let rank = |((device, claims), symmetric): ((&Device, Claims), _)| sizes.rank(device, claims, symmetric);
-        devices.iter().zip(claims).zip(symmetric).map(rank).collect()
+        let rank = |((device, ids), symmetric): ((&Device, ClusterIds), _)| sizes.rank(device, ids, symmetric);
+        devices.iter().zip(ids).zip(symmetric).map(rank).collect()
     }
 
     /// This process's rank of a group of processes. Every process calls it with the same `most`. Kernels have the patience of the group.
@@ -130,14 +130,14 @@ impl Rank {
     /// As [`group`](Rank::group), and those of [`SymmetricBuffer::join`].
     pub fn join(group: &ProcessGroup, most: [usize; 2]) -> Result<Rank> {
         let device = group.device();
-        let claims = Claims::new(device)?;
+        let ids = ClusterIds::new(device)?;
         bf16::load(device).and_then(|()| f16::load(device))?;
-        let all = group.gather(&claims.num_blocks.to_le_bytes())?;
+        let all = group.gather(&ids.num_blocks.to_le_bytes())?;
         let counts = all.iter().map(|bytes| <[u8; 4]>::try_from(bytes.as_slice()).map_or(0, u32::from_le_bytes));
         let sizes = Sizes::of(group.ranks(), most, counts.min().unwrap_or(0))?;
         let inbox = SymmetricBuffer::join_with_signals(group, sizes.inbox, sizes.tile_signals)?;
         let progress = SymmetricBuffer::join_with_signals(group, 1, sizes.row_signals)?;
-        let mut rank = sizes.rank(device, claims, (inbox, progress))?;
+        let mut rank = sizes.rank(device, ids, (inbox, progress))?;
         rank.patience = Collective::patience_in(group);
         Ok(rank)
     }
@@ -217,11 +217,16 @@ impl Sizes {
         Ok(Sizes { most, num_blocks, inbox, tile_signals, row_signals })
     }
 
-    fn rank(&self, device: &Device, claims: Claims, (inbox, progress): (Symmetric<u8>, Symmetric<u8>)) -> Result<Rank> {
+    fn rank(
+        &self,
+        device: &Device,
+        ids: ClusterIds,
+        (inbox, progress): (Symmetric<u8>, Symmetric<u8>),
+    ) -> Result<Rank> {
         let counters = || device.zeros(2 * self.num_blocks as usize);
         let (reduced, gathered) = (counters()?, counters()?);
         let (num_blocks, most) = (self.num_blocks, self.most);
-        Ok(Rank { inbox, progress, reduced, gathered, claims, num_blocks, most, chunk: CHUNK, patience: 0 })
+        Ok(Rank { inbox, progress, reduced, gathered, ids, num_blocks, most, chunk: CHUNK, patience: 0 })
     }
 }
 
@@ -274,32 +279,14 @@ where
 
     fn reduced(stream: StreamRef<'_>, rank: &mut Rank, maps: &Reduced, shape: Division) -> Result<()> {
         let (grid, Reduced { operands: [a, b], outputs: [c0, c1, c2, c3, c4, c5, c6, c7] }) = (rank.grid(), maps);
-        let (inbox, Claims { gpcs, claims, .. }) = (rank.inbox.parts_mut(), &mut rank.claims);
+        let (operands, outputs) = (device::Operands { a, b }, device::Outputs { c0, c1, c2, c3, c4, c5, c6, c7 });
+        let inbox = device::Inbox { table: rank.inbox.parts_mut().table, counters: &mut rank.reduced };
+        let ClusterIds { gpcs, counters, .. } = &mut rank.ids;
+        let ids = device::ClusterIds { gpcs: &*gpcs, counters };
         let instance = product_reduced::Instance::m128n256;
         // SAFETY: the maps describe memory that is bound to the stream, and parts of symmetric memory, in the layouts of the kernel; inbox and signals have
-        // room for the tiles of the shape, counters and claims for all blocks.
-        unsafe {
-            product_reduced::launch::<T>(
-                instance,
-                stream,
-                grid,
-                a,
-                b,
-                c0,
-                c1,
-                c2,
-                c3,
-                c4,
-                c5,
-                c6,
-                c7,
-                inbox.table,
-                &mut rank.reduced,
-                &*gpcs,
-                claims,
-                shape.0,
-            )
-        }
+        // room for the tiles of the shape, all counters for all blocks.
+        unsafe { product_reduced::launch::<T>(instance, stream, grid, operands, outputs, inbox, ids, shape.0) }
     }
 
     fn gathered(
@@ -310,25 +297,14 @@ where
         shape: Division,
     ) -> Result<()> {
         let (grid, [a, b, c]) = (rank.grid(), maps);
-        let (meeting, Claims { gpcs, claims, .. }) = (rank.progress.parts_mut(), &mut rank.claims);
+        let meeting = rank.progress.parts_mut().table;
+        let (operands, peers) =
+            (device::Operands { a, b }, device::Peers { table, meeting, counters: &mut rank.gathered });
+        let ClusterIds { gpcs, counters, .. } = &mut rank.ids;
+        let ids = device::ClusterIds { gpcs: &*gpcs, counters };
         let instance = product_gathered::Instance::m128n256;
         // SAFETY: as above; A has a part of these rows for each rank.
-        unsafe {
-            product_gathered::launch::<T>(
-                instance,
-                stream,
-                grid,
-                a,
-                b,
-                c,
-                table,
-                meeting.table,
-                &mut rank.gathered,
-                &*gpcs,
-                claims,
-                shape.0,
-            )
-        }
+        unsafe { product_gathered::launch::<T>(instance, stream, grid, operands, c, peers, ids, shape.0) }
     }
 }
 
@@ -353,7 +329,7 @@ pub fn gemm_reduce_scatter<'t, T: Half>(
     if c.shape().contains(&0) {
         return Ok(());
     }
-    rank.check_room(&shape)?;
+    rank.check_capacity(&shape)?;
     let pitch = c.strides()[0];
     let (left, right, to) = (a.bind_to(stream)?, b.bind_to(stream)?, c.bind_to(stream)?);
     let operands =
@@ -384,7 +360,7 @@ pub fn gemm_all_reduce<'t, T: Half>(
     if m * n == 0 {
         return Ok(());
     }
-    rank.check_room(&shape)?;
+    rank.check_capacity(&shape)?;
     let (left, right) = (a.bind_to(stream)?, b.bind_to(stream)?);
     let operands =
         maps_of_operands::<T>(stream, &shape, (left.address(), a.strides()[0]), (right.address(), b.strides()[1]))?;
@@ -445,7 +421,7 @@ pub fn all_gather_gemm<'t, T: Half>(
 
 impl Rank {
     /// Checks that the tiles of a product have room.
-    fn check_room(&self, shape: &Shape) -> Result<()> {
+    fn check_capacity(&self, shape: &Shape) -> Result<()> {
         let tiles = tiles_of(shape.rows as usize, shape.n as usize);
         if (2 * tiles * TILE).saturating_mul(self.ranks() - 1) <= self.inbox.len() {
             return Ok(());

@@ -15,8 +15,8 @@ use std::cell::RefCell;
 
 /// Bytes of B along N up to which kernels for few rows read it along K: their loads meet in the lines of L1. Beyond, and if TMA would read a copy,
 /// up to more bytes, because there is no launch for a copy.
-const NEAR: u64 = 128 << 10;
-const NEAR_COPIED: u64 = 2 << 20;
+const MOST_BYTES: u64 = 128 << 10;
+const MOST_COPIED_BYTES: u64 = 2 << 20;
 
 /// Rows of the lowest tiles. Higher ones are tried if a product fills more than a quarter of them.
 const LOW: u32 = 16;
@@ -134,7 +134,7 @@ impl Tried {
     fn new(product: &Product, ways: &Ways, device: Properties) -> Tried {
         let Product { kind, m, n, k, ref b, .. } = *product;
         let is_hopper = device.capability == Some(90) && kind != params::F32;
-        let limit = if ways.by_tma[1].is_copied { NEAR_COPIED } else { NEAR };
+        let limit = if ways.by_tma[1].is_copied { MOST_COPIED_BYTES } else { MOST_BYTES };
         Tried {
             m,
             by_tma: is_hopper && ways.loads_by_tma(),

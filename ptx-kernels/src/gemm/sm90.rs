@@ -30,7 +30,7 @@ use ptx_launch::prelude::ptx_module;
 pub(crate) use gpcs::kernels as probe;
 pub(crate) use instances::instances;
 #[cfg(feature = "comm")]
-pub(crate) use scratch::Claims;
+pub(crate) use scratch::ClusterIds;
 pub(crate) use scratch::{Scratch, is_ready};
 
 /// The kernels.
@@ -95,7 +95,7 @@ pub(crate) mod kernels {
         b: TensorMap,
         c: TensorMap,
         gpcs: &[u32],
-        claims: &mut [u32],
+        counters: &mut [u32],
         raster: Raster,
     ) {
         #[shared(dynamic)]
@@ -110,7 +110,7 @@ pub(crate) mod kernels {
             smem.cluster_id.init();
             smem.barriers.init::<1, { C.consumers() * C.blocks() }>();
         }
-        smem.cluster_id.claim::<{ C.blocks() }>(gpcs, claims, num_clusters);
+        smem.cluster_id.claim::<{ C.blocks() }>(gpcs, counters, num_clusters);
         let tiles = scheduler::Raster::covering::<TILE_M, TILE_N>(raster.m, raster.n, raster.band, raster.run);
         let (rank_m, rank_n): (u32, u32) = (rank % C.cluster_m(), rank / C.cluster_m());
         let warp_group: u32 = cluster::warp_group();
@@ -126,12 +126,12 @@ pub(crate) mod kernels {
         }
     }
 
-    /// Partial sums of tiles that clusters share and their flags, the clusters of each GPC, and the counters of claimed tiles.
+    /// Partial sums of tiles that clusters share and their flags, the clusters of each GPC, and the counters from which clusters claim their numbers.
     struct StreamKScratch {
         partials: &mut [f32],
         flags: &mut [u32],
         gpcs: &[u32],
-        claims: &mut [u32],
+        counters: &mut [u32],
     }
 
     /// As `claimed`, but all clusters share the tiles of the last round. `partials` has room for a tile of each block; `flags`, two per
@@ -167,7 +167,7 @@ pub(crate) mod kernels {
             smem.cluster_id.init();
             smem.barriers.init::<1, { 2 * C.blocks() }>();
         }
-        smem.cluster_id.claim::<{ C.blocks() }>(scratch.gpcs, scratch.claims, num_clusters);
+        smem.cluster_id.claim::<{ C.blocks() }>(scratch.gpcs, scratch.counters, num_clusters);
         let tiles = scheduler::Raster::covering::<TILE_M, TILE_N>(raster.m, raster.n, raster.band, raster.run);
         let steps: u32 = (raster.k + (128 / size_of::<T>() - 1)) / (128 / size_of::<T>());
         // Shared tiles go by the index of the launch, not by the claimed number: clusters wait for others, which must have started.

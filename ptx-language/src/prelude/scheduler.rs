@@ -64,9 +64,9 @@ fn hilbert(index: u32, order: u32) -> (u32, u32) {
 /// of a GPC share their requests to the second-level cache. One thread of each of `workers` workers calls it.
 ///
 /// `gpcs` are 17 words, where the numbers of each of 16 GPCs begin and those of the last one end (2^31 from the last used
-/// one's end on), then the GPC of each of 256 multiprocessors. `claims` are 17 words, zeros between launches; `claimed` makes
+/// one's end on), then the GPC of each of 256 multiprocessors. `counters` are 17 words, zeros between launches; `claimed` makes
 /// them so. `%smid`, `ld.global.nc`, and, once if no GPC has more workers than numbers, two `ld.global.nc` and `atom.add`.
-fn claim(gpcs: u64, claims: u64, workers: u32) -> u32 {
+fn claim(gpcs: u64, counters: u64, workers: u32) -> u32 {
     let (sm, gpc, number): (u32, u32, u32);
     sm = smid;
     ptx! { min.u32 sm, sm, 255; }
@@ -78,7 +78,7 @@ fn claim(gpcs: u64, claims: u64, workers: u32) -> u32 {
     loop {
         let (from, count, first, end): (u64, u64, u32, u32);
         from = gpcs + wide(gpc) * 4;
-        count = claims + wide(gpc) * 4;
+        count = counters + wide(gpc) * 4;
         ptx! {
             ld.global.nc.u32 first, [from];
             ld.global.nc.u32 end, [from + 4];
@@ -95,20 +95,20 @@ fn claim(gpcs: u64, claims: u64, workers: u32) -> u32 {
 }
 
 /// The number of a cluster, claimed by thread 32 of its first block; 0 in other threads. Two `setp`, and under them `claim`.
-fn claim_by_leader(gpcs: u64, claims: u64, num_clusters: u32) -> u32 {
+fn claim_by_leader(gpcs: u64, counters: u64, num_clusters: u32) -> u32 {
     let mut id: u32 = 0;
     if tid.x == 32 {
         if cluster::rank() == 0 {
-            id = claim(gpcs, claims, num_clusters);
+            id = claim(gpcs, counters, num_clusters);
         }
     }
     id
 }
 
-/// By the thread that has claimed a number, before `grid::launch_dependents`: the last of the `workers` makes `claims` ready
+/// By the thread that has claimed a number, before `grid::launch_dependents`: the last of the `workers` makes `counters` ready
 /// for the next launch. `atom.inc`, and then four `st.v4` and a fence.
-fn claimed(claims: u64, workers: u32) {
-    let (at, last, mut before): (u64, u32, u32) = (claims, workers - 1, 0);
+fn claimed(counters: u64, workers: u32) {
+    let (at, last, mut before): (u64, u32, u32) = (counters, workers - 1, 0);
     ptx! { atom.acq_rel.gpu.global.inc.u32 before, [at + 64], last; }
     if before == last {
         for word in 0..4 {
@@ -161,27 +161,27 @@ impl Shared<ClusterId> {
     /// all blocks call it after thread 0 of each has initialized its barriers, which the whole cluster may use from here on.
     /// `bar.warp.sync`, `barrier.cluster.arrive.relaxed`, `claim_by_leader`, `bar.warp.sync`, `barrier.cluster.wait`; in thread 32
     /// `broadcast` and `grid::launch_dependents`.
-    fn claim<const BLOCKS: u32>(self, gpcs: u64, claims: u64, num_clusters: u32) {
+    fn claim<const BLOCKS: u32>(self, gpcs: u64, counters: u64, num_clusters: u32) {
         warp::sync();
         cluster::arrive_relaxed();
-        let id: u32 = claim_by_leader(gpcs, claims, num_clusters);
+        let id: u32 = claim_by_leader(gpcs, counters, num_clusters);
         warp::sync();
         cluster::wait();
         if tid.x == 32 {
-            self.broadcast::<BLOCKS>(id, claims, num_clusters);
+            self.broadcast::<BLOCKS>(id, counters, num_clusters);
             grid::launch_dependents();
         }
     }
 
     /// Sends the `id` of the first block to the cluster's `BLOCKS` blocks, by one thread of each, and calls `claimed`.
     /// `mbarrier.arrive.expect_tx`, and for each block two `mapa` and `st.async`.
-    fn broadcast<const BLOCKS: u32>(self, id: u32, claims: u64, num_clusters: u32) {
+    fn broadcast<const BLOCKS: u32>(self, id: u32, counters: u64, num_clusters: u32) {
         self.sent.arrive_expect(4);
         if cluster::rank() == 0 {
             for block in 0..BLOCKS {
                 cluster::send(self.id, id, self.sent, block);
             }
-            claimed(claims, num_clusters);
+            claimed(counters, num_clusters);
         }
     }
 

@@ -50,13 +50,13 @@ fn every_order_visits_every_tile_once(device: &Device) -> Result<()> {
     arch = "sm_80",
     block = 32,
     grid = workers,
-    unsafe(requires(workers > 0, gpcs.len() >= 273, claims.len() >= 17, out.len() >= workers))
+    unsafe(requires(workers > 0, gpcs.len() >= 273, counters.len() >= 17, out.len() >= workers))
 )]
-pub fn numbers(gpcs: &[u32], claims: &mut [u32], workers: u32, out: &mut [u32]) {
+pub fn numbers(gpcs: &[u32], counters: &mut [u32], workers: u32, out: &mut [u32]) {
     if tid.x == 0 {
-        let (number, to): (u32, u64) = (scheduler::claim(gpcs, claims, workers), out + wide(ctaid.x) * 4);
+        let (number, to): (u32, u64) = (scheduler::claim(gpcs, counters, workers), out + wide(ctaid.x) * 4);
         ptx! { st.global.u32 [to], number; }
-        scheduler::claimed(claims, workers);
+        scheduler::claimed(counters, workers);
     }
 }
 
@@ -66,14 +66,14 @@ fn every_worker_claims_a_number_of_its_own(device: &Device) -> Result<()> {
     let mut words = vec![1 << 31; 17];
     words[..3].copy_from_slice(&[0, 2, 5]);
     words.extend([1; 256]);
-    let (gpcs, mut claims) = (device.upload(&words)?, device.zeros::<u32>(17)?);
+    let (gpcs, mut counters) = (device.upload(&words)?, device.zeros::<u32>(17)?);
     for workers in [1, 3, 11, 24, 11] {
         let mut out = device.upload(&vec![u32::MAX; workers as usize])?;
-        numbers(device, &gpcs, &mut claims, workers, &mut out)?;
+        numbers(device, &gpcs, &mut counters, workers, &mut out)?;
         let mut found = out.download()?;
         found.sort_unstable();
         assert_eq!(found, (0..workers).collect::<Vec<_>>());
-        assert_eq!(claims.download()?, [0; 17], "ready for the next launch");
+        assert_eq!(counters.download()?, [0; 17], "ready for the next launch");
     }
     Ok(())
 }

@@ -25,6 +25,43 @@ pub(crate) mod kernels {
     /// Signals of a block for each rank: at the begin or the end of a call, of two warps.
     pub const MEETINGS: u32 = 2;
 
+    /// The places of this rank's part of C: on itself, or on each rank.
+    struct Outputs {
+        c0: TensorMap,
+        c1: TensorMap,
+        c2: TensorMap,
+        c3: TensorMap,
+        c4: TensorMap,
+        c5: TensorMap,
+        c6: TensorMap,
+        c7: TensorMap,
+    }
+
+    /// The table of the inboxes for tiles, and the calls of each block.
+    struct Inbox {
+        table: &[u64],
+        counters: &mut [u32],
+    }
+
+    /// The tables of A on all ranks and of their signals, and the calls of each block.
+    struct Peers {
+        table: &[u64],
+        meeting: &[u64],
+        counters: &mut [u32],
+    }
+
+    /// The operands of a product.
+    struct Operands {
+        a: TensorMap,
+        b: TensorMap,
+    }
+
+    /// The clusters of each GPC, and the counters from which clusters claim their numbers.
+    struct ClusterIds {
+        gpcs: &[u32],
+        counters: &mut [u32],
+    }
+
     /// The tiles of this rank, and the place of this thread.
     struct Work {
         /// The tiles of one part.
@@ -90,8 +127,8 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The sum of the products of all ranks: part `rank` to `c0`, or to the `copies` ranks' `c0` … . Each rank multiplies the parts of others first
-    /// and sends them to their owners; of its own part it adds what comes. `table` is that of the inboxes.
+    /// The sum of the products of all ranks: part `rank` to the first of the outputs, or to the first `copies`. Each rank multiplies the parts of
+    /// others first and sends them to their owners; of its own part it adds what comes.
     #[ptx_kernel(
         block = THREADS,
         cluster = 2,
@@ -102,28 +139,18 @@ pub(crate) mod kernels {
         ]
     )]
     pub fn product_reduced<T, const C: Config>(
-        a: TensorMap,
-        b: TensorMap,
-        c0: TensorMap,
-        c1: TensorMap,
-        c2: TensorMap,
-        c3: TensorMap,
-        c4: TensorMap,
-        c5: TensorMap,
-        c6: TensorMap,
-        c7: TensorMap,
-        table: &[u64],
-        counters: &mut [u32],
-        gpcs: &[u32],
-        claims: &mut [u32],
+        operands: Operands,
+        c: Outputs,
+        inbox: Inbox,
+        ids: ClusterIds,
         shape: Shape,
     ) {
         #[shared(dynamic)]
         let smem: ReducedMemory<C>;
         if tid.x == 0 {
-            tma::prefetch(a);
-            tma::prefetch(b);
-            tma::prefetch(c0);
+            tma::prefetch(operands.a);
+            tma::prefetch(operands.b);
+            tma::prefetch(c.c0);
             smem.cluster_id.init();
             for group in 0..2 {
                 smem.turns.at(group).ready.init(1);
@@ -131,16 +158,16 @@ pub(crate) mod kernels {
             }
             smem.barriers.init::<1, 4>();
         }
-        smem.cluster_id.claim::<2>(gpcs, claims, nctaid.x / 2);
+        smem.cluster_id.claim::<2>(ids.gpcs, ids.counters, nctaid.x / 2);
         let work: Work = work_of::<C>(&shape, 1);
         if work.warp_group == 0 {
             wgmma::fewer_registers::<40>();
             if tid.x < 32 {
-                load_parts::<T, C>(a, b, smem, &work, shape.k);
+                load_parts::<T, C>(operands.a, operands.b, smem, &work, shape.k);
             } else if tid.x < 96 {
-                let outputs: [u64; 8] = [c0, c1, c2, c3, c4, c5, c6, c7];
-                let symm = node::Symmetric { table, rank: shape.rank, ranks: shape.ranks };
-                move_sums::<C>(&outputs, smem, &work, &symm, counters, &shape);
+                let outputs: [u64; 8] = [c.c0, c.c1, c.c2, c.c3, c.c4, c.c5, c.c6, c.c7];
+                let symm = node::Symmetric { table: inbox.table, rank: shape.rank, ranks: shape.ranks };
+                move_sums::<C>(&outputs, smem, &work, &symm, inbox.counters, &shape);
             }
         } else {
             wgmma::more_registers::<232>();
@@ -149,7 +176,7 @@ pub(crate) mod kernels {
     }
 
     /// The product of the rows of all ranks: A has this rank's part at its place, and the others come from their ranks, while this one
-    /// multiplies its own. `table` is that of A.
+    /// multiplies its own.
     #[ptx_kernel(
         block = THREADS,
         cluster = 2,
@@ -160,21 +187,17 @@ pub(crate) mod kernels {
         ]
     )]
     pub fn product_gathered<T, const C: Config>(
-        a: TensorMap,
-        b: TensorMap,
+        operands: Operands,
         c: TensorMap,
-        table: &[u64],
-        meeting: &[u64],
-        counters: &mut [u32],
-        gpcs: &[u32],
-        claims: &mut [u32],
+        peers: Peers,
+        ids: ClusterIds,
         shape: Shape,
     ) {
         #[shared(dynamic)]
         let smem: GatheredMemory<C>;
         if tid.x == 0 {
-            tma::prefetch(a);
-            tma::prefetch(b);
+            tma::prefetch(operands.a);
+            tma::prefetch(operands.b);
             tma::prefetch(c);
             smem.cluster_id.init();
             smem.begun.init(1);
@@ -183,16 +206,16 @@ pub(crate) mod kernels {
             }
             smem.barriers.init::<1, 4>();
         }
-        smem.cluster_id.claim::<2>(gpcs, claims, nctaid.x / 2);
+        smem.cluster_id.claim::<2>(ids.gpcs, ids.counters, nctaid.x / 2);
         let work: Work = work_of::<C>(&shape, 0);
-        let signals = node::Symmetric { table: meeting, rank: shape.rank, ranks: shape.ranks };
+        let signals = node::Symmetric { table: peers.meeting, rank: shape.rank, ranks: shape.ranks };
         if work.warp_group == 0 {
             wgmma::fewer_registers::<40>();
             if tid.x < 32 {
-                load_gathered::<T, C>(a, b, smem, &work, &signals, &shape);
+                load_gathered::<T, C>(operands.a, operands.b, smem, &work, &signals, &shape);
             } else if tid.x < 64 {
-                let data = node::Symmetric { table, rank: shape.rank, ranks: shape.ranks };
-                push_part::<C>(smem, &data, &signals, counters, &shape);
+                let data = node::Symmetric { table: peers.table, rank: shape.rank, ranks: shape.ranks };
+                push_part::<C>(smem, &data, &signals, peers.counters, &shape);
             }
         } else {
             wgmma::more_registers::<232>();

@@ -7,7 +7,7 @@ use ptx_launch::prelude::*;
 use ptx_launch::{Config, Result};
 use table::{join, numbering};
 
-pub(super) use table::CLAIM_WORDS;
+pub(super) use table::COUNTER_WORDS;
 
 /// The probe kernel.
 #[ptx_module(arch = "sm_90")]

@@ -1,7 +1,7 @@
 //! The instances of the sm_90 kernels as rows of the table, and their launches.
 
 use super::kernels::{self, Config, claimed, generic, static_tiles, stream_k};
-use super::scratch::{Claims, Scratch};
+use super::scratch::{ClusterIds, Scratch};
 use crate::float8::E5m2;
 use crate::gemm::instance::{Axes, Family, Instance, Launch, rows};
 use crate::gemm::launch::Call;
@@ -20,17 +20,17 @@ pub(crate) fn instances() -> impl Iterator<Item = Instance> {
         row {
             |row, call, config|
             let Scheduled { stream, maps: [a, b, c], raster, grid, scratch } = Scheduled::new(row, call, &config)?;
-            let Claims { gpcs, claims, .. } = &mut scratch.claims;
+            let ClusterIds { gpcs, counters, .. } = &mut scratch.ids;
         }
-        (stream, grid, &a, &b, &c, &*gpcs, claims, raster)
+        (stream, grid, &a, &b, &c, &*gpcs, counters, raster)
     );
     let stream_k = rows!(
         stream_k: [bf16, bf16] (BF16, BF16), [f16, f16] (F16, F16), [e4m3, bf16] (E4M3, BF16);
         row {
             |row, call, config|
             let Scheduled { stream, maps: [a, b, c], raster, grid, scratch } = Scheduled::new(row, call, &config)?;
-            let Scratch { partials, flags, claims: Claims { gpcs, claims, .. } } = scratch;
-            let scratch = kernels::StreamKScratch { partials, flags, gpcs: &*gpcs, claims };
+            let Scratch { partials, flags, ids: ClusterIds { gpcs, counters, .. } } = scratch;
+            let scratch = kernels::StreamKScratch { partials, flags, gpcs: &*gpcs, counters };
         }
         (stream, grid, &a, &b, &c, scratch, raster)
     );
@@ -89,7 +89,7 @@ impl<'c> Scheduled<'c> {
     fn new(row: &Instance, call: Call<'c>, config: &Config) -> Result<Scheduled<'c>> {
         let (maps, raster) = (maps(row, &call, config)?, call.raster());
         let scratch = call.scratch.ok_or_else(no_scratch)?;
-        let grid = ptx_launch::Config::grid(scratch.claims.num_blocks / row.blocks() * row.blocks());
+        let grid = ptx_launch::Config::grid(scratch.ids.num_blocks / row.blocks() * row.blocks());
         Ok(Scheduled { stream: call.stream, maps, raster, grid, scratch })
     }
 }

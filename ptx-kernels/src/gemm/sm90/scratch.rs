@@ -18,24 +18,24 @@ const CPU_BLOCKS: u32 = 8;
 
 /// The numbers of clusters, for kernels that claim them.
 #[derive(Debug)]
-pub(crate) struct Claims {
+pub(crate) struct ClusterIds {
     /// The first number of each GPC, and the GPC of each SM.
     pub(crate) gpcs: Buffer<u32>,
-    /// Numbers that are taken: zeros between launches.
-    pub(crate) claims: Buffer<u32>,
+    /// Counters of the numbers that are taken, one for each GPC: zeros between launches.
+    pub(crate) counters: Buffer<u32>,
     /// Blocks that run at the same time.
     pub(crate) num_blocks: u32,
 }
 
-impl Claims {
+impl ClusterIds {
     /// Launches a small kernel to find the GPCs.
     ///
     /// # Errors
     /// Those of loading and launching a kernel.
-    pub(crate) fn new(device: &Device) -> Result<Claims> {
+    pub(crate) fn new(device: &Device) -> Result<ClusterIds> {
         let num_blocks = resident_blocks(device)?;
         let gpcs = device.upload(&gpcs::table(device, CLUSTER)?)?;
-        Ok(Claims { gpcs, claims: device.zeros(gpcs::CLAIM_WORDS)?, num_blocks })
+        Ok(ClusterIds { gpcs, counters: device.zeros(gpcs::COUNTER_WORDS)?, num_blocks })
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Scratch {
     pub(super) partials: Buffer<f32>,
     /// Flags of the partial sums, two for each block: zeros between launches.
     pub(super) flags: Buffer<u32>,
-    pub(super) claims: Claims,
+    pub(super) ids: ClusterIds,
 }
 
 impl Scratch {
@@ -55,11 +55,11 @@ impl Scratch {
     /// # Errors
     /// Those of loading and launching a kernel, and [`ErrorKind::OutOfMemory`](ptx_launch::ErrorKind::OutOfMemory).
     pub(crate) fn new(device: &Device) -> Result<Scratch> {
-        let claims = Claims::new(device)?;
-        let blocks = claims.num_blocks as usize;
+        let ids = ClusterIds::new(device)?;
+        let blocks = ids.num_blocks as usize;
         let tiles = stream_k::INSTANCES.iter().map(|(_, config)| (config.tile[0] * config.tile[1]) as usize);
         let partials = device.zeros(blocks * tiles.max().unwrap_or(0))?;
-        Ok(Scratch { partials, flags: device.zeros(2 * blocks)?, claims })
+        Ok(Scratch { partials, flags: device.zeros(2 * blocks)?, ids })
     }
 }
 

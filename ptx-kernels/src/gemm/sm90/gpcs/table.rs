@@ -12,7 +12,7 @@ const NOWHERE: u32 = 1 << 31;
 /// Words of the table of GPCs.
 pub(super) const GPC_WORDS: usize = GPCS + 1 + SMS;
 /// Words of the claimed numbers.
-pub(crate) const CLAIM_WORDS: usize = GPCS + 1;
+pub(crate) const COUNTER_WORDS: usize = GPCS + 1;
 
 /// The table for SMs with these GPCs, which may have any names.
 pub(super) fn numbering(gpcs: &[u32], blocks: u32) -> Vec<u32> {
