@@ -4,7 +4,7 @@ use crate::memory::Typed;
 use crate::run::{Custom, Input, Kernel, Op, check_rank, missing, part};
 use candle_core::{DType, Device, Layout as Strides, Result, Shape, Tensor};
 use half::{bf16, f16};
-use ptx_kernels::attention::{Attention, Element, Grads, KvCache as KvMemory, Layout, Saved};
+use ptx_kernels::attention::{Attention, Element, Grads, KvCache as KvMemory, Layout, Results, Saved};
 use ptx_launch::{Error, ErrorKind, Stream, ViewMut};
 
 /// `softmax(q · kᵀ · scale) · v` for tensors of `f16` or `bf16` of shape (batch, heads, tokens, elements), with any strides. `k` and `v` may
@@ -163,14 +163,9 @@ impl Backward {
         if self.0.longest.is_some() {
             stream.fill(&mut out, T::default())?;
         }
-        attention.forward_with_lse(
-            stream,
-            q,
-            k,
-            v,
-            again.tile_mut([batch, second, third, v.shape()[3]])?,
-            lse.tile_mut([batch, heads, tokens])?,
-        )?;
+        let out_again = again.tile_mut([batch, second, third, v.shape()[3]])?.into();
+        let logs = Some(lse.tile_mut([batch, heads, tokens])?.into());
+        attention.forward(stream, q, k, v, Results { out: out_again, lse: logs })?;
         let (mut grad_q, mut rest) = out.split_at_mut(count_q)?;
         let (mut grad_k, mut grad_v) = rest.split_at_mut(count_k)?;
         let saved = Saved {
@@ -216,7 +211,7 @@ impl Decode {
         let [batch, tokens, heads, _] = q.shape();
         let cache = KvMemory::new(k.tensor::<T, 4>()?, v, lengths.tensor::<i32, 1>()?);
         let out = out.tile_mut([batch, tokens, heads, v.shape()[3]])?;
-        Attention::new().scale(self.scale).causal().decode(stream, q, &cache, out, None, None)
+        Attention::new().scale(self.scale).causal().decode(stream, q, &cache, out, None)
     }
 }
 

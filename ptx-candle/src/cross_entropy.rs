@@ -4,7 +4,7 @@ use crate::memory::{Memory, Typed};
 use crate::run::{Custom, Input, Kernel, Op, check_rows, missing};
 use candle_core::{DType, Layout, Result, Shape, Tensor};
 use half::{bf16, f16};
-use ptx_kernels::cross_entropy::{self, Float};
+use ptx_kernels::cross_entropy::{self, Float, Saved};
 use ptx_launch::{Stream, TensorRef, ViewMut};
 
 /// The cross entropy of each row of `logits` (…, classes) with its target, an `i64` or `u32`: a vector of `f32` for all rows. The logits are read once,
@@ -100,11 +100,11 @@ impl<T: Typed + Float<i64> + Float<u32>> Kernel<T> for Backward {
     fn launch(&self, stream: &Stream, inputs: &[Input<'_>], mut out: ViewMut<'_, T>) -> ptx_launch::Result<()> {
         let [logits, of_rows, lse, grad] = inputs else { return Err(missing(inputs)) };
         let logits = logits.rows::<T>()?;
-        let (lse, grad, out) = (lse.tensor::<f32, 1>()?, grad.tensor::<f32, 1>()?, out.tile_mut(logits.shape())?);
+        let (lse, dloss, out) = (lse.tensor::<f32, 1>()?, grad.tensor::<f32, 1>()?, out.tile_mut(logits.shape())?);
         let options = cross_entropy::CrossEntropy::new();
         match targets(of_rows)? {
-            Targets::I64(targets) => options.backward(stream, logits, targets, lse, grad, out),
-            Targets::U32(targets) => options.backward(stream, logits, targets, lse, grad, out),
+            Targets::I64(targets) => options.backward(stream, logits, Saved { targets, lse, dloss }, out),
+            Targets::U32(targets) => options.backward(stream, logits, Saved { targets, lse, dloss }, out),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::memory::Typed;
 use crate::run::{Custom, Input, Kernel, Op, check_rows, missing, part};
 use candle_core::{Layout, Result, Shape, Tensor};
-use ptx_kernels::activation::{Activation, Float};
+use ptx_kernels::activation::{Activation, Float, GatedGrads};
 use ptx_kernels::softmax;
 use ptx_launch::{Stream, ViewMut};
 
@@ -126,7 +126,8 @@ impl<T: Float + softmax::Float + Typed> Kernel<T> for Backward {
             (RowWise::Softmax, [grad]) => softmax::softmax_backward(stream, x, grad.rows()?, dx),
             (RowWise::Unary(kind), [grad]) => kind.backward(stream, x, grad.rows()?, dx),
             (RowWise::Gated(kind), [up, grad]) => {
-                kind.gate_backward(stream, x, up.rows()?, grad.rows()?, dx, behind.tile_mut([rows, n])?)
+                let grads = GatedGrads { dgate: dx.into(), dup: behind.tile_mut([rows, n])?.into() };
+                kind.gate_backward(stream, x, up.rows()?, grad.rows()?, grads)
             }
             _ => Err(missing(inputs)),
         }

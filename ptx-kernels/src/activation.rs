@@ -33,7 +33,7 @@ mod elementwise;
 use crate::rows::{Matrix, Rows};
 use elementwise::Launch;
 use half::{bf16, f16};
-use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Result};
+use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Result, TensorMut};
 
 /// Every module of kernels of this operation and its PTX, one entry per target, for tools.
 pub const MODULES: &[(&str, &str)] =
@@ -48,6 +48,15 @@ pub trait Float: Launch {}
 impl Float for f32 {}
 impl Float for f16 {}
 impl Float for bf16 {}
+
+/// The gradients of a gated activation.
+#[derive(Debug)]
+pub struct GatedGrads<'a, T> {
+    /// The gradient of `gate`.
+    pub dgate: TensorMut<'a, T, 2>,
+    /// The gradient of `up`.
+    pub dup: TensorMut<'a, T, 2>,
+}
 
 /// An activation f. [The module](self) has types, error bounds, sources and rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,16 +143,15 @@ impl Activation {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub fn gate_backward<'g, 'u, 'y, 'o, 'p, T: Float>(
+    pub fn gate_backward<'g, 'u, 'y, T: Float>(
         self,
         stream: impl AsStream,
         gate: impl IntoTensor<'g, T, 2>,
         up: impl IntoTensor<'u, T, 2>,
         dy: impl IntoTensor<'y, T, 2>,
-        dgate: impl IntoTensorMut<'o, T, 2>,
-        dup: impl IntoTensorMut<'p, T, 2>,
+        GatedGrads { mut dgate, mut dup }: GatedGrads<'_, T>,
     ) -> Result<()> {
-        let (gate, up, dy, mut dgate, mut dup) = (gate.into(), up.into(), dy.into(), dgate.into(), dup.into());
+        let (gate, up, dy) = (gate.into(), up.into(), dy.into());
         let read = [Matrix::read("gate", &gate), Matrix::read("up", &up), Matrix::read("dy", &dy)];
         let [a, b, c] = read;
         match Rows::flat([a, b, c, Matrix::written("dgate", &dgate), Matrix::written("dup", &dup)])? {
@@ -219,15 +227,16 @@ macro_rules! gated {
         ///
         /// # Errors
         /// As [`Activation::apply`].
-        pub fn $backward<'g, 'u, 'y, 'o, 'p, T: Float>(
+        pub fn $backward<'g, 'u, 'y, 'o, T: Float>(
             stream: impl AsStream,
             gate: impl IntoTensor<'g, T, 2>,
             up: impl IntoTensor<'u, T, 2>,
             dy: impl IntoTensor<'y, T, 2>,
             dgate: impl IntoTensorMut<'o, T, 2>,
-            dup: impl IntoTensorMut<'p, T, 2>,
+            dup: impl IntoTensorMut<'o, T, 2>,
         ) -> Result<()> {
-            Activation::$activation.gate_backward(stream, gate, up, dy, dgate, dup)
+            let grads = GatedGrads { dgate: dgate.into(), dup: dup.into() };
+            Activation::$activation.gate_backward(stream, gate, up, dy, grads)
         }
     )* };
 }

@@ -2,8 +2,8 @@
 //!
 //! | function | inputs | outputs |
 //! |---|---|---|
-//! | [`attention`], [`Attention::forward`] | Q, K, V | O |
-//! | [`Attention::forward_with_lse`] | Q, K, V | O, and log Σ exp S of each row |
+//! | [`attention`] | Q, K, V | O |
+//! | [`Attention::forward`] | Q, K, V | O, or [`Results`]: O and log Σ exp S of each row |
 //! | [`Attention::backward`] | these, and dO | dQ, dK, dV |
 //! | [`Attention::decode`] | Q of 1 to 16 tokens, a [`KvCache`] | O |
 //! | [`Attention::decode_latent`] | the same for MLA, a [`LatentCache`] | O |
@@ -71,7 +71,7 @@ mod types;
 #[cfg(feature = "attention_decode")]
 pub use decode::{Cached, KvCache, KvCacheMut, LatentCache};
 pub use options::{Attention, Layout};
-pub use types::{Element, Input};
+pub use types::{Element, Input, Results};
 
 #[cfg(feature = "attention_backward")]
 use crate::workspace::{self, Workspace};
@@ -81,7 +81,6 @@ use problem::Gradients;
 use problem::{Paging, refuse};
 use problem::{Problem, Rows};
 use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Module, Result, StreamRef, TensorMut, TensorRef};
-use types::Results;
 
 /// The modules of this operation, by name, for tools that assemble them.
 #[doc(hidden)]
@@ -133,7 +132,7 @@ pub struct Saved<'a, T> {
     pub v: TensorRef<'a, T, 4>,
     /// The output of the forward pass.
     pub out: TensorRef<'a, T, 4>,
-    /// The logarithms that [`Attention::forward_with_lse`] wrote.
+    /// The logarithms of [`Results::lse`].
     pub lse: TensorRef<'a, f32, 3>,
     /// The gradient of the output, of its shape.
     pub out_grad: TensorRef<'a, T, 4>,
@@ -165,11 +164,11 @@ pub fn attention<'a, I: Input<T>, T: Element>(
     v: impl IntoTensor<'a, I, 4>,
     out: impl IntoTensorMut<'a, T, 4>,
 ) -> Result<()> {
-    Attention::new().forward(stream, q, k, v, out)
+    Attention::new().forward(stream, q, k, v, out.into())
 }
 
 impl<T: Element> Attention<'_, T> {
-    /// Computes O.
+    /// Computes O, and the logarithms of [`Results::lse`] where they are given.
     ///
     /// Q has the shape (batch, tokens, heads, dim), K (batch, tokens of K, heads of K, dim), V (batch, tokens of K, heads of K,
     /// dim of V), and O (batch, tokens, heads, dim of V); see [`layout`](Attention::layout). Rows are multiples of 8 elements, at
@@ -184,33 +183,15 @@ impl<T: Element> Attention<'_, T> {
         q: impl IntoTensor<'a, I, 4>,
         k: impl IntoTensor<'a, I, 4>,
         v: impl IntoTensor<'a, I, 4>,
-        out: impl IntoTensorMut<'a, T, 4>,
+        results: impl Into<Results<'a, T>>,
     ) -> Result<()> {
-        self.run(stream.as_stream(), [q.into(), k.into(), v.into()], out.into(), None)
-    }
-
-    /// Computes O, and log Σ exp S of each row, which the backward pass needs: natural logarithms of shape (batch, heads,
-    /// tokens), with any strides.
-    ///
-    /// # Errors
-    /// As [`forward`](Attention::forward).
-    pub fn forward_with_lse<'a, I: Input<T>>(
-        &self,
-        stream: impl AsStream,
-        q: impl IntoTensor<'a, I, 4>,
-        k: impl IntoTensor<'a, I, 4>,
-        v: impl IntoTensor<'a, I, 4>,
-        out: impl IntoTensorMut<'a, T, 4>,
-        lse: impl IntoTensorMut<'a, f32, 3>,
-    ) -> Result<()> {
-        self.run(stream.as_stream(), [q.into(), k.into(), v.into()], out.into(), Some(lse.into()))
+        self.run(stream.as_stream(), [q.into(), k.into(), v.into()], results.into())
     }
 
     #[cfg(feature = "attention_decode")]
     /// Computes O for a chunk of new queries of each sequence against a cache that holds their keys and values already (chunked prefill). Q is
     /// (batch, queries, heads, dim), O (batch, queries, heads, dim of V). The kernel reads lengths and pages on the device. The last query is
-    /// aligned with the last key. For a few queries [`decode`](Attention::decode) is faster. `lse` are logarithms as in
-    /// [`forward_with_lse`](Attention::forward_with_lse). A length counts as the capacity of the cache if it exceeds it, and as 0 if it is negative.
+    /// aligned with the last key. For a few queries [`decode`](Attention::decode) is faster. A length counts as the capacity of the cache if it exceeds it, and as 0 if it is negative.
     ///
     /// # Errors
     /// As [`forward`](Attention::forward), and with cumulative lengths or factors of the cache. A sequence has fewer than 2^29 tokens.
@@ -219,11 +200,10 @@ impl<T: Element> Attention<'_, T> {
         stream: impl AsStream,
         q: impl IntoTensor<'a, T, 4>,
         cache: &KvCache<'_, T>,
-        out: impl IntoTensorMut<'a, T, 4>,
-        lse: Option<TensorMut<'_, f32, 3>>,
+        results: impl Into<Results<'a, T>>,
     ) -> Result<()> {
         self.refuse_descale()?;
-        let (inputs, out) = ([q.into(), cache.k, cache.v], out.into());
+        let (inputs, results) = ([q.into(), cache.k, cache.v], results.into());
         let [q, k, v] = [("Q", 0), ("K", 1), ("V", 2)].map(|(name, at)| Rows::of(name, &inputs[at], self.layout));
         let (batch, [pages, page_size, ..]) = (q.shape[0], k.shape);
         let capacity = cache.places.check(batch, k.shape)?;
@@ -237,8 +217,8 @@ impl<T: Element> Attention<'_, T> {
         v.check_shape([pages, page_size, k.shape[2], v.shape[3]])?;
         let mut problem = Problem::new(self, &q, &keys, &values)?;
         problem.set_cache(&k, &v);
-        problem.set_out(&q, &Rows::of_mut("the output", &out, self.layout))?;
-        if let Some(lse) = &lse {
+        problem.set_out(&q, &Rows::of_mut("the output", &results.out, self.layout))?;
+        if let Some(lse) = &results.lse {
             problem.set_lse(&q, lse.shape(), lse.strides())?;
         }
         let paging = Paging {
@@ -249,7 +229,7 @@ impl<T: Element> Attention<'_, T> {
             lengths: batch as u32,
             table: batch as u32 * cache.places.table_pages(),
         };
-        T::forward(stream.as_stream(), self, inputs, Results { out, lse }, (problem, paging, Some(cache.places)))
+        T::forward(stream.as_stream(), self, inputs, results, (problem, paging, Some(cache.places)))
     }
 
     #[cfg(feature = "attention_backward")]
@@ -304,15 +284,14 @@ impl<T: Element> Attention<'_, T> {
         &self,
         stream: StreamRef<'_>,
         inputs: [TensorRef<'_, I, 4>; 3],
-        out: TensorMut<'_, T, 4>,
-        lse: Option<TensorMut<'_, f32, 3>>,
+        results: Results<'_, T>,
     ) -> Result<()> {
         let [q, k, v] = [("Q", 0), ("K", 1), ("V", 2)].map(|(name, at)| Rows::of(name, &inputs[at], self.layout));
         let mut problem = Problem::new(self, &q, &k, &v)?;
-        problem.set_out(&q, &Rows::of_mut("the output", &out, self.layout))?;
-        if let Some(lse) = &lse {
+        problem.set_out(&q, &Rows::of_mut("the output", &results.out, self.layout))?;
+        if let Some(lse) = &results.lse {
             problem.set_lse(&q, lse.shape(), lse.strides())?;
         }
-        I::attend(stream, self, inputs, Results { out, lse }, problem)
+        I::attend(stream, self, inputs, results, problem)
     }
 }

@@ -91,7 +91,8 @@ pub fn cross_entropy_backward<'m, 'o, T: Float<I>, I: Element>(
     dloss: impl IntoTensor<'m, f32, 1>,
     dlogits: impl IntoTensorMut<'o, T, 2>,
 ) -> Result<()> {
-    CrossEntropy::new().backward(stream, logits, targets, lse, dloss, dlogits)
+    let saved = Saved { targets: targets.into(), lse: lse.into(), dloss: dloss.into() };
+    CrossEntropy::new().backward(stream, logits, saved, dlogits)
 }
 
 /// Cross entropy and its options. [The module](self) has types, error bounds, source and rates.
@@ -151,8 +152,7 @@ impl CrossEntropy {
         T::forward(stream.as_stream(), self, rows, &x, &targets, [&mut loss, &mut lse])
     }
 
-    /// The gradient of the logits: one launch, or none without elements. `dloss` has one element per row, with any stride; a stride of zero
-    /// is one number for all rows.
+    /// The gradient of the logits: one launch, or none without elements.
     ///
     /// # Errors
     /// As [`forward`](Self::forward).
@@ -160,15 +160,12 @@ impl CrossEntropy {
         self,
         stream: impl AsStream,
         logits: impl IntoTensor<'m, T, 2>,
-        targets: impl IntoTensor<'m, I, 1>,
-        lse: impl IntoTensor<'m, f32, 1>,
-        dloss: impl IntoTensor<'m, f32, 1>,
+        saved: Saved<'m, I>,
         dlogits: impl IntoTensorMut<'o, T, 2>,
     ) -> Result<()> {
         let (x, mut dx) = (logits.into(), dlogits.into());
         let rows = Rows::of([Matrix::read("logits", &x), Matrix::written("dlogits", &dx)])?;
-        let read = Saved { targets: targets.into(), lse: lse.into(), dloss: dloss.into() };
-        self.differentiate(stream, rows, Some(&x), read, &mut dx)
+        self.differentiate(stream, rows, Some(&x), saved, &mut dx)
     }
 
     /// The same in place: `logits` becomes its gradient, which saves the memory of a second matrix.
@@ -178,15 +175,12 @@ impl CrossEntropy {
     pub fn backward_in_place<'m, 'o, T: Float<I>, I: Element>(
         self,
         stream: impl AsStream,
-        targets: impl IntoTensor<'m, I, 1>,
-        lse: impl IntoTensor<'m, f32, 1>,
-        dloss: impl IntoTensor<'m, f32, 1>,
+        saved: Saved<'m, I>,
         logits: impl IntoTensorMut<'o, T, 2>,
     ) -> Result<()> {
         let mut dx = logits.into();
         let own = Matrix::written("logits", &dx);
-        let read = Saved { targets: targets.into(), lse: lse.into(), dloss: dloss.into() };
-        self.differentiate(stream, Rows::of([own, own])?, None, read, &mut dx)
+        self.differentiate(stream, Rows::of([own, own])?, None, saved, &mut dx)
     }
 
     fn differentiate<T: Float<I>, I: Element>(
@@ -215,11 +209,15 @@ impl CrossEntropy {
     }
 }
 
-/// Vectors that the gradient needs, one element per row.
+/// The vectors of a backward pass, one element per row: those of the forward pass, and the gradient of its loss.
+#[derive(Clone, Copy, Debug)]
 pub struct Saved<'m, I> {
-    targets: TensorRef<'m, I, 1>,
-    lse: TensorRef<'m, f32, 1>,
-    dloss: TensorRef<'m, f32, 1>,
+    /// The classes.
+    pub targets: TensorRef<'m, I, 1>,
+    /// The logarithms that the forward pass wrote.
+    pub lse: TensorRef<'m, f32, 1>,
+    /// The gradient of the loss, with any stride; a stride of zero is one number for all rows.
+    pub dloss: TensorRef<'m, f32, 1>,
 }
 
 #[cold]

@@ -50,7 +50,7 @@ macro_rules! differentiable {
                 Plan { hopper, problem, gradients }: Plan,
             ) -> Result<()> {
                 if let Some(plan) = hopper {
-                    return plan.run(stream, options, saved, grads, scratch, (problem, gradients));
+                    return plan.run(stream, options, (saved, grads, scratch), (problem, gradients));
                 }
                 let starts = options.lengths.as_ref();
                 let (starts_q, starts_k) = (starts.map(|s| &s.starts_q), starts.map(|s| &s.starts_k));

@@ -140,7 +140,7 @@ impl<T: Element> Attention<'_, T> {
     /// Attention::new().append(&device, new.tile(row)?, new.tile(row)?, cache)?;
     /// let cache = KvCache::new(k.tile(shape)?, v.tile(shape)?, lengths.tile([1])?);
     /// let mut out = device.zeros::<bf16>(64)?;
-    /// Attention::new().decode(&device, new.tile(row)?, &cache, out.tile_mut(row)?, None, None)?;
+    /// Attention::new().decode(&device, new.tile(row)?, &cache, out.tile_mut(row)?, None)?;
     /// assert_eq!(out.download()?, [bf16::ONE; 64]);
     /// # Ok(())
     /// # }
@@ -170,7 +170,7 @@ impl<T: Element> Attention<'_, T> {
 
     /// Computes O for 1 to 16 new queries of each sequence against a cache that holds their keys and values already. Q is (batch,
     /// queries, heads, dim), O (batch, queries, heads, dim of V). The last query is aligned with the last key; `causal` hides
-    /// from each query the keys of later ones. `lse` are logarithms as in [`forward_with_lse`](Attention::forward_with_lse).
+    /// from each query the keys of later ones.
     ///
     /// The cache has Q's type or [`E4m3`](crate::float8::E4m3); with the latter, products are those of `f16`, so that Q must be in its range.
     ///
@@ -191,26 +191,25 @@ impl<T: Element> Attention<'_, T> {
         stream: impl AsStream,
         q: impl IntoTensor<'a, T, 4>,
         cache: &KvCache<'_, K>,
-        out: impl IntoTensorMut<'a, T, 4>,
-        lse: Option<TensorMut<'_, f32, 3>>,
+        results: impl Into<Results<'a, T>>,
         workspace: Option<&mut Workspace>,
     ) -> Result<()> {
-        let (q, out, stream) = (q.into(), out.into(), stream.as_stream());
+        let (q, results, stream) = (q.into(), results.into(), stream.as_stream());
         let rows = [
             &Rows::of("Q", &q, self.layout),
             &Rows::of("the cache of K", &cache.k, self.layout),
             &Rows::of("the cache of V", &cache.v, self.layout),
-            &Rows::of_mut("the output", &out, self.layout),
+            &Rows::of_mut("the output", &results.out, self.layout),
         ];
         let mut problem = DecodeProblem::new(self, rows, &cache.places, [256; 2])?;
-        if let Some(lse) = &lse {
+        if let Some(lse) = &results.lse {
             problem.set_lse(lse.shape(), lse.strides())?;
         }
         let mapped = takes_operands(stream, self, &[cache.k, cache.v])?;
         let kernel = K::select(&problem, mapped);
         problem.divide(stream.properties()?.multiprocessors, FLAGS, kernel.grain())?;
         workspace::with(stream, workspace, problem.scratch as usize, |workspace| {
-            K::decode(stream, Plan { kernel, problem }, q, cache, Results { out, lse }, workspace.parts())
+            K::decode(stream, Plan { kernel, problem }, q, cache, results, workspace.parts())
         })
     }
 
@@ -229,7 +228,7 @@ impl<T: Element> Attention<'_, T> {
     /// let mut out = device.zeros::<bf16>(16 * 512)?;
     /// let cache = LatentCache::new(rows.tile([1, 3, 1, 576])?, lengths.tile([1])?);
     /// let attention = Attention::new().scale(192f32.sqrt().recip());
-    /// attention.decode_latent(&device, q.tile([1, 1, 16, 576])?, &cache, out.tile_mut([1, 1, 16, 512])?, None, None)?;
+    /// attention.decode_latent(&device, q.tile([1, 1, 16, 576])?, &cache, out.tile_mut([1, 1, 16, 512])?, None)?;
     /// assert_eq!(out.download()?, [bf16::ONE; 16 * 512]);
     /// # Ok(())
     /// # }
@@ -242,13 +241,12 @@ impl<T: Element> Attention<'_, T> {
         stream: impl AsStream,
         q: impl IntoTensor<'a, T, 4>,
         cache: &LatentCache<'_, T>,
-        out: impl IntoTensorMut<'a, T, 4>,
-        lse: Option<TensorMut<'_, f32, 3>>,
+        results: impl Into<Results<'a, T>>,
         workspace: Option<&mut Workspace>,
     ) -> Result<()> {
-        let (q, out, stream) = (q.into(), out.into(), stream.as_stream());
+        let (q, results, stream) = (q.into(), results.into(), stream.as_stream());
         let rows = Rows::of("the cache", &cache.rows, self.layout);
-        let out_rows = Rows::of_mut("the output", &out, self.layout);
+        let out_rows = Rows::of_mut("the output", &results.out, self.layout);
         let values = rows.first(out_rows.shape[3]);
         let all = [&Rows::of("Q", &q, self.layout), &rows, &values, &out_rows];
         let mut problem = DecodeProblem::new(self, all, &cache.places, [576, 512])?;
@@ -258,14 +256,14 @@ impl<T: Element> Attention<'_, T> {
                 "one head, which all heads of Q share",
             ));
         }
-        if let Some(lse) = &lse {
+        if let Some(lse) = &results.lse {
             problem.set_lse(lse.shape(), lse.strides())?;
         }
         let properties = stream.properties()?;
         let kernel = LatentKernel::select(self.portable, properties.capability);
         problem.divide(properties.multiprocessors, FLAGS / 2, kernel.grain())?;
         workspace::with(stream, workspace, problem.scratch as usize, |workspace| {
-            T::decode_latent(stream, Plan { kernel, problem }, q, cache, Results { out, lse }, workspace.parts())
+            T::decode_latent(stream, Plan { kernel, problem }, q, cache, results, workspace.parts())
         })
     }
 }

@@ -8,7 +8,7 @@ use super::options::Attention;
 use super::places::Places;
 use super::problem::{Paging, Problem};
 use half::{bf16, f16};
-use ptx_launch::{Result, StreamRef, TensorMut, TensorRef};
+use ptx_launch::{IntoTensorMut, Result, StreamRef, TensorMut, TensorRef};
 
 /// The element types: `bf16` and `f16`.
 #[diagnostic::on_unimplemented(
@@ -36,11 +36,19 @@ pub trait Input<T>: ptx_launch::Element {
     ) -> Result<()>;
 }
 
-/// The results of a forward pass: the output, and the logarithms of the sums of exponentials for a call that takes them.
+/// The results of a forward pass. The output alone becomes one without logarithms.
 #[derive(Debug)]
 pub struct Results<'a, T> {
-    pub(super) out: TensorMut<'a, T, 4>,
-    pub(super) lse: Option<TensorMut<'a, f32, 3>>,
+    /// O.
+    pub out: TensorMut<'a, T, 4>,
+    /// log Σ exp S of each row, which the backward pass needs: natural logarithms of shape (batch, heads, tokens), with any strides.
+    pub lse: Option<TensorMut<'a, f32, 3>>,
+}
+
+impl<'a, T: 'a, M: IntoTensorMut<'a, T, 4>> From<M> for Results<'a, T> {
+    fn from(out: M) -> Self {
+        Results { out: out.into(), lse: None }
+    }
 }
 
 /// The launches of one type.

@@ -2,7 +2,7 @@
 
 use crate::counting::allocations;
 use half::bf16;
-use ptx_kernels::attention::{Attention, Grads, KvCache, Saved};
+use ptx_kernels::attention::{Attention, Grads, KvCache, Results, Saved};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
@@ -21,7 +21,8 @@ fn calls_allocate_nothing() -> Result<()> {
         let (shape, rows) = ([2, tokens, 1, 64], [2, 1, tokens]);
         let [tq, tk, tv] = [q.tile(shape)?, k.tile(shape)?, v.tile(shape)?];
         let start = allocations();
-        options.forward_with_lse(&device, tq, tk, tv, out.tile_mut(shape)?, lse.tile_mut(rows)?)?;
+        let results = Results { out: out.tile_mut(shape)?.into(), lse: Some(lse.tile_mut(rows)?.into()) };
+        options.forward(&device, tq, tk, tv, results)?;
         let forward = allocations();
         let saved = Saved {
             q: tq.into(),
@@ -36,7 +37,7 @@ fn calls_allocate_nothing() -> Result<()> {
         options.backward(&device, &saved, to, None)?;
         let backward = allocations();
         let (cache, one) = (KvCache::new(tk, tv, lengths.tile([2])?), [2, 1, 1, 64]);
-        options.decode(&device, q.tile(one)?, &cache, decoded.tile_mut(one)?, None, None)?;
+        options.decode(&device, q.tile(one)?, &cache, decoded.tile_mut(one)?, None)?;
         Ok([forward - start, backward - forward, allocations() - backward])
     };
     for repeats in [false, true] {

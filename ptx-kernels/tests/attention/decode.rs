@@ -2,10 +2,10 @@
 
 use crate::case::{CANARY, Case, Data, Field, Float, Random};
 use crate::reference;
-use ptx_kernels::attention::{Attention, Cached, KvCache, LatentCache};
+use ptx_kernels::attention::{Attention, Cached, KvCache, LatentCache, Results};
 use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
-use ptx_launch::{Element, Result, TensorMut, TensorRef};
+use ptx_launch::{Element, Result, TensorRef};
 
 /// An element of a cache.
 pub trait Stored: Element {
@@ -171,15 +171,8 @@ impl Decode {
         let shape = [batch, case.heads, case.queries[0]];
         let mut lse = device.zeros::<f32>(shape.iter().product())?;
         for _ in 0..2 {
-            let logs: TensorMut<'_, f32, 3> = lse.tile_mut(shape)?.into();
-            options.decode(
-                device,
-                data.q.tensor(&queries)?,
-                &cache,
-                data.grad.tensor_mut(&mut out)?,
-                Some(logs),
-                None,
-            )?;
+            let results = Results { out: data.grad.tensor_mut(&mut out)?, lse: Some(lse.tile_mut(shape)?.into()) };
+            options.decode(device, data.q.tensor(&queries)?, &cache, results, None)?;
         }
         self.compare(&data, &mut out.download()?, &lse.download()?)
     }
@@ -212,8 +205,8 @@ impl Decode {
         let mut out = device.upload(&vec![<T as Float>::from(CANARY); data.grad.len()])?;
         let shape = [batch, case.heads, case.queries[0]];
         let mut lse = device.zeros::<f32>(shape.iter().product())?;
-        let logs = lse.tile_mut(shape)?.into();
-        options.prefill(device, data.q.tensor(&queries)?, &cache, data.grad.tensor_mut(&mut out)?, Some(logs))?;
+        let results = Results { out: data.grad.tensor_mut(&mut out)?, lse: Some(lse.tile_mut(shape)?.into()) };
+        options.prefill(device, data.q.tensor(&queries)?, &cache, results)?;
         self.compare(&data, &mut out.download()?, &lse.download()?)
     }
 
@@ -248,8 +241,8 @@ impl Decode {
         let shape = [batch, case.heads, case.queries[0]];
         let mut lse = device.zeros::<f32>(shape.iter().product())?;
         for _ in 0..2 {
-            let (to, logs) = (data.grad.tensor_mut(&mut out)?, lse.tile_mut(shape)?.into());
-            options.decode_latent(device, data.q.tensor(&queries)?, &cache, to, Some(logs), None)?;
+            let results = Results { out: data.grad.tensor_mut(&mut out)?, lse: Some(lse.tile_mut(shape)?.into()) };
+            options.decode_latent(device, data.q.tensor(&queries)?, &cache, results, None)?;
         }
         self.compare(&data, &mut out.download()?, &lse.download()?)
     }

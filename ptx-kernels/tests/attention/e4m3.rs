@@ -3,7 +3,7 @@
 use super::{Run, compare, device};
 use crate::case::{CANARY, Case, Data, Extras, Field, Float, Random};
 use crate::{random, reference};
-use ptx_kernels::attention::{Attention, Input, Layout};
+use ptx_kernels::attention::{Attention, Input, Layout, Results};
 use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorMut, TensorRef};
@@ -58,14 +58,9 @@ where
         .v_descale(TensorRef::strided(&v_factors, shape, STRIDES[2])?);
     let mut run = Run::<T>::new(device, case, &data)?;
     let [strides, shape] = Run::<T>::lse_shape(case);
-    options.forward_with_lse(
-        device,
-        data.q.tensor(&q)?,
-        data.k.tensor(&k)?,
-        data.v.tensor(&v)?,
-        data.grad.tensor_mut(&mut run.out)?,
-        TensorMut::strided(&mut run.lse, shape, strides)?,
-    )?;
+    let lse = Some(TensorMut::strided(&mut run.lse, shape, strides)?);
+    let results = Results { out: data.grad.tensor_mut(&mut run.out)?, lse };
+    options.forward(device, data.q.tensor(&q)?, data.k.tensor(&k)?, data.v.tensor(&v)?, results)?;
     let (mut out, mut logs, mut worst) = (run.out.download()?, run.lse.download()?, 0.0f64);
     for (sequence, head) in (0..case.queries.len()).flat_map(|s| (0..case.heads).map(move |head| (s, head))) {
         let mut exact = reference::forward(case, &data, sequence, head);

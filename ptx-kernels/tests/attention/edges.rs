@@ -2,7 +2,7 @@
 //! call may touch memory that is not its own, which the watcher would find, or return a wrong result without an error.
 
 use super::device;
-use ptx_kernels::attention::{Attention, Grads, KvCache, KvCacheMut, LatentCache, Saved};
+use ptx_kernels::attention::{Attention, Grads, KvCache, KvCacheMut, LatentCache, Results, Saved};
 use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorRef};
@@ -27,7 +27,8 @@ fn gradients(
     let logs = [q_shape[0], q_shape[2], q_shape[1]];
     let mut lse = device.zeros::<f32>(logs.iter().product())?;
     let (q, k, v) = (q.tile(q_shape)?, k.tile(k_shape)?, v.tile(k_shape)?);
-    options.forward_with_lse(device, q, k, v, out.tile_mut(q_shape)?, lse.tile_mut(logs)?)?;
+    let to = Results { out: out.tile_mut(q_shape)?.into(), lse: Some(lse.tile_mut(logs)?.into()) };
+    options.forward(device, q, k, v, to)?;
     let saved = Saved {
         q: q.into(),
         k: k.into(),
@@ -142,9 +143,9 @@ fn decode(device: &Device, lengths: &[i32], table: Option<&[i32]>) -> Result<Vec
         cache = cache.paged(entries.tile([batch, table.len() / batch])?);
     }
     let shape = [batch, 1, 2, 64];
-    Attention::new().decode(device, q.tile(shape)?, &cache, out.tile_mut(shape)?, None, None)?;
+    Attention::new().decode(device, q.tile(shape)?, &cache, out.tile_mut(shape)?, None)?;
     let first = out.download()?;
-    Attention::new().prefill(device, q.tile(shape)?, &cache, out.tile_mut(shape)?, None)?;
+    Attention::new().prefill(device, q.tile(shape)?, &cache, out.tile_mut(shape)?)?;
     assert_eq!(first, out.download()?);
     Ok(first)
 }
@@ -208,13 +209,13 @@ fn extents_beyond_32_bits() {
         let cache = KvCache::new(rows, rows, lengths);
         for cache in [cache, cache.paged(table)] {
             let to = out.tile_mut([1, 1, 1, 64]).unwrap();
-            refused(Attention::new().decode(&device, q, &cache, to, None, None), &[""]);
+            refused(Attention::new().decode(&device, q, &cache, to, None), &[""]);
             let to = out.tile_mut([1, 1, 1, 64]).unwrap();
-            refused(Attention::new().prefill(&device, q, &cache, to, None), &[""]);
+            refused(Attention::new().prefill(&device, q, &cache, to), &[""]);
         }
         let cache = LatentCache::new(rows, lengths).paged(table);
         let to = out.tile_mut([1, 1, 1, 64]).unwrap();
-        refused(Attention::new().decode_latent(&device, q, &cache, to, None, None), &["of the table"]);
+        refused(Attention::new().decode_latent(&device, q, &cache, to, None), &["of the table"]);
     }
     let long = TensorRef::strided(&memory, [1, 1 << 29, 1, 64], [0, 0, 64, 1]).unwrap();
     let to = out.tile_mut([1, 1, 1, 64]).unwrap();
@@ -234,7 +235,7 @@ fn extents_beyond_32_bits() {
     let to = none.tile_mut([1, 1, 0, 64]).unwrap();
     let cache = KvCache::new(q, q, lengths);
     let no_heads = TensorRef::strided(&memory, [1, 1, 0, 64], [64, 64, 64, 1]).unwrap();
-    refused(Attention::new().decode(&device, no_heads, &cache, to, None, None), &["0 heads of Q"]);
+    refused(Attention::new().decode(&device, no_heads, &cache, to, None), &["0 heads of Q"]);
     let repeated = TensorRef::strided(&memory, [1, 1 << 60, 16, 64], [0, 0, 0, 1]).unwrap();
     let (mut k, mut v) = (device.zeros::<bf16>(16 * 64).unwrap(), device.zeros::<bf16>(16 * 64).unwrap());
     let shape = [1, 1, 16, 64];

@@ -27,7 +27,7 @@ mod speed;
 mod thorough;
 
 use case::{CANARY, Case, Data, Extras, Field, Float};
-use ptx_kernels::attention::{self, Attention, Grads, Layout, Saved};
+use ptx_kernels::attention::{self, Attention, Grads, Layout, Results, Saved};
 use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorMut, TensorRef};
@@ -97,14 +97,9 @@ impl<'a, T: Float> Run<'a, T> {
     fn forward(&mut self, device: &Device, options: &Attention<'_, T>) -> Result<()> {
         let [q, k, v, _] = &self.inputs;
         let (data, [strides, shape]) = (self.data, Self::lse_shape(self.case));
-        options.forward_with_lse(
-            device,
-            data.q.tensor(q)?,
-            data.k.tensor(k)?,
-            data.v.tensor(v)?,
-            data.grad.tensor_mut(&mut self.out)?,
-            TensorMut::strided(&mut self.lse, shape, strides)?,
-        )
+        let lse = Some(TensorMut::strided(&mut self.lse, shape, strides)?);
+        let results = Results { out: data.grad.tensor_mut(&mut self.out)?, lse };
+        options.forward(device, data.q.tensor(q)?, data.k.tensor(k)?, data.v.tensor(v)?, results)
     }
 
     fn backward(&mut self, device: &Device, options: &Attention<'_, T>) -> Result<()> {
@@ -265,7 +260,7 @@ fn the_hopper_kernel() {
         check_forward(&Case { queries: vec![queries], keys: vec![keys], dim, dim_v: dim, ..case.clone() });
     }
     let narrow = Case { dim: 64, dim_v: 64, ..case };
-    // Several pieces of work for a block, and tiles of queries of several heads for one of keys.
+    // Several work tiles for a block, and tiles of queries of several heads for one of keys.
     let several = Case { queries: vec![200; 2], keys: vec![140; 2], heads: 2, group: 2, ..narrow.clone() };
     // Its backward pass takes windows, too.
     let window = Case { queries: vec![150], keys: vec![140], left: Some(40), right: Some(3), ..narrow };
@@ -344,7 +339,7 @@ fn the_hopper_gradients_with_a_bias() {
     check(&Case { queries: vec![9, 40], keys: vec![70, 20], packed: true, scale: Some(2.0), ..case });
 }
 
-/// A block goes from one piece of work to the next, of several tiles of queries, of one, and of none.
+/// A block goes from one work tile to the next, of several tiles of queries, of one, and of none.
 #[test]
 fn the_hopper_gradients_of_many_pieces() {
     let case = Case { queries: vec![150], keys: vec![300], heads: 2, right: Some(0), ..Case::default() };
@@ -355,7 +350,7 @@ fn the_hopper_gradients_of_many_pieces() {
     }
 }
 
-/// Of many heads, the kernel clears and rounds sums of dQ beside its pieces of work.
+/// Of many heads, the kernel clears and rounds sums of dQ beside its work tiles.
 #[test]
 fn the_hopper_gradients_of_many_heads() {
     let case = Case { queries: vec![70; 3], keys: vec![100; 3], heads: 4, dim: 64, dim_v: 64, ..Case::default() };

@@ -1,6 +1,6 @@
 //! TFLOP/s and GB/s on a GPU, of random numbers.
 
-use ptx_kernels::attention::{Attention, Grads, KvCache, LatentCache, Saved};
+use ptx_kernels::attention::{Attention, Grads, KvCache, LatentCache, Results, Saved};
 use ptx_kernels::float8::E4m3;
 use ptx_launch::prelude::*;
 use ptx_launch::{Result, TensorRef};
@@ -67,7 +67,8 @@ fn measure(device: &Device, task: &Task) -> Result<[f64; 2]> {
     let timer = Timer::new();
     let (tq, tk, tv) = (q.tile(shape)?, k.tile(shape_k)?, v.tile(shape_k)?);
     let forward = timer.measure(&stream, || {
-        options.forward_with_lse(&stream, tq, tk, tv, out.tile_mut(shape)?, lse.tile_mut(logs)?)
+        let lse = Some(lse.tile_mut(logs)?.into());
+        options.forward(&stream, tq, tk, tv, Results { out: out.tile_mut(shape)?.into(), lse })
     })?;
     let saved = Saved {
         q: q.tile(shape)?.into(),
@@ -125,8 +126,8 @@ pub fn print_decode(device: &Device) -> Result<()> {
             cache = cache.paged(table.tile([batch, pages])?);
         }
         let options = Attention::new().causal();
-        let time = timer
-            .measure(&stream, || options.decode(&stream, q.tile(shape)?, &cache, out.tile_mut(shape)?, None, None))?;
+        let time =
+            timer.measure(&stream, || options.decode(&stream, q.tile(shape)?, &cache, out.tile_mut(shape)?, None))?;
         let bytes = 4.0 * k.len() as f64;
         println!("decode b{batch} n{tokens} page {page}: {:.0} GB/s", bytes / time.median().as_secs_f64() / 1e9);
     }
@@ -146,7 +147,7 @@ pub fn print_caches(device: &Device) -> Result<()> {
     let mut out = device.zeros::<bf16>(q.len())?;
     let cache = KvCache::new(zeros.tile(shape_k)?, zeros.tile(shape_k)?, lengths.tile([batch])?);
     let time =
-        timer.measure(&stream, || options.decode(&stream, q.tile(shape)?, &cache, out.tile_mut(shape)?, None, None))?;
+        timer.measure(&stream, || options.decode(&stream, q.tile(shape)?, &cache, out.tile_mut(shape)?, None))?;
     let bytes = rate(2.0 * zeros.len() as f64, time.median()) / 1e9;
     println!("decode e4m3 b{batch} n{tokens}: {bytes:.0} GB/s (K and V are the same zeros)");
 
@@ -155,9 +156,8 @@ pub fn print_caches(device: &Device) -> Result<()> {
         let (q, rows) = (random(device, shape, 2)?, random(device, [batch, tokens, 1, 576], 3)?);
         let mut out = device.zeros::<bf16>(batch * heads * 512)?;
         let cache = LatentCache::new(rows.tile([batch, tokens, 1, 576])?, lengths.tile([batch])?);
-        let time = timer.measure(&stream, || {
-            options.decode_latent(&stream, q.tile(shape)?, &cache, out.tile_mut(to)?, None, None)
-        })?;
+        let time = timer
+            .measure(&stream, || options.decode_latent(&stream, q.tile(shape)?, &cache, out.tile_mut(to)?, None))?;
         let flops = 2.0 * (batch * tokens * heads) as f64 * (576.0 + 512.0);
         let (bytes, flops) = (rate(2.0 * rows.len() as f64, time.median()) / 1e9, rate(flops, time.median()) / 1e12);
         println!("latent decode b{batch} n{tokens} h{heads}: {bytes:.0} GB/s, {flops:.0} TFLOP/s");
@@ -173,8 +173,7 @@ pub fn print_caches(device: &Device) -> Result<()> {
     let lengths = device.upload(&vec![tokens as i32; batch])?;
     let cache = KvCache::new(k.tile(shape_k)?, v.tile(shape_k)?, lengths.tile([batch])?);
     let cache = cache.paged(table.tile([batch, tokens / 16])?);
-    let time =
-        timer.measure(&stream, || options.prefill(&stream, q.tile(shape)?, &cache, out.tile_mut(shape)?, None))?;
+    let time = timer.measure(&stream, || options.prefill(&stream, q.tile(shape)?, &cache, out.tile_mut(shape)?))?;
     let flops = 4.0 * (batch * chunk * 32 * 128) as f64 * (tokens as f64 - chunk as f64 / 2.0);
     println!("prefill b{batch} {chunk} of {tokens}, page 16: {:.0} TFLOP/s", rate(flops, time.median()) / 1e12);
     Ok(())

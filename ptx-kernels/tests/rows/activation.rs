@@ -1,7 +1,7 @@
 //! Activations, forward and backward.
 
 use crate::support::{Guarded, Number, Random, compare, device, difference, each_problem, rounded};
-use ptx_kernels::activation::{self, Activation, Float};
+use ptx_kernels::activation::{self, Activation, Float, GatedGrads};
 use ptx_launch::prelude::*;
 use ptx_launch::{ErrorKind, Result};
 
@@ -70,7 +70,8 @@ fn one<T: Number + Float>(device: &Device, random: &mut Random) -> Result<()> {
     compare::<T>(&name, &out.values(), &expected(&|i| exact(f, x[i]) * up[i]), 3e-6, 5e-6);
 
     let (mut dgate, mut dup) = (Guarded::<T>::empty(device, random, shape), Guarded::<T>::empty(device, random, shape));
-    f.gate_backward(device, gx.read(), gup.read(), gdy.read(), dgate.write(), dup.write())?;
+    let grads = GatedGrads { dgate: dgate.write().into(), dup: dup.write().into() };
+    f.gate_backward(device, gx.read(), gup.read(), gdy.read(), grads)?;
     compare::<T>(&name, &dgate.values(), &expected(&|i| dy[i] * up[i] * slope(f, x[i])), 3e-6, 3e-5);
     compare::<T>(&name, &dup.values(), &expected(&|i| dy[i] * exact(f, x[i])), 3e-6, 5e-6);
     Ok(())

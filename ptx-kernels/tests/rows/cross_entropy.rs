@@ -1,7 +1,7 @@
 //! Cross entropy, forward and backward.
 
 use crate::support::{Guarded, Number, Random, compare, device, each_problem, rounded};
-use ptx_kernels::cross_entropy::{CrossEntropy, Float};
+use ptx_kernels::cross_entropy::{CrossEntropy, Float, Saved};
 use ptx_launch::prelude::*;
 use ptx_launch::{ErrorKind, Result, TensorRef};
 
@@ -79,15 +79,16 @@ fn one<T: Number + Float<i64> + Float<u32>>(device: &Device, random: &mut Random
     compare::<f32>(&format!("loss {name}"), &loss.values(), &exact.iter().map(|x| x.1).collect::<Vec<_>>(), 4e-6, 1e-5);
 
     let slopes = device.upload(&dloss)?;
-    let slopes = || TensorRef::strided(&slopes, [rows], [usize::from(!one_slope)]).unwrap();
+    let slopes = TensorRef::strided(&slopes, [rows], [usize::from(!one_slope)])?;
     let lines = device.upload(&lse.values().iter().map(|x| *x as f32).collect::<Vec<_>>())?;
     let mut dx = Guarded::<T>::empty(device, random, shape);
-    options.backward(device, gx.read(), dtargets.tile([rows])?, lines.tile([rows])?, slopes(), dx.write())?;
+    let saved = Saved { targets: dtargets.tile([rows])?.into(), lse: lines.tile([rows])?.into(), dloss: slopes };
+    options.backward(device, gx.read(), saved, dx.write())?;
     let differentiate = |at: usize| backward(row(at), targets[at], f64::from(smoothing), slope(at));
     let exact: Vec<f64> = (0..rows).flat_map(differentiate).collect();
     compare::<T>(&format!("dx {name}"), &dx.values(), &exact, 4e-6, 2e-6);
     let mut inside = Guarded::<T>::new(device, random, shape, &x);
-    options.backward_in_place(device, dtargets.tile([rows])?, lines.tile([rows])?, slopes(), inside.write())?;
+    options.backward_in_place(device, saved, inside.write())?;
     compare::<T>(&format!("dx in place {name}"), &inside.values(), &exact, 4e-6, 2e-6);
 
     // Targets of 32 bits without a sign.

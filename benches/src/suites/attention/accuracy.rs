@@ -6,6 +6,7 @@ use super::row::Row;
 use crate::bench::{Bench, Case, Work};
 use crate::data;
 use crate::rivals::fa3::{self, Fa3};
+use ptx_kernels::attention::Results;
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 use std::cell::RefCell;
@@ -103,7 +104,8 @@ impl Set {
         let (shape, shape_k) = (row.shape(), row.shape_k());
         let (q, k, v) = (q.tile(shape)?, k.tile(shape_k)?, v.tile(shape_k)?);
         let (mut out, mut lse) = (self.out.borrow_mut(), self.lse.borrow_mut());
-        options.forward_with_lse(stream, q, k, v, out.tile_mut(shape)?, lse.tile_mut(row.shape_lse())?)?;
+        let logs = Some(lse.tile_mut(row.shape_lse())?.into());
+        options.forward(stream, q, k, v, Results { out: out.tile_mut(shape)?.into(), lse: logs })?;
         let saved = backward::saved(row, self.inputs.each_ref(), &out, &lse)?;
         options.backward(stream, &saved, backward::grads(row, &mut self.grads.borrow_mut())?, None)
     }

@@ -4,7 +4,7 @@ use super::row::{BIASED, ROWS, Row, SMALL};
 use crate::bench::{Bench, Case, Work};
 use crate::data;
 use crate::rivals::fa3::{self, Fa3};
-use ptx_kernels::attention::{Grads, Saved};
+use ptx_kernels::attention::{Grads, Results, Saved};
 use ptx_launch::prelude::*;
 use ptx_launch::{Error, Result, TensorRef};
 use std::cell::RefCell;
@@ -70,7 +70,8 @@ fn one(bench: &mut Bench, row: &Row) -> Result<()> {
         options = options.bias(TensorRef::strided(bias, bias_shape, bias_strides)?);
     }
     let (tq, tk, tv) = (q.tile(shapes[0])?, k.tile(shapes[1])?, v.tile(shapes[2])?);
-    options.forward_with_lse(&stream, tq, tk, tv, out.tile_mut(shapes[0])?, lse.tile_mut(row.shape_lse())?)?;
+    let logs = Some(lse.tile_mut(row.shape_lse())?.into());
+    options.forward(&stream, tq, tk, tv, Results { out: out.tile_mut(shapes[0])?.into(), lse: logs })?;
     let saved = saved(row, [&q, &k, &v, &out_grad], &out, &lse)?;
     options.portable().backward(&stream, &saved, grads(row, &mut expected)?, None)?;
     let mut case = Case {

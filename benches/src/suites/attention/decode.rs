@@ -79,10 +79,8 @@ fn one(bench: &mut Bench, size: String, [batch, keys, page]: [usize; 3]) -> Resu
     let options = Attention::new().causal();
     let query = q.tile(shape)?;
     let portable = options.portable();
-    case.ours("ours", |stream| options.decode(stream, query, &cache, out.borrow_mut().tile_mut(shape)?, None, None));
-    case.ours("portable", |stream| {
-        portable.decode(stream, query, &cache, out.borrow_mut().tile_mut(shape)?, None, None)
-    });
+    case.ours("ours", |stream| options.decode(stream, query, &cache, out.borrow_mut().tile_mut(shape)?, None));
+    case.ours("portable", |stream| portable.decode(stream, query, &cache, out.borrow_mut().tile_mut(shape)?, None));
     if !bench.options.alone && page == 0 {
         let attention = cudnn::Attention {
             sequences: batch,

@@ -4,7 +4,7 @@
 use super::backward::{grads, saved};
 use super::row::Row;
 use crate::bench::{Bench, quickest_call};
-use ptx_kernels::attention::{Attention, KvCache, LatentCache};
+use ptx_kernels::attention::{Attention, KvCache, LatentCache, Results};
 use ptx_launch::Result;
 use ptx_launch::prelude::*;
 
@@ -31,7 +31,8 @@ fn passes(bench: &mut Bench) -> Result<()> {
         let options = row.options(&starts)?;
         let [tq, tk, tv] = [q.tile(shape)?, k.tile(shape)?, v.tile(shape)?];
         let forward = quickest_call(stream, || {
-            options.forward_with_lse(stream, tq, tk, tv, out.tile_mut(shape)?, lse.tile_mut(row.shape_lse())?)
+            let lse = Some(lse.tile_mut(row.shape_lse())?.into());
+            options.forward(stream, tq, tk, tv, Results { out: out.tile_mut(shape)?.into(), lse })
         })?;
         let saved = saved(&row, [&q, &k, &v, &out_grad], &out, &lse)?;
         let backward = quickest_call(stream, || options.backward(stream, &saved, grads(&row, &mut gradients)?, None))?;
@@ -48,13 +49,11 @@ fn decode(bench: &mut Bench) -> Result<()> {
     let (lengths, table) = (lengths.tile([1])?, table.tile([1, 1])?);
     let rows = cache.tile([1, 64, 1, 128])?;
     let (plain, query) = (KvCache::new(rows, rows, lengths).paged(table), q.tile([1, 1, 1, 128])?);
-    let time =
-        quickest_call(stream, || options.decode(stream, query, &plain, out.tile_mut([1, 1, 1, 128])?, None, None))?;
+    let time = quickest_call(stream, || options.decode(stream, query, &plain, out.tile_mut([1, 1, 1, 128])?, None))?;
     let (latent, query) =
         (LatentCache::new(cache.tile([1, 64, 1, 576])?, lengths).paged(table), q.tile([1, 1, 1, 576])?);
-    let latent_time = quickest_call(stream, || {
-        options.decode_latent(stream, query, &latent, out.tile_mut([1, 1, 1, 512])?, None, None)
-    })?;
+    let latent_time =
+        quickest_call(stream, || options.decode_latent(stream, query, &latent, out.tile_mut([1, 1, 1, 512])?, None))?;
     bench.note(format!("{NAME} of one page: decode {time:?} a call, latent decode {latent_time:?}"));
     Ok(())
 }

@@ -64,7 +64,7 @@ fn one(bench: &mut Bench, size: String, [batch, keys, heads]: [usize; 3]) -> Res
     for (name, options) in [("ours", Attention::new()), ("portable", Attention::new().portable())] {
         let (options, cache, out) = (options.causal().scale(SCALE), &cache, &out);
         case.ours(name, move |stream| {
-            options.decode_latent(stream, query, cache, out.borrow_mut().tile_mut(shape)?, None, None)
+            options.decode_latent(stream, query, cache, out.borrow_mut().tile_mut(shape)?, None)
         });
     }
     if !bench.options.alone {

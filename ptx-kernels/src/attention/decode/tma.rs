@@ -66,7 +66,7 @@ pub(crate) mod kernels {
             self.keys * self.warps
         }
 
-        /// Pieces of a row.
+        /// Atoms of a row.
         const fn atoms(&self) -> u32 {
             self.size * self.head / ATOM
         }

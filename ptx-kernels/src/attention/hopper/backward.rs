@@ -139,9 +139,7 @@ impl Plan {
         self,
         stream: StreamRef<'_>,
         options: &Attention<'_, T>,
-        saved: &Saved<'_, T>,
-        mut grads: Grads<'_, T>,
-        scratch: &mut Buffer<u8>,
+        (saved, mut grads, scratch): (&Saved<'_, T>, Grads<'_, T>, &mut Buffer<u8>),
         (p, g): (Problem, Gradients),
     ) -> Result<()>
     where
