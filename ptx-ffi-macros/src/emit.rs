@@ -1,10 +1,10 @@
 //! The expansion: a static description, a call for each instance, and the symbols.
 
-use crate::item::{Function, Kind, Param, value_of};
-use crate::options::{Dim, Options};
+use crate::item::{Function, Kind, Param, type_arguments, value_of};
+use crate::options::{Dim, Options, Setting};
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
-use syn::{Expr, Lit, LitStr, Type, UnOp};
+use quote::{format_ident, quote, quote_spanned};
+use syn::{Expr, Ident, Lit, LitStr, Type, UnOp};
 
 pub(crate) fn emit(function: &Function, options: &Options) -> TokenStream {
     let rt = match &options.krate {
@@ -12,7 +12,7 @@ pub(crate) fn emit(function: &Function, options: &Options) -> TokenStream {
         None => quote!(::ptx_ffi::rt),
     };
     let (name, doc) = (function.name.to_string(), &function.doc);
-    let params = function.params.iter().map(|param| emit_param(function, param, options));
+    let params = emit_params(function, options);
     let (instances, call) = (emit_instances(function, options), emit_call(function));
     let backward = match &options.backward {
         // The path is named, so that a wrong one is an error.
@@ -43,11 +43,12 @@ pub(crate) fn emit(function: &Function, options: &Options) -> TokenStream {
             use super::*;
             use #rt as __rt;
             #call
+            #params
             static FUNCTION: __rt::Function = __rt::Function {
                 name: #name,
                 label: #label,
                 doc: #doc,
-                params: &[#(#params),*],
+                params: &PARAMS,
                 instances: &[#(#instances),*],
                 backward: #backward,
                 parallel: &[#(#parallel),*],
@@ -57,13 +58,59 @@ pub(crate) fn emit(function: &Function, options: &Options) -> TokenStream {
     }
 }
 
-fn emit_param(function: &Function, param: &Param, options: &Options) -> TokenStream {
+/// The parameters: those of the signature and of its structs, with the options that name fields of these.
+fn emit_params(function: &Function, options: &Options) -> TokenStream {
+    let names = function.names();
+    let parts = function.params.iter().map(|param| emit_part(&function.generics, &names, param, options));
+    // The description of a struct is the same for all types of its elements: it is taken from the first instance.
+    let types = options.types.first().into_iter().flatten();
+    let aliases = function.generics.iter().zip(types).filter(|_| function.has_structs());
+    let aliases = aliases.map(|(name, ty)| quote!(#[allow(dead_code)] type #name = #ty;));
+    let settings = function.settings.iter().map(|(name, setting)| {
+        let (text, missing) = (name.to_string(), format!("the function has no parameter `{name}`"));
+        let setting = match setting {
+            Setting::Shape(dims) => {
+                let dims = dims.iter().map(|dim| emit_dim(&names, dim));
+                quote!(Shape(&[#(#dims),*]))
+            }
+            Setting::Default(value) => {
+                let default = emit_default(&kind_of(value), value);
+                quote!(Default(__rt::Default::#default))
+            }
+            Setting::Align(align) => {
+                let align = value_of(align);
+                quote!(Align(#align))
+            }
+        };
+        quote_spanned!(name.span()=> let params = __rt::set(params, #text, __rt::Setting::#setting, #missing);)
+    });
+    quote! {
+        const PARTS: &[__rt::Part] = &{ #(#aliases)* [#(#parts),*] };
+        const PARAMS: [__rt::Param; __rt::count(PARTS)] = {
+            let params = __rt::flatten(PARTS);
+            #(#settings)*
+            params
+        };
+    }
+}
+
+/// A parameter, or a struct of them. `generics` are the type parameters of its function or struct, `names` those of the function's extents.
+pub(crate) fn emit_part(generics: &[Ident], names: &[&Ident], param: &Param, options: &Options) -> TokenStream {
+    let Kind::Struct(ty) = &param.kind else {
+        let param = emit_param(generics, names, param, options);
+        return quote!(__rt::Part::One(#param));
+    };
+    let elements = type_arguments(ty).into_iter().map(|ty| emit_element(generics, ty));
+    quote!(__rt::Part::Struct(<#ty as __rt::Args>::PARTS, &[#(#elements),*]))
+}
+
+fn emit_param(generics: &[Ident], names: &[&Ident], param: &Param, options: &Options) -> TokenStream {
     let (name, optional) = (param.name.to_string(), param.optional);
     let kind = match &param.kind {
         Kind::Tensor { written, element, rank, dims } => {
             let align = options.align.iter().find(|(of, _)| *of == param.name).map(|(_, align)| value_of(align));
             let align = align.unwrap_or_else(|| quote!(1));
-            let (element, dims) = (emit_element(function, element), dims.iter().map(|dim| emit_dim(function, dim)));
+            let (element, dims) = (emit_element(generics, element), dims.iter().map(|dim| emit_dim(names, dim)));
             quote!(Tensor(__rt::TensorKind {
                 written: #written, element: #element, rank: #rank, dims: &[#(#dims),*], align: #align
             }))
@@ -73,7 +120,7 @@ fn emit_param(function: &Function, param: &Param, options: &Options) -> TokenStr
         Kind::Int(ty) => quote!(Int(#ty::MIN as i64, #ty::MAX as i64)),
         Kind::Float => quote!(Float),
         Kind::Bool => quote!(Bool),
-        Kind::Str => quote!(Str),
+        Kind::Str | Kind::Struct(_) => quote!(Str),
     };
     let default = options.defaults.iter().find(|(of, _)| *of == param.name);
     let default = match default {
@@ -92,7 +139,21 @@ fn emit_default(kind: &Kind, value: &Expr) -> TokenStream {
         Kind::Float => quote!(Float(#value)),
         Kind::Bool => quote!(Bool(#value)),
         Kind::Str => quote!(Str(#value)),
-        Kind::Int(_) | Kind::Tensor { .. } => quote!(Int(#value)),
+        Kind::Int(_) | Kind::Tensor { .. } | Kind::Struct(_) => quote!(Int(#value)),
+    }
+}
+
+/// The kind of a literal. An integer is the default of a number, too.
+fn kind_of(value: &Expr) -> Kind {
+    match value {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Bool(_) => Kind::Bool,
+            Lit::Str(_) => Kind::Str,
+            Lit::Float(_) => Kind::Float,
+            _ => Kind::Int(format_ident!("i64")),
+        },
+        Expr::Unary(unary) => kind_of(&unary.expr),
+        _ => Kind::Int(format_ident!("i64")),
     }
 }
 
@@ -104,9 +165,9 @@ fn is_integer(value: &Expr) -> bool {
     }
 }
 
-fn emit_element(function: &Function, element: &Type) -> TokenStream {
+fn emit_element(generics: &[Ident], element: &Type) -> TokenStream {
     let generic = match element {
-        Type::Path(path) => function.generics.iter().position(|name| path.path.is_ident(name)),
+        Type::Path(path) => generics.iter().position(|name| path.path.is_ident(name)),
         _ => None,
     };
     match generic {
@@ -115,11 +176,11 @@ fn emit_element(function: &Function, element: &Type) -> TokenStream {
     }
 }
 
-fn emit_dim(function: &Function, dim: &Dim) -> TokenStream {
+fn emit_dim(names: &[&Ident], dim: &Dim) -> TokenStream {
     match dim {
         Dim::Leading(_) => quote!(__rt::Dim::Leading),
         Dim::Name(name) => {
-            let number = 1 + function.names().iter().position(|other| *other == name).unwrap_or_default();
+            let number = 1 + names.iter().position(|other| *other == name).unwrap_or_default();
             let name = name.to_string();
             quote!(__rt::Dim::Name(#name, #number))
         }
@@ -131,12 +192,15 @@ fn emit_dim(function: &Function, dim: &Dim) -> TokenStream {
 fn emit_instances(function: &Function, options: &Options) -> Vec<TokenStream> {
     let lists = if options.types.is_empty() { vec![Vec::new()] } else { options.types.clone() };
     let instance = |types: &Vec<Type>| {
-        let (name, position) = (&function.name, (0..function.params.len()).collect::<Vec<_>>());
+        let (name, next) = (&function.name, function.params.iter().map(|_| quote!(__rt::next(call, &mut at)?)));
         let turbofish = if types.is_empty() { quote!() } else { quote!(::<#(#types),*>) };
         let call = match function.is_kernel {
             true => quote!(&call),
             false => {
-                quote!(&|call: &__rt::Call<'_>| super::#name #turbofish(call.stream(), #(__rt::FromArg::from_arg(call, #position)?),*))
+                quote!(&|call: &__rt::Call<'_>| {
+                    let mut at = 0;
+                    super::#name #turbofish(call.stream(), #(#next),*)
+                })
             }
         };
         quote!(__rt::Instance { types: &[#(<#types as __rt::Dtype>::DTYPE),*], call: #call })

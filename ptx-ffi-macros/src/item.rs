@@ -1,11 +1,11 @@
 //! The exported function: its parameters, as its signature and the options say.
 
-use crate::options::{Dim, Options};
+use crate::options::{Dim, Options, Setting};
 use proc_macro2::TokenStream;
 use syn::spanned::Spanned;
 use syn::{
     Attribute, Error, Expr, ExprLit, FnArg, GenericArgument, GenericParam, Ident, ItemFn, Lit, LitInt, Meta, Pat,
-    PathArguments, PathSegment, Result, Type,
+    PathArguments, PathSegment, Result, Type, TypePath,
 };
 
 /// The most parameters: as many as `ptx-ffi` has room for.
@@ -21,6 +21,8 @@ pub(crate) struct Function {
     /// Names of its type parameters.
     pub(crate) generics: Vec<Ident>,
     pub(crate) params: Vec<Param>,
+    /// The options of fields of its structs.
+    pub(crate) settings: Vec<(Ident, Setting)>,
     /// True for a kernel, whose launch takes tiles.
     pub(crate) is_kernel: bool,
 }
@@ -32,13 +34,27 @@ pub(crate) struct Param {
     pub(crate) optional: bool,
 }
 
+impl Param {
+    /// Returns true for the parameter of this name. A struct has none that Python sees.
+    fn is(&self, name: &Ident) -> bool {
+        self.name == *name && !matches!(self.kind, Kind::Struct(_))
+    }
+}
+
 /// Type of a parameter.
 pub(crate) enum Kind {
-    Tensor { written: bool, element: Box<Type>, rank: TokenStream, dims: Vec<Dim> },
+    Tensor {
+        written: bool,
+        element: Box<Type>,
+        rank: TokenStream,
+        dims: Vec<Dim>,
+    },
     Int(Ident),
     Float,
     Bool,
     Str,
+    /// A struct of arguments, whose fields are parameters.
+    Struct(Box<TypePath>),
 }
 
 pub(crate) fn parse(item: TokenStream, options: &Options) -> Result<Function> {
@@ -50,8 +66,9 @@ pub(crate) fn parse(item: TokenStream, options: &Options) -> Result<Function> {
     if !is_kernel {
         check_stream(inputs.next(), &item.sig.ident)?;
     }
-    let params = inputs.map(parse_param).collect::<Result<Vec<Param>>>()?;
-    let mut function = Function { name: item.sig.ident, doc: doc_of(&item.attrs), generics, params, is_kernel };
+    let params = inputs.map(|arg| parse_param(arg, is_kernel)).collect::<Result<Vec<Param>>>()?;
+    let (name, doc) = (item.sig.ident, doc_of(&item.attrs));
+    let mut function = Function { name, doc, generics, params, settings: Vec::new(), is_kernel };
     function.check(options)?;
     Ok(function)
 }
@@ -61,7 +78,8 @@ impl Function {
         if self.params.len() > PARAMS {
             return Err(Error::new(self.name.span(), format!("an exported function has at most {PARAMS} parameters")));
         }
-        if !self.params.iter().any(|param| matches!(param.kind, Kind::Tensor { .. })) {
+        // A struct may have the tensors: a call without one is an error, too.
+        if !self.params.iter().any(|param| matches!(param.kind, Kind::Tensor { .. } | Kind::Struct(_))) {
             return Err(Error::new(self.name.span(), "an exported function takes at least one tensor"));
         }
         let count = self.generics.len();
@@ -73,14 +91,26 @@ impl Function {
             let at = types.first().map_or(self.name.span(), Spanned::span);
             return Err(Error::new(at, format!("the function has {count} type parameters")));
         }
-        for (name, _) in &options.defaults {
-            self.scalar(name)?;
+        for (name, value) in &options.defaults {
+            if self.is_field(name) {
+                self.settings.push((name.clone(), Setting::Default(value.clone())));
+            } else {
+                self.scalar(name)?;
+            }
         }
-        for (name, _) in &options.align {
-            self.tensor(name)?;
+        for (name, align) in &options.align {
+            if self.is_field(name) {
+                self.settings.push((name.clone(), Setting::Align(align.clone())));
+            } else {
+                self.tensor(name)?;
+            }
         }
         for (name, dims) in &options.shapes {
-            self.set_shape(name, dims)?;
+            if self.is_field(name) {
+                self.settings.push((name.clone(), Setting::Shape(dims.clone())));
+            } else {
+                self.set_shape(name, dims)?;
+            }
         }
         let names = self.names();
         let mut parallel =
@@ -96,23 +126,38 @@ impl Function {
 
     /// The names of extents, in the order in which they come first.
     pub(crate) fn names(&self) -> Vec<&Ident> {
+        let own = self.params.iter().filter_map(|param| match &param.kind {
+            Kind::Tensor { dims, .. } => Some(dims),
+            _ => None,
+        });
+        let fields = self.settings.iter().filter_map(|(_, setting)| match setting {
+            Setting::Shape(dims) => Some(dims),
+            _ => None,
+        });
         let mut names = Vec::new();
-        for param in &self.params {
-            let Kind::Tensor { dims, .. } = &param.kind else { continue };
-            for dim in dims {
-                if let Dim::Name(name) = dim
-                    && !names.contains(&name)
-                {
-                    names.push(name);
-                }
+        for dim in own.chain(fields).flatten() {
+            if let Dim::Name(name) = dim
+                && !names.contains(&name)
+            {
+                names.push(name);
             }
         }
         names
     }
 
+    /// Returns true if the function takes structs of arguments.
+    pub(crate) fn has_structs(&self) -> bool {
+        self.params.iter().any(|param| matches!(param.kind, Kind::Struct(_)))
+    }
+
+    /// Returns true for a name that may be that of a field of one of its structs. The compiler finds out: the macro sees no field.
+    fn is_field(&self, name: &Ident) -> bool {
+        self.has_structs() && !self.params.iter().any(|param| param.is(name))
+    }
+
     fn find(&mut self, name: &Ident) -> Result<&mut Param> {
         let message = format!("the function has no parameter `{name}`");
-        self.params.iter_mut().find(|param| param.name == *name).ok_or_else(|| Error::new(name.span(), message))
+        self.params.iter_mut().find(|param| param.is(name)).ok_or_else(|| Error::new(name.span(), message))
     }
 
     fn scalar(&mut self, name: &Ident) -> Result<()> {
@@ -137,19 +182,8 @@ impl Function {
             let message = format!("`{name}` has {expected} dimensions; `..` counts as one");
             return Err(Error::new(name.span(), message));
         }
-        *dims = shape.iter().map(Dim::copy).collect();
+        *dims = shape.to_vec();
         Ok(())
-    }
-}
-
-impl Dim {
-    fn copy(&self) -> Dim {
-        match self {
-            Dim::Leading(span) => Dim::Leading(*span),
-            Dim::Name(name) => Dim::Name(name.clone()),
-            Dim::Size(size) => Dim::Size(size.clone()),
-            Dim::Any => Dim::Any,
-        }
     }
 }
 
@@ -177,19 +211,29 @@ fn check_stream(first: Option<&FnArg>, function: &Ident) -> Result<()> {
     }
 }
 
-fn parse_param(arg: &FnArg) -> Result<Param> {
+fn parse_param(arg: &FnArg, is_kernel: bool) -> Result<Param> {
     let FnArg::Typed(arg) = arg else { return Err(Error::new(arg.span(), "an exported function has no `self`")) };
-    let Pat::Ident(name) = &*arg.pat else {
-        return Err(Error::new(arg.pat.span(), "a parameter of an exported function has a name, which Python sees"));
+    let name = match &*arg.pat {
+        Pat::Ident(name) => Some(&name.ident),
+        // The fields of a struct have names of their own.
+        Pat::Struct(pattern) => last_name(&pattern.path),
+        _ => None,
     };
-    let (inner, optional) = match option_of(&arg.ty) {
-        Some(inner) => (inner, true),
-        None => (&*arg.ty, false),
-    };
-    Ok(Param { name: name.ident.clone(), kind: parse_kind(inner)?, optional })
+    let message = "a parameter of an exported function has a name, which Python sees";
+    param_of(name.ok_or_else(|| Error::new(arg.pat.span(), message))?, &arg.ty, is_kernel)
 }
 
-fn parse_kind(ty: &Type) -> Result<Kind> {
+/// A parameter of this name and type.
+pub(crate) fn param_of(name: &Ident, ty: &Type, is_kernel: bool) -> Result<Param> {
+    let (inner, optional) = match option_of(ty) {
+        Some(inner) => (inner, true),
+        None => (ty, false),
+    };
+    Ok(Param { name: name.clone(), kind: parse_kind(inner, is_kernel || optional)?, optional })
+}
+
+/// The kind of a type; an unknown one is a struct of arguments, if it may be one.
+fn parse_kind(ty: &Type, is_plain: bool) -> Result<Kind> {
     let message = "expected TensorRef, TensorMut, an integer, f32, f64, bool, &str, or an Option of one of them; of a kernel tiles and numbers";
     let unknown = || Error::new(ty.span(), message);
     if let Type::Reference(reference) = ty {
@@ -209,6 +253,7 @@ fn parse_kind(ty: &Type) -> Result<Kind> {
         "f32" | "f64" => Ok(Kind::Float),
         "bool" => Ok(Kind::Bool),
         "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize" => Ok(Kind::Int(segment.ident.clone())),
+        _ if !is_plain => Ok(Kind::Struct(Box::new(path.clone()))),
         _ => Err(unknown()),
     }
 }
@@ -240,6 +285,16 @@ fn parse_tile(segment: &PathSegment, written: bool) -> Result<Kind> {
     };
     let (dims, rank) = (shape.elems.iter().map(dim).collect(), shape.elems.len());
     Ok(Kind::Tensor { written, element: Box::new(element.clone()), rank: quote::quote!(#rank), dims })
+}
+
+/// The types among the arguments of a generic type.
+pub(crate) fn type_arguments(ty: &TypePath) -> Vec<&Type> {
+    let arguments = ty.path.segments.last().into_iter().flat_map(generic_arguments);
+    let types = arguments.filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    types.collect()
 }
 
 fn generic_arguments(segment: &PathSegment) -> impl Iterator<Item = &GenericArgument> {
@@ -365,7 +420,7 @@ mod tests {
             ),
             (
                 quote!(
-                    fn f(stream: &Stream, x: Vec<f32>) {}
+                    fn f(stream: &Stream, x: &[f32]) {}
                 ),
                 "expected TensorRef, TensorMut",
             ),

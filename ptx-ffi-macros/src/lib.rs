@@ -1,8 +1,9 @@
-//! The procedural macro of `ptx-ffi`: a function becomes its description, and the symbols that other languages call. Calls and their
-//! checks stand in `ptx-ffi`; nothing here reads a kernel's body.
+//! The procedural macros of `ptx-ffi`: a function becomes its description, and the symbols that other languages call; a struct becomes a part of
+//! such a description. Calls and their checks stand in `ptx-ffi`; nothing here reads a kernel's body.
 
 #![forbid(unsafe_code)]
 
+mod args;
 mod emit;
 mod item;
 mod options;
@@ -20,4 +21,10 @@ pub fn export(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut output = item;
     output.extend(exported.unwrap_or_else(|error| error.into_compile_error()));
     output.into()
+}
+
+/// Makes a struct of arguments: an exported function that takes it has its fields as parameters. The documentation of `ptx-ffi` shows one.
+#[proc_macro_derive(Args, attributes(args))]
+pub fn args(item: TokenStream) -> TokenStream {
+    args::derive(item.into()).unwrap_or_else(|error| error.into_compile_error()).into()
 }

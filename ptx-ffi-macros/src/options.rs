@@ -6,6 +6,7 @@ use syn::punctuated::Punctuated;
 use syn::{Error, Expr, Ident, LitInt, LitStr, Path, Result, Token, Type, bracketed, parenthesized};
 
 /// An extent in `shapes(…)`.
+#[derive(Clone)]
 pub(crate) enum Dim {
     Leading(Span),
     Name(Ident),
@@ -17,6 +18,13 @@ pub(crate) enum Dim {
 pub(crate) struct Parallel {
     pub(crate) name: Ident,
     pub(crate) groups: Option<Ident>,
+}
+
+/// The value of an option for a field of a struct of arguments.
+pub(crate) enum Setting {
+    Shape(Vec<Dim>),
+    Default(Expr),
+    Align(LitInt),
 }
 
 /// The options of the attribute.

@@ -70,14 +70,28 @@ impl<'a> Call<'a> {
 /// A parameter's type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of an exported function",
-    label = "expected TensorRef, TensorMut, an integer, f32, f64, bool, &str, or an Option of one of them"
+    label = "expected TensorRef, TensorMut, an integer, f32, f64, bool, &str, an Option of one of them, or a struct with `#[derive(ptx_ffi::Args)]`"
 )]
 pub trait FromArg<'a>: Sized {
-    /// The argument with this number.
+    /// The arguments that it is made of.
+    const COUNT: usize = 1;
+
+    /// The argument with this number, or the struct whose fields begin with it.
     ///
     /// # Errors
     /// If the argument is of another kind.
     fn from_arg(call: &Call<'a>, at: usize) -> Result<Self>;
+}
+
+/// The arguments from number `at` on, which becomes the number behind them.
+///
+/// # Errors
+/// As [`FromArg::from_arg`].
+#[inline]
+pub fn next<'a, A: FromArg<'a>>(call: &Call<'a>, at: &mut usize) -> Result<A> {
+    let first = *at;
+    *at += A::COUNT;
+    A::from_arg(call, first)
 }
 
 impl<'a, T: Dtype, const R: usize> FromArg<'a> for TensorRef<'a, T, R> {

@@ -41,6 +41,7 @@ pub struct Instance {
 pub type Work = dyn Fn(&Call<'_>) -> ptx_launch::Result<()> + Send + Sync;
 
 /// A parameter.
+#[derive(Clone, Copy)]
 pub struct Param {
     /// Its name.
     pub name: &'static str,
@@ -53,6 +54,7 @@ pub struct Param {
 }
 
 /// Type of a parameter.
+#[derive(Clone, Copy)]
 pub enum Kind {
     /// A tensor.
     Tensor(TensorKind),
@@ -69,6 +71,7 @@ pub enum Kind {
 }
 
 /// Type of a tensor parameter.
+#[derive(Clone, Copy)]
 pub struct TensorKind {
     /// True if the function writes it.
     pub written: bool,

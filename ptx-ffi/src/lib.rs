@@ -42,6 +42,29 @@
 //! Before the function runs, every argument is compared with its parameter: kind, type of the elements, dimensions, device, alignment to an
 //! element. A negative stride is refused, and so is an output that shares memory with another tensor. The exception names the argument.
 //!
+//! # Structs of arguments
+//!
+//! Arguments that belong together may be a struct. Its fields are parameters in its place, and options name them as any other; a struct may
+//! have another one as a field.
+//!
+//! ```
+//! # fn main() {}
+//! use ptx_ffi::prelude::*;
+//!
+//! #[derive(ptx_ffi::Args)]
+//! struct Operands<'a, T> {
+//!     a: TensorRef<'a, T, 2>,
+//!     b: TensorRef<'a, T, 2>,
+//! }
+//!
+//! /// Returns an error that has the extents.
+//! #[ptx_ffi::export(types = [f32, f64], shapes(a = [m, k], b = [k, n]), defaults(scale = 1.0))]
+//! fn show_extents<T>(_stream: &Stream, operands: Operands<'_, T>, scale: f64) -> Result<()> {
+//!     let ([m, k], [_, n]) = (operands.a.shape(), operands.b.shape());
+//!     Err(Error::new(ErrorKind::Condition, format!("{m} x {n} x {k}, times {scale}")))
+//! }
+//! ```
+//!
 //! # Options
 //!
 //! | option | example | meaning |
@@ -110,6 +133,7 @@ mod host;
 #[cfg(feature = "jit")]
 #[allow(unreachable_pub, reason = "symbols of the library")]
 mod jit;
+mod params;
 #[doc(hidden)]
 pub mod rt;
 mod stream;
@@ -121,7 +145,7 @@ mod watch;
 mod xla;
 
 pub use dtype::{DType, Dtype};
-pub use ptx_ffi_macros::export;
+pub use ptx_ffi_macros::{Args, export};
 
 /// The names that exported functions and their kernels use: those of `ptx-launch`, and tensors.
 pub mod prelude {

@@ -50,6 +50,60 @@ fn ignore(_stream: &Stream, x: TensorRef<'_, f32, 2>, out: TensorMut<'_, f32, 1>
     Ok(())
 }
 
+/// A matrix, and a factor that may be left out.
+#[derive(ptx_ffi::Args)]
+struct Scaled<'a, U, const R: usize> {
+    values: TensorRef<'a, U, R>,
+    factor: Option<f32>,
+}
+
+/// A struct in a struct, whose type parameters have another order than those of the function.
+#[derive(ptx_ffi::Args)]
+struct Work<'a, U, I> {
+    scaled: Scaled<'a, U, 2>,
+    order: TensorRef<'a, I, 1>,
+    limit: f32,
+    count: u8,
+    name: &'a str,
+}
+
+/// Scalars alone.
+#[derive(ptx_ffi::Args)]
+struct Place {
+    is_last: bool,
+}
+
+/// Returns an error that shows the arguments.
+#[ptx_ffi::export(
+    types = [(i32, i32), (i32, f32)],
+    shapes(values = [m, n], order = [n], out = [m]),
+    defaults(limit = 3, name = "none", is_last = true),
+    align(values = 4)
+)]
+fn combine<I, T>(_stream: &Stream, work: Work<'_, T, I>, out: TensorMut<'_, T, 1>, place: Place) -> Result<()> {
+    let Work { scaled: Scaled { values, factor }, order, limit, count, name } = work;
+    let (shapes, ty) = ((values.shape(), order.shape(), out.shape()), std::any::type_name::<T>());
+    let message = format!("{shapes:?} {factor:?} {limit} {count} {name} {} {ty}", place.is_last);
+    Err(Error::new(ErrorKind::Condition, message))
+}
+
+#[test]
+fn fields_of_structs_are_parameters() {
+    let (values, order, mut out) = ([1.0f32; 6], [0i32; 3], [0.0f32; 2]);
+    let mut call = |columns: &[i64], attributes: &[(&str, Arg)]| {
+        let read = [Arg::read(&values, columns), Arg::read(&order, &[3])];
+        call_xla(__ptx_ffi_combine::XLA_CPU, &read, &[Arg::write(&mut out, &[2])], attributes).unwrap().1
+    };
+    let message = call(&[2, 3], &[("count", Arg::Int(7))]);
+    assert!(message.contains("([2, 3], [3], [2]) None 3 7 none true f32"), "{message}");
+    let message = call(&[2, 3], &[("count", Arg::Int(7)), ("factor", Arg::Float(0.5)), ("name", Arg::Text("other"))]);
+    assert!(message.contains("Some(0.5) 3 7 other true f32"), "{message}");
+    let message = call(&[3, 2], &[("count", Arg::Int(7))]);
+    assert!(message.contains("combine: order: dimension 0 (n) has 3 elements"), "{message}");
+    let message = call(&[2, 3], &[("count", Arg::Int(700))]);
+    assert!(message.contains("combine: count: 700 is outside of 0 to 255"), "{message}");
+}
+
 #[test]
 fn a_kernel_is_called_by_both_conventions() {
     let (x, mut out) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);

@@ -1,0 +1,174 @@
+//! The parameters of a function, from the parts of its signature: its own, and the fields of structs of arguments. All of it happens while the
+//! library is compiled.
+
+use crate::call::PARAMS;
+use crate::function::{Default, Dim, Element, Kind, Param, TensorKind};
+
+/// A part of a signature.
+#[derive(Clone, Copy)]
+pub enum Part {
+    /// A parameter.
+    One(Param),
+    /// The fields of a struct, and the elements that its type parameters stand for.
+    Struct(&'static [Part], &'static [Element]),
+}
+
+/// A struct of arguments: an exported function that takes it has its fields as parameters. `#[derive(ptx_ffi::Args)]` implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a parameter of an exported function",
+    label = "expected TensorRef, TensorMut, an integer, f32, f64, bool, &str, an Option of one of them, or a struct with `#[derive(ptx_ffi::Args)]`"
+)]
+pub trait Args {
+    /// Its fields.
+    const PARTS: &'static [Part];
+}
+
+/// The value of an option for a parameter.
+#[derive(Clone, Copy)]
+pub enum Setting {
+    /// Its extents.
+    Shape(&'static [Dim]),
+    /// The value in a call without it.
+    Default(Default),
+    /// The alignment of its address.
+    Align(usize),
+}
+
+/// The most type parameters of a struct.
+const TYPES: usize = 8;
+
+/// The elements that type parameters stand for.
+type Types = [Element; TYPES];
+
+/// The parameters of a signature.
+pub const fn count(parts: &[Part]) -> usize {
+    let (mut at, mut all) = (0, 0);
+    while at < parts.len() {
+        all += match parts[at] {
+            Part::One(_) => 1,
+            Part::Struct(fields, _) => count(fields),
+        };
+        at += 1;
+    }
+    all
+}
+
+/// The parameters of a signature, in their order.
+pub const fn flatten<const N: usize>(parts: &[Part]) -> [Param; N] {
+    assert!(N <= PARAMS, "an exported function has at most 32 parameters");
+    let mut all = [Param { name: "", kind: Kind::Bool, optional: false, default: None }; N];
+    let (mut own, mut at) = ([Element::Generic(0); TYPES], 0);
+    while at < TYPES {
+        own[at] = Element::Generic(at);
+        at += 1;
+    }
+    fill(parts, &own, &mut all, 0);
+    all
+}
+
+/// Writes the parameters from number `first` on, and returns the number behind them.
+const fn fill<const N: usize>(parts: &[Part], types: &Types, all: &mut [Param; N], first: usize) -> usize {
+    let (mut at, mut next) = (0, first);
+    while at < parts.len() {
+        match parts[at] {
+            Part::One(param) => {
+                all[next] = Param { kind: with_types(param.kind, types), ..param };
+                next += 1;
+            }
+            Part::Struct(fields, elements) => next = fill(fields, &inner(elements, types), all, next),
+        }
+        at += 1;
+    }
+    next
+}
+
+/// The elements of a struct's type parameters, by those of the function or struct that has it.
+const fn inner(elements: &[Element], types: &Types) -> Types {
+    assert!(elements.len() <= TYPES, "a struct of arguments has at most 8 type parameters");
+    let (mut all, mut at) = (*types, 0);
+    while at < elements.len() {
+        all[at] = resolve(elements[at], types);
+        at += 1;
+    }
+    all
+}
+
+const fn resolve(element: Element, types: &Types) -> Element {
+    match element {
+        Element::Generic(number) => types[number],
+        Element::Fixed(_) => element,
+    }
+}
+
+const fn with_types(kind: Kind, types: &Types) -> Kind {
+    match kind {
+        Kind::Tensor(tensor) => Kind::Tensor(TensorKind { element: resolve(tensor.element, types), ..tensor }),
+        other => other,
+    }
+}
+
+/// The parameters, one of them with the value of an option.
+///
+/// # Panics
+/// While the library is compiled, if there is none of this name, or the option does not fit its type.
+pub const fn set<const N: usize>(
+    mut params: [Param; N],
+    name: &str,
+    setting: Setting,
+    missing: &'static str,
+) -> [Param; N] {
+    let mut at = 0;
+    while at < N {
+        if is_same(params[at].name, name) {
+            params[at] = with_setting(params[at], setting);
+            return params;
+        }
+        at += 1;
+    }
+    panic!("{}", missing)
+}
+
+const fn with_setting(param: Param, setting: Setting) -> Param {
+    match (setting, param.kind) {
+        (Setting::Shape(dims), Kind::Tensor(tensor)) => {
+            assert!(dims.len() == tensor.rank, "the tensor has another number of dimensions; `..` counts as one");
+            Param { kind: Kind::Tensor(TensorKind { dims, ..tensor }), ..param }
+        }
+        (Setting::Align(align), Kind::Tensor(tensor)) => {
+            Param { kind: Kind::Tensor(TensorKind { align, ..tensor }), ..param }
+        }
+        (Setting::Shape(_) | Setting::Align(_), _) => panic!("the parameter is no tensor"),
+        (Setting::Default(_), Kind::Tensor(_)) => panic!("a tensor has no default; `Option<…>` may be left out"),
+        (Setting::Default(Default::Int(value)), Kind::Float) => {
+            Param { default: Some(Default::Float(value as f64)), ..param }
+        }
+        (Setting::Default(value), kind) => {
+            assert!(is_value_of(value, kind), "the default has another type than the parameter");
+            Param { default: Some(value), ..param }
+        }
+    }
+}
+
+const fn is_value_of(value: Default, kind: Kind) -> bool {
+    match kind {
+        Kind::Int(..) => matches!(value, Default::Int(_)),
+        Kind::Float => matches!(value, Default::Float(_)),
+        Kind::Bool => matches!(value, Default::Bool(_)),
+        Kind::Str => matches!(value, Default::Str(_)),
+        Kind::Tensor(_) | Kind::Bytes(_) => false,
+    }
+}
+
+const fn is_same(left: &str, right: &str) -> bool {
+    let (left, right, mut at) = (left.as_bytes(), right.as_bytes(), 0);
+    if left.len() != right.len() {
+        return false;
+    }
+    while at < left.len() {
+        if left[at] != right[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
