@@ -1,7 +1,7 @@
 //! Activations and gated activations, each under its own name.
 
 use ptx_ffi::prelude::*;
-use ptx_kernels::activation::{Activation, Float};
+use ptx_kernels::activation::{Activation, Float, GatedGrads};
 
 /// GELU, or its approximation by tanh.
 fn gelu_by(approximate: &str) -> Result<Activation> {
@@ -49,6 +49,13 @@ activations! {
     relu relu_backward () Activation::Relu;
 }
 
+/// The gradients of a gated activation.
+#[derive(ptx_ffi::Args)]
+struct Grads<'a, T> {
+    grad_gate: TensorMut<'a, T, 2>,
+    grad_up: TensorMut<'a, T, 2>,
+}
+
 /// Exports gated activations, `f(gate) · up`, and their gradients.
 macro_rules! gated {
     ($($name:ident $backward:ident ($($option:ident)?) $activation:expr;)*) => { $(
@@ -75,17 +82,16 @@ macro_rules! gated {
             shapes(gate = [.., n], up = [.., n], grad_out = [.., n], grad_gate = [.., n], grad_up = [.., n]),
             parallel(n)
         )]
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
         fn $backward<T: Float>(
             stream: &Stream,
             gate: TensorRef<'_, T, 2>,
             up: TensorRef<'_, T, 2>,
             grad_out: TensorRef<'_, T, 2>,
-            grad_gate: TensorMut<'_, T, 2>,
-            grad_up: TensorMut<'_, T, 2>,
+            Grads { grad_gate, grad_up }: Grads<'_, T>,
             $($option: &str,)?
         ) -> Result<()> {
-            $activation.gate_backward(stream, gate, up, grad_out, grad_gate, grad_up)
+            let grads = GatedGrads { dgate: grad_gate, dup: grad_up };
+            $activation.gate_backward(stream, gate, up, grad_out, grads)
         }
     )* };
 }

@@ -1,6 +1,6 @@
 //! Attention to caches of keys and values, and what writes them. Frameworks pass caches of e4m3 as bytes.
 
-use crate::attention::{Scores, no_cast};
+use crate::attention::{Results, Scores, no_cast};
 use ptx_ffi::Dtype;
 use ptx_ffi::prelude::*;
 use ptx_kernels::attention::{Attention, Cached, Element, KvCache, KvCacheMut, LatentCache, Layout};
@@ -27,14 +27,49 @@ where
     type Element = E4m3;
 }
 
-/// Factors of K and V, both or none.
-type Scales<'a> = Option<(TensorRef<'a, f32, 1>, TensorRef<'a, f32, 1>)>;
+/// The keys of each sequence, and its pages.
+#[derive(ptx_ffi::Args)]
+struct Places<'a> {
+    lengths: TensorRef<'a, i32, 1>,
+    block_table: Option<TensorRef<'a, i32, 2>>,
+}
 
-fn scales<'a>(k: Option<TensorRef<'a, f32, 1>>, v: Option<TensorRef<'a, f32, 1>>) -> Result<Scales<'a>> {
-    match (k, v) {
-        (Some(k), Some(v)) => Ok(Some((k, v))),
-        (None, None) => Ok(None),
-        _ => Err(Error::new(ErrorKind::Condition, "k_scale and v_scale: expected both or none, found one")),
+/// A cache that attention reads.
+#[derive(ptx_ffi::Args)]
+struct Cache<'a, K> {
+    k_cache: TensorRef<'a, K, 4>,
+    v_cache: TensorRef<'a, K, 4>,
+    places: Places<'a>,
+}
+
+/// A cache that new tokens are written to.
+#[derive(ptx_ffi::Args)]
+struct CacheMut<'a, K> {
+    k_cache: TensorMut<'a, K, 4>,
+    v_cache: TensorMut<'a, K, 4>,
+}
+
+/// A cache of latent attention.
+#[derive(ptx_ffi::Args)]
+struct Latent<'a, T> {
+    cache: TensorRef<'a, T, 4>,
+    places: Places<'a>,
+}
+
+/// Factors of K and V, both or none.
+#[derive(ptx_ffi::Args)]
+struct Scales<'a> {
+    k_scale: Option<TensorRef<'a, f32, 1>>,
+    v_scale: Option<TensorRef<'a, f32, 1>>,
+}
+
+impl<'a> Scales<'a> {
+    fn both(self) -> Result<Option<[TensorRef<'a, f32, 1>; 2]>> {
+        match (self.k_scale, self.v_scale) {
+            (Some(k), Some(v)) => Ok(Some([k, v])),
+            (None, None) => Ok(None),
+            _ => Err(Error::new(ErrorKind::Condition, "k_scale and v_scale: expected both or none, found one")),
+        }
     }
 }
 
@@ -48,29 +83,18 @@ fn scales<'a>(k: Option<TensorRef<'a, f32, 1>>, v: Option<TensorRef<'a, f32, 1>>
     parallel(h / g),
     defaults(causal = true, soft_cap = 0.0)
 )]
-#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
 fn attention_decode<T: Element, K: Passed<T>>(
     stream: &Stream,
     q: TensorRef<'_, T, 4>,
-    k_cache: TensorRef<'_, K, 4>,
-    v_cache: TensorRef<'_, K, 4>,
-    lengths: TensorRef<'_, i32, 1>,
-    block_table: Option<TensorRef<'_, i32, 2>>,
-    k_scale: Option<TensorRef<'_, f32, 1>>,
-    v_scale: Option<TensorRef<'_, f32, 1>>,
-    out: TensorMut<'_, T, 4>,
-    lse: Option<TensorMut<'_, f32, 3>>,
-    causal: bool,
-    scale: Option<f32>,
-    soft_cap: f32,
-    window_left: Option<u32>,
-    window_right: Option<u32>,
+    Cache { k_cache, v_cache, places }: Cache<'_, K>,
+    scales: Scales<'_>,
+    results: Results<'_, T>,
+    scores: Scores,
 ) -> Result<()> {
     let [Some(k), Some(v)] = [k_cache, v_cache].map(TensorRef::cast::<K::Element>) else { return Err(no_cast()) };
-    let cache = block_table.into_iter().fold(KvCache::new(k, v, lengths), KvCache::paged);
-    let cache = scales(k_scale, v_scale)?.into_iter().fold(cache, |cache, (k, v)| cache.scales(k, v));
-    let scores = Scores { causal, scale, soft_cap, window: [window_left, window_right] };
-    scores.attention(Layout::Bshd).decode(stream, q, &cache, out, lse, None)
+    let cache = places.block_table.into_iter().fold(KvCache::new(k, v, places.lengths), KvCache::paged);
+    let cache = scales.both()?.into_iter().fold(cache, |cache, [k, v]| cache.scales(k, v));
+    scores.attention(Layout::Bshd).decode(stream, q, &cache, results, None)
 }
 
 /// Attention of a chunk of new queries of each sequence to a cache that holds their keys and values already.
@@ -83,25 +107,16 @@ fn attention_decode<T: Element, K: Passed<T>>(
     parallel(h / g),
     defaults(causal = true, soft_cap = 0.0)
 )]
-#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
 fn attention_prefill<T: Element>(
     stream: &Stream,
     q: TensorRef<'_, T, 4>,
-    k_cache: TensorRef<'_, T, 4>,
-    v_cache: TensorRef<'_, T, 4>,
-    lengths: TensorRef<'_, i32, 1>,
-    block_table: Option<TensorRef<'_, i32, 2>>,
-    out: TensorMut<'_, T, 4>,
-    lse: Option<TensorMut<'_, f32, 3>>,
-    causal: bool,
-    scale: Option<f32>,
-    soft_cap: f32,
-    window_left: Option<u32>,
-    window_right: Option<u32>,
+    Cache { k_cache, v_cache, places }: Cache<'_, T>,
+    results: Results<'_, T>,
+    scores: Scores,
 ) -> Result<()> {
-    let cache = block_table.into_iter().fold(KvCache::new(k_cache, v_cache, lengths), KvCache::paged);
-    let scores = Scores { causal, scale, soft_cap, window: [window_left, window_right] };
-    scores.attention(Layout::Bshd).prefill(stream, q, &cache, out, lse)
+    let cache = KvCache::new(k_cache, v_cache, places.lengths);
+    let cache = places.block_table.into_iter().fold(cache, KvCache::paged);
+    scores.attention(Layout::Bshd).prefill(stream, q, &cache, results)
 }
 
 /// Attention of 1 to 16 new queries of each sequence to a cache of latent attention, whose rows are keys and begin with the values.
@@ -111,21 +126,17 @@ fn attention_prefill<T: Element>(
     parallel(h),
     defaults(causal = true)
 )]
-#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
 fn attention_decode_latent<T: Element>(
     stream: &Stream,
     q: TensorRef<'_, T, 4>,
-    cache: TensorRef<'_, T, 4>,
-    lengths: TensorRef<'_, i32, 1>,
-    block_table: Option<TensorRef<'_, i32, 2>>,
-    out: TensorMut<'_, T, 4>,
-    lse: Option<TensorMut<'_, f32, 3>>,
+    Latent { cache, places }: Latent<'_, T>,
+    results: Results<'_, T>,
     causal: bool,
     scale: Option<f32>,
 ) -> Result<()> {
-    let cache = block_table.into_iter().fold(LatentCache::new(cache, lengths), LatentCache::paged);
-    let scores = Scores { causal, scale, soft_cap: 0.0, window: [None; 2] };
-    scores.attention(Layout::Bshd).decode_latent(stream, q, &cache, out, lse, None)
+    let cache = places.block_table.into_iter().fold(LatentCache::new(cache, places.lengths), LatentCache::paged);
+    let scores = Scores { causal, scale, soft_cap: 0.0, window_left: None, window_right: None };
+    scores.attention(Layout::Bshd).decode_latent(stream, q, &cache, results, None)
 }
 
 /// Writes new keys and values to the places of the last tokens of each sequence.
@@ -137,21 +148,17 @@ fn attention_decode_latent<T: Element>(
     ),
     parallel(g)
 )]
-#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
 fn attention_append<T: Element, K: Passed<T>>(
     stream: &Stream,
     k: TensorRef<'_, T, 4>,
     v: TensorRef<'_, T, 4>,
-    lengths: TensorRef<'_, i32, 1>,
-    block_table: Option<TensorRef<'_, i32, 2>>,
-    k_scale: Option<TensorRef<'_, f32, 1>>,
-    v_scale: Option<TensorRef<'_, f32, 1>>,
-    k_cache: TensorMut<'_, K, 4>,
-    v_cache: TensorMut<'_, K, 4>,
+    Places { lengths, block_table }: Places<'_>,
+    scales: Scales<'_>,
+    CacheMut { k_cache, v_cache }: CacheMut<'_, K>,
 ) -> Result<()> {
     let caches = [k_cache, v_cache].map(TensorMut::cast::<K::Element>);
     let [Some(k_cache), Some(v_cache)] = caches else { return Err(no_cast()) };
     let cache = block_table.into_iter().fold(KvCacheMut::new(k_cache, v_cache, lengths), KvCacheMut::paged);
-    let cache = scales(k_scale, v_scale)?.into_iter().fold(cache, |cache, (k, v)| cache.scales(k, v));
+    let cache = scales.both()?.into_iter().fold(cache, |cache, [k, v]| cache.scales(k, v));
     Attention::new().append(stream, k, v, cache)
 }

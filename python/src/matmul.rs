@@ -22,6 +22,36 @@ fn named(name: &str) -> Result<Activation> {
     }
 }
 
+/// The operands of a product.
+#[derive(ptx_ffi::Args)]
+struct Operands<'a, T> {
+    a: TensorRef<'a, T, 2>,
+    b: TensorRef<'a, T, 2>,
+}
+
+/// Operands of 8 bits, and the factors of rows of `a` and columns of `b`.
+#[derive(ptx_ffi::Args)]
+struct ScaledOperands<'a, T> {
+    a: TensorRef<'a, T, 2>,
+    b: TensorRef<'a, T, 2>,
+    scale_a: Option<TensorRef<'a, f32, 1>>,
+    scale_b: Option<TensorRef<'a, f32, 1>>,
+}
+
+/// Addends of a product.
+#[derive(ptx_ffi::Args)]
+struct Addends<'a, O> {
+    bias: Option<TensorRef<'a, O, 1>>,
+    residual: Option<TensorRef<'a, O, 2>>,
+}
+
+/// The gradients of the operands, those that are wanted.
+#[derive(ptx_ffi::Args)]
+struct Grads<'a, T, const A: usize, const B: usize> {
+    grad_a: Option<TensorMut<'a, T, A>>,
+    grad_b: Option<TensorMut<'a, T, B>>,
+}
+
 /// `a · b`.
 #[ptx_ffi::export(
     types = [f32, f16, bf16],
@@ -55,8 +85,7 @@ fn matmul_backward<T>(
     a: TensorRef<'_, T, 2>,
     b: TensorRef<'_, T, 2>,
     grad_out: TensorRef<'_, T, 2>,
-    grad_a: Option<TensorMut<'_, T, 2>>,
-    grad_b: Option<TensorMut<'_, T, 2>>,
+    Grads { grad_a, grad_b }: Grads<'_, T, 2, 2>,
     tf32: bool,
 ) -> Result<()>
 where
@@ -76,13 +105,10 @@ where
     defaults(activation = "none", tf32 = false),
     label = "matmul"
 )]
-#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
 fn linear<T, O>(
     stream: &Stream,
-    a: TensorRef<'_, T, 2>,
-    b: TensorRef<'_, T, 2>,
-    bias: Option<TensorRef<'_, O, 1>>,
-    residual: Option<TensorRef<'_, O, 2>>,
+    Operands { a, b }: Operands<'_, T>,
+    Addends { bias, residual }: Addends<'_, O>,
     out: TensorMut<'_, O, 2>,
     activation: &str,
     tf32: bool,
@@ -105,13 +131,9 @@ where
     defaults(activation = "none", format = "e4m3"),
     label = "matmul"
 )]
-#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
 fn scaled_matmul<T: KernelParam, O>(
     stream: &Stream,
-    a: TensorRef<'_, T, 2>,
-    b: TensorRef<'_, T, 2>,
-    scale_a: Option<TensorRef<'_, f32, 1>>,
-    scale_b: Option<TensorRef<'_, f32, 1>>,
+    ScaledOperands { a, b, scale_a, scale_b }: ScaledOperands<'_, T>,
     bias: Option<TensorRef<'_, O, 1>>,
     out: TensorMut<'_, O, 2>,
     activation: &str,
@@ -178,8 +200,7 @@ fn batched_matmul_backward<T>(
     a: TensorRef<'_, T, 3>,
     b: TensorRef<'_, T, 3>,
     grad_out: TensorRef<'_, T, 3>,
-    grad_a: Option<TensorMut<'_, T, 3>>,
-    grad_b: Option<TensorMut<'_, T, 3>>,
+    Grads { grad_a, grad_b }: Grads<'_, T, 3, 3>,
     tf32: bool,
 ) -> Result<()>
 where
@@ -212,15 +233,13 @@ fn grouped_matmul<O: grouped_gemm::Output>(
 #[ptx_ffi::export(shapes(
     a = [m, k], b = [groups, k, n], offsets = [_], grad_out = [m, n], grad_a = [m, k], grad_b = [groups, k, n]
 ))]
-#[allow(clippy::too_many_arguments, reason = "the parameters of the operation")]
 fn grouped_matmul_backward(
     stream: &Stream,
     a: TensorRef<'_, bf16, 2>,
     b: TensorRef<'_, bf16, 3>,
     offsets: TensorRef<'_, u32, 1>,
     grad_out: TensorRef<'_, bf16, 2>,
-    grad_a: Option<TensorMut<'_, bf16, 2>>,
-    grad_b: Option<TensorMut<'_, bf16, 3>>,
+    Grads { grad_a, grad_b }: Grads<'_, bf16, 2, 3>,
 ) -> Result<()> {
     check_offsets(&offsets, b.shape())?;
     let grouped = grouped(&stream.device())?;

@@ -3,6 +3,28 @@
 use ptx_ffi::prelude::*;
 use ptx_kernels::norm::{Float, Norm, NormBackward};
 
+/// The factors and addends of LayerNorm.
+#[derive(ptx_ffi::Args)]
+struct Affine<'a, T> {
+    weight: Option<TensorRef<'a, T, 1>>,
+    bias: Option<TensorRef<'a, T, 1>>,
+}
+
+/// The gradients of RMSNorm.
+#[derive(ptx_ffi::Args)]
+struct RmsGrads<'a, T> {
+    grad_x: TensorMut<'a, T, 2>,
+    grad_weight: Option<TensorMut<'a, T, 1>>,
+}
+
+/// The gradients of LayerNorm.
+#[derive(ptx_ffi::Args)]
+struct LayerGrads<'a, T> {
+    grad_x: TensorMut<'a, T, 2>,
+    grad_weight: Option<TensorMut<'a, T, 1>>,
+    grad_bias: Option<TensorMut<'a, T, 1>>,
+}
+
 /// RMSNorm over the last dimension: `x / sqrt(mean(x²) + eps) · weight`.
 #[ptx_ffi::export(
     types = [f32, f16, bf16], shapes(x = [.., n], weight = [n], out = [.., n]), defaults(eps = 1e-6), backward = rms_norm_backward
@@ -28,8 +50,7 @@ fn rms_norm_backward<T: Float>(
     x: TensorRef<'_, T, 2>,
     weight: Option<TensorRef<'_, T, 1>>,
     grad_out: TensorRef<'_, T, 2>,
-    grad_x: TensorMut<'_, T, 2>,
-    grad_weight: Option<TensorMut<'_, T, 1>>,
+    RmsGrads { grad_x, grad_weight }: RmsGrads<'_, T>,
     eps: f32,
 ) -> Result<()> {
     let norm = with(weight, NormBackward::rms(eps), NormBackward::weight);
@@ -46,8 +67,7 @@ fn rms_norm_backward<T: Float>(
 fn layer_norm<T: Float>(
     stream: &Stream,
     x: TensorRef<'_, T, 2>,
-    weight: Option<TensorRef<'_, T, 1>>,
-    bias: Option<TensorRef<'_, T, 1>>,
+    Affine { weight, bias }: Affine<'_, T>,
     out: TensorMut<'_, T, 2>,
     eps: f32,
 ) -> Result<()> {
@@ -66,9 +86,7 @@ fn layer_norm_backward<T: Float>(
     x: TensorRef<'_, T, 2>,
     weight: Option<TensorRef<'_, T, 1>>,
     grad_out: TensorRef<'_, T, 2>,
-    grad_x: TensorMut<'_, T, 2>,
-    grad_weight: Option<TensorMut<'_, T, 1>>,
-    grad_bias: Option<TensorMut<'_, T, 1>>,
+    LayerGrads { grad_x, grad_weight, grad_bias }: LayerGrads<'_, T>,
     eps: f32,
 ) -> Result<()> {
     let norm = with(weight, NormBackward::layer(eps), NormBackward::weight);
@@ -96,8 +114,7 @@ fn add_rms_norm<T: Float>(
 fn add_layer_norm<T: Float>(
     stream: &Stream,
     x: TensorRef<'_, T, 2>,
-    weight: Option<TensorRef<'_, T, 1>>,
-    bias: Option<TensorRef<'_, T, 1>>,
+    Affine { weight, bias }: Affine<'_, T>,
     out: TensorMut<'_, T, 2>,
     residual: TensorMut<'_, T, 2>,
     eps: f32,

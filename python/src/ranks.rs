@@ -15,6 +15,14 @@ use std::time::Duration;
 /// The most allocations of symmetric memory that a rank keeps for later calls.
 const KEPT: usize = 8;
 
+/// Element types of the collective operations.
+trait Summed: comm::Float + Send {}
+impl<T: comm::Float + Send> Summed for T {}
+
+/// Element types of products over the ranks.
+trait Multiplied: Summed + products::Half + gemm::Operand + gemm::Output<Self> {}
+impl<T: Summed + products::Half + gemm::Operand + gemm::Output<T>> Multiplied for T {}
+
 /// A rank of a group.
 struct Rank {
     group: ProcessGroup,
@@ -43,7 +51,7 @@ fn with<R>(number: i64, work: impl FnOnce(&mut Rank) -> Result<R>) -> Result<R> 
 
 impl Rank {
     /// Calls `work` with symmetric memory of exactly `len` elements, which later calls find again.
-    fn with_memory<T: comm::Float + Send, R>(
+    fn with_memory<T: Summed, R>(
         &mut self,
         len: usize,
         work: impl FnOnce(&mut Rank, &mut Symmetric<T>) -> Result<R>,
@@ -107,17 +115,22 @@ fn check_line(name: &str, is_line: bool) -> Result<()> {
     }
 }
 
+/// The file where processes meet, this one's number among them, and the seconds that it waits for the others.
+#[derive(ptx_ffi::Args)]
+struct Meeting<'a> {
+    path: &'a str,
+    rank: i64,
+    ranks: i64,
+    patience: f64,
+}
+
 /// Joins a group of processes as a rank that later calls name by `number`. `place` is any tensor on the rank's device.
 #[ptx_ffi::export]
-#[allow(clippy::too_many_arguments, reason = "what describes a meeting")]
 fn ranks_join(
     stream: &Stream,
     place: TensorMut<'_, u8, 1>,
     number: i64,
-    path: &str,
-    rank: i64,
-    ranks: i64,
-    patience: f64,
+    Meeting { path, rank, ranks, patience }: Meeting<'_>,
 ) -> Result<()> {
     let _ = place;
     let patience = Duration::try_from_secs_f64(patience)
@@ -141,7 +154,7 @@ fn ranks_leave(_stream: &Stream, place: TensorMut<'_, u8, 1>, number: i64) -> Re
 
 /// `out` = the sum of `x` over all ranks.
 #[ptx_ffi::export(types = [f32, f16, bf16])]
-fn ranks_all_reduce<T: comm::Float + Send>(
+fn ranks_all_reduce<T: Summed>(
     stream: &Stream,
     x: TensorRef<'_, T, 1>,
     out: TensorMut<'_, T, 1>,
@@ -159,7 +172,7 @@ fn ranks_all_reduce<T: comm::Float + Send>(
 
 /// `out` = this rank's part of the sum of `x` over all ranks.
 #[ptx_ffi::export(types = [f32, f16, bf16])]
-fn ranks_reduce_scatter<T: comm::Float + Send>(
+fn ranks_reduce_scatter<T: Summed>(
     stream: &Stream,
     x: TensorRef<'_, T, 1>,
     out: TensorMut<'_, T, 1>,
@@ -175,7 +188,7 @@ fn ranks_reduce_scatter<T: comm::Float + Send>(
 
 /// `out` = `x` of all ranks, in their order.
 #[ptx_ffi::export(types = [f32, f16, bf16])]
-fn ranks_all_gather<T: comm::Float + Send>(
+fn ranks_all_gather<T: Summed>(
     stream: &Stream,
     x: TensorRef<'_, T, 1>,
     out: TensorMut<'_, T, 1>,
@@ -191,16 +204,13 @@ fn ranks_all_gather<T: comm::Float + Send>(
 
 /// `out` = this rank's rows of the sum of `a · b` over all ranks.
 #[ptx_ffi::export(types = [f16, bf16])]
-fn ranks_matmul_reduce_scatter<T>(
+fn ranks_matmul_reduce_scatter<T: Multiplied>(
     stream: &Stream,
     a: TensorRef<'_, T, 2>,
     b: TensorRef<'_, T, 2>,
     mut out: TensorMut<'_, T, 2>,
     number: i64,
-) -> Result<()>
-where
-    T: comm::Float + products::Half + gemm::Operand + gemm::Output<T> + Send,
-{
+) -> Result<()> {
     let ([m, k], n) = (a.shape(), b.shape()[1]);
     with(number, |rank| {
         if is_along_k(&b) && rank.is_one_kernel(stream, Work::GemmReduceScatter([m, n, k]))? {
@@ -217,16 +227,13 @@ where
 
 /// `out` = the sum of `a · b` over all ranks.
 #[ptx_ffi::export(types = [f16, bf16])]
-fn ranks_matmul_all_reduce<T>(
+fn ranks_matmul_all_reduce<T: Multiplied>(
     stream: &Stream,
     a: TensorRef<'_, T, 2>,
     b: TensorRef<'_, T, 2>,
     mut out: TensorMut<'_, T, 2>,
     number: i64,
-) -> Result<()>
-where
-    T: comm::Float + products::Half + gemm::Operand + gemm::Output<T> + Send,
-{
+) -> Result<()> {
     let ([m, k], n) = (a.shape(), b.shape()[1]);
     with(number, |rank| {
         let is_one_kernel = is_along_k(&b) && rank.is_one_kernel(stream, Work::GemmAllReduce([m, n, k]))?;
@@ -244,16 +251,13 @@ where
 
 /// `out` = the rows of all ranks times `b`. `x` has those of this rank.
 #[ptx_ffi::export(types = [f16, bf16])]
-fn ranks_all_gather_matmul<T>(
+fn ranks_all_gather_matmul<T: Multiplied>(
     stream: &Stream,
     x: TensorRef<'_, T, 2>,
     b: TensorRef<'_, T, 2>,
     out: TensorMut<'_, T, 2>,
     number: i64,
-) -> Result<()>
-where
-    T: comm::Float + products::Half + gemm::Operand + gemm::Output<T> + Send,
-{
+) -> Result<()> {
     let ([rows, k], n) = (x.shape(), b.shape()[1]);
     with(number, |rank| {
         let m = rows * rank.group.ranks();
