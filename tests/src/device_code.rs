@@ -160,7 +160,7 @@ impl Item {
 }
 
 /// The parameters between parentheses. Commas inside of `< >` separate none.
-fn count_parameters(list: &Group) -> usize {
+pub(crate) fn count_parameters(list: &Group) -> usize {
     let (mut depth, mut count, mut open) = (0usize, 0, false);
     for token in list.stream() {
         match &token {

@@ -17,6 +17,7 @@ pub mod ptxas;
 pub mod random;
 pub mod recombine;
 pub mod scratch;
+pub mod signatures;
 pub mod spelling;
 pub mod template;
 pub mod vocabulary;
