@@ -20,8 +20,8 @@ const MANY: usize = 250;
 const LAUNCH: f64 = 4.3e6;
 const LAUNCH_IN_ROW: f64 = 1.5e6;
 
-/// Ways that take this many times the time of the best one, or more, tell nothing: they are never chosen.
-const NEAR: f64 = 2.0;
+/// Ways that take this many times the time of the best one, or more, do not count: they are never chosen.
+const WORTHWHILE: f64 = 2.0;
 
 /// A measured way to make a product.
 struct Measured {

@@ -68,20 +68,20 @@ pub mod kernels {
         write(out, words);
     }
 
-    /// A row of 16 `f16` without swizzle: two pieces of 16 bytes, 128 bytes apart; element k is (row · `factor` + k) % 4.
+    /// A row of 16 `f16` without swizzle: two chunks of 16 bytes, 128 bytes apart; element k is (row · `factor` + k) % 4.
     fn row(matrix: u32, row: u32, factor: u32) {
         let at: u32 = matrix + (row >> 3) * 256 + (row & 7) * 16;
-        for piece in 0..2 {
+        for chunk in 0..2 {
             let halves: [f16; 8];
             let pairs: [b32; 4];
             for i in 0..8 {
-                let value: u32 = (row * factor + (8 * piece + i)) & 3;
+                let value: u32 = (row * factor + (8 * chunk + i)) & 3;
                 ptx! { cvt.rn.f16.u32 halves[i], value; }
             }
             for i in 0..4 {
                 ptx! { mov.b32 pairs[i], {halves[2 * i], halves[2 * i + 1]}; }
             }
-            ptx! { st.shared.v4.b32 [at + 128 * piece], {pairs[..]}; }
+            ptx! { st.shared.v4.b32 [at + 128 * chunk], {pairs[..]}; }
         }
     }
 

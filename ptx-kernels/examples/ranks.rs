@@ -330,13 +330,13 @@ fn check_nccl(devices: &Devices) -> Result<()> {
         Ok(())
     })?;
     let want = sums::<f32>(count, 0, part * count);
-    let near = |found: &[f32], what: &str| {
+    let compare = |found: &[f32], what: &str| {
         let wrong = found.iter().zip(&want).position(|(found, want)| (found - want).abs() > 1e-3);
         assert!(wrong.is_none() && found.len() == want.len(), "{what}: {wrong:?}");
     };
     for rank in 0..count {
-        near(&all[rank].download()?, "reduce-scatter and all-gather");
-        near(&x[rank].download()?, "all-reduce");
+        compare(&all[rank].download()?, "reduce-scatter and all-gather");
+        compare(&x[rank].download()?, "all-reduce");
     }
     // Rank 0 sends its first part to the others by send and receive, and all of it by broadcast.
     let sent = devices[0].upload(&values::<f32>(9, 0, part))?;

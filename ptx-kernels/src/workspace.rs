@@ -1,11 +1,11 @@
 //! Scratch memory of operations: a pool with one [`Workspace`] per stream, or one of the caller's.
 //!
 //! An operation that needs scratch memory takes it from the pool of its stream, unless its builder has a workspace. Operations on one
-//! stream run one after the other, so one piece of memory serves all of them; streams never share one. The pool grows when an
+//! stream run one after the other, so one allocation serves all of them; streams never share one. The pool grows when an
 //! operation needs more than all before it on that stream, and allocates nothing otherwise. It keeps the memory of the
 //! [`STREAMS`] streams that were used last.
 //!
-//! While another library (PyTorch, JAX) captures the stream, memory that stays to the end of the process takes the pool's place, one piece
+//! While another library (PyTorch, JAX) captures the stream, memory that stays to the end of the process takes the pool's place, one allocation
 //! per stream: such a graph holds addresses, and there is no notice when it is gone. Graphs that were captured on one stream must not run at the
 //! same time on several.
 //!

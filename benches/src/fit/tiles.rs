@@ -4,7 +4,7 @@
 //! latter. The fit takes what records there are as of the same worth.
 
 use super::random::Random;
-use super::{Measured, NEAR, Products, best_time};
+use super::{Measured, WORTHWHILE, Products, best_time};
 use ptx_kernels::gemm::tuning::Costs;
 
 /// Products without which the times of a tile stay.
@@ -57,7 +57,7 @@ pub fn fit(products: &Products, from: &Costs) -> Costs {
 /// The ways to make a product that are near the best one.
 fn near_the_best(ways: &[Measured]) -> impl Iterator<Item = Weighted<'_>> {
     let best = best_time(ways);
-    ways.iter().filter(move |way| way.time < NEAR * best).map(move |way| (way, (best / way.time).powi(3)))
+    ways.iter().filter(move |way| way.time < WORTHWHILE * best).map(move |way| (way, (best / way.time).powi(3)))
 }
 
 /// The same with other times of one kind of tile, by the logarithms of factors.

@@ -250,16 +250,16 @@ pub(crate) fn measure(devices: &Devices) -> Result<()> {
             streams.iter().try_for_each(Stream::synchronize)?;
         }
         let calls = 10;
-        let pieces = std::env::var("PTX_PIECES").unwrap_or_else(|_| "2048".to_owned());
-        let pieces: Vec<u32> = pieces.split(' ').filter_map(|piece| piece.parse().ok()).collect();
+        let chunks = std::env::var("PTX_CHUNKS").unwrap_or_else(|_| "2048".to_owned());
+        let chunks: Vec<u32> = chunks.split(' ').filter_map(|chunk| chunk.parse().ok()).collect();
         let mut all: Vec<(String, Vec<Graph>)> = Vec::new();
         for way in WAYS {
             let is_fused = matches!(way, Way::Scatter | Way::Reduce | Way::Gather);
-            for piece in if is_fused { &pieces[..] } else { &pieces[..1] } {
-                data.fused.iter_mut().for_each(|rank| rank.set_chunk(*piece));
+            for chunk in if is_fused { &chunks[..] } else { &chunks[..1] } {
+                data.fused.iter_mut().for_each(|rank| rank.set_chunk(*chunk));
                 let graphs =
                     graphs(devices, &streams, |rank, stream| (0..calls).try_for_each(|_| data.run(way, rank, stream)))?;
-                all.push((if is_fused { format!("{way:?} {piece}") } else { format!("{way:?}") }, graphs));
+                all.push((if is_fused { format!("{way:?} {chunk}") } else { format!("{way:?}") }, graphs));
             }
         }
         let mut times: Vec<(String, Vec<Duration>)> = Vec::new();

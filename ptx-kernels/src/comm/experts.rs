@@ -23,7 +23,7 @@ mod kernels;
 
 use half::{bf16, f16};
 use kernels::Call;
-use kernels::kernels::{BLOCKS, Combine, Dispatch, FAULTS, MOST_EXPERTS, NONE, PIECE, THREADS, combine, dispatch};
+use kernels::kernels::{BLOCKS, Combine, Dispatch, FAULTS, MOST_EXPERTS, NONE, CHUNK, THREADS, combine, dispatch};
 use ptx_launch::{
     AsStream, Buffer, Device, Devices, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, ProcessGroup, Result,
     StreamRef, Symmetric, SymmetricBuffer, TensorMut, TensorRef,
@@ -326,7 +326,7 @@ impl<T: Float> ExpertParallel<T> {
         self.faults.clear()?;
         match faults[..] {
             [0, _, 0] => Ok(()),
-            [0, _, full] => Err(no_room(self.rank(), full, self.capacity)),
+            [0, _, full] => Err(no_capacity(self.rank(), full, self.capacity)),
             [wrong, last, _] => Err(no_experts(self, wrong, last.saturating_sub(1) as usize)),
             _ => Ok(()),
         }
@@ -412,8 +412,8 @@ impl Sizes {
     {
         let capacity = extents.check::<T>(ranks)?;
         let Extents { experts, top_k, hidden, tokens, .. } = extents;
-        let pieces = (hidden * size_of::<T>() / ACCESS).div_ceil(PIECE as usize);
-        let blocks = (tokens * top_k * pieces).div_ceil(THREADS as usize / 32).clamp(1, BLOCKS as usize);
+        let chunks = (hidden * size_of::<T>() / ACCESS).div_ceil(CHUNK as usize);
+        let blocks = (tokens * top_k * chunks).div_ceil(THREADS as usize / 32).clamp(1, BLOCKS as usize);
         Ok(Sizes { extents, ranks, capacity, rows: capacity * hidden, counts: blocks * ranks * experts, blocks })
     }
 
@@ -502,8 +502,8 @@ fn no_experts<T: Element>(ep: &ExpertParallel<T>, wrong: u32, pair: usize) -> Er
 }
 
 #[cold]
-fn no_room(rank: usize, full: u32, capacity: usize) -> Error {
-    Error::new(ErrorKind::Condition, format!("{full} rows of rank {rank} found no room on the ranks of their experts"))
+fn no_capacity(rank: usize, full: u32, capacity: usize) -> Error {
+    Error::new(ErrorKind::Condition, format!("{full} rows of rank {rank} exceed the capacity of the ranks of their experts"))
         .possible(format!("{capacity} rows on each rank, the group's capacity"))
-        .help("make the group with a larger `capacity`, or with `None`: then all have room")
+        .help("make the group with a larger `capacity`, or with `None`, for all rows")
 }

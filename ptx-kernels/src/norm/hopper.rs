@@ -184,7 +184,7 @@ pub(super) mod kernels {
         const EACH: u32 = C.each;
         const WORDS: u32 = vector::words::<T, EACH>();
         const STEP: u32 = EACH * C.threads;
-        /// Registers suffice for weights and biases while the row is in flight: a packed row leaves none to spare.
+        /// Registers suffice for weights and biases while the row is in flight: a packed row leaves none free.
         const EARLY: bool = size_of::<T>() == 4 && C.vectors <= 4;
 
         let (row_number, first): (u64, u32) = (ctaid.x as u64, tid.x * EACH);

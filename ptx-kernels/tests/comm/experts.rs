@@ -216,11 +216,11 @@ fn rows_without_room_are_counted() {
     devices.synchronize().unwrap();
     let mut want = turn.sums(0);
     want[8..].fill(0.0);
-    same(&memory[0].out.download().unwrap(), &want, "the third token found no room");
+    same(&memory[0].out.download().unwrap(), &want, "the third token exceeds the capacity");
     assert_eq!(group[1].parts_mut().offsets.download().unwrap(), [0, 2]);
     let error = group[0].check().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Condition);
-    assert!(error.to_string().contains("1 rows of rank 0 found no room"), "{error}");
+    assert!(error.to_string().contains("1 rows of rank 0 exceed the capacity"), "{error}");
     group.iter_mut().for_each(|rank| rank.check().unwrap());
 }
 
@@ -395,7 +395,7 @@ mod mutants {
         for (from, to, finding) in [
             ("meeting.sync(0, epoch, c.patience);\n        let own", "block::sync(); let own", "W0202"),
             (SENT, "calls::end(d.", "W0202"),
-            ("meeting.sync(0, epoch, c.patience);\n        let pieces", "let pieces", "W0202"),
+            ("meeting.sync(0, epoch, c.patience);\n        let chunks", "let chunks", "W0202"),
             (READ, "calls::end(m.", "W0202"),
             ("st.release.sys", "st.release.gpu", "W0203"),
             ("ld.acquire.sys", "ld.relaxed.sys", "W0202"),

@@ -100,10 +100,10 @@ fn row_swizzle(thread: u32) -> u32 {
 /// write them. To `to`, with `pitch` bytes from row to row. Four times `ld.shared.v4` and, where the row and the column are inside,
 /// `st.global.v4`; eight threads store the 128 bytes of a row.
 fn store_rows(subtile: u32, thread: u32, to: u64, pitch: u64, rows: u32, columns: u32) {
-    let (row, piece): (u32, u32) = (thread >> 3, thread & 7);
-    let from: u32 = subtile + row * 128 + ((piece ^ (row & 7)) << 4);
-    let mut at: u64 = to + (row as u64 * pitch + wide(piece) * 16);
-    let wanted: pred = piece * 8 < columns;
+    let (row, chunk): (u32, u32) = (thread >> 3, thread & 7);
+    let from: u32 = subtile + row * 128 + ((chunk ^ (row & 7)) << 4);
+    let mut at: u64 = to + (row as u64 * pitch + wide(chunk) * 16);
+    let wanted: pred = chunk * 8 < columns;
     for quarter in 0..4 {
         let mut inside: pred = row + 16 * quarter < rows;
         let packed: [b32; 4];

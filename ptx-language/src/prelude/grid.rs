@@ -1,7 +1,7 @@
 //! The blocks of a grid wait for each other (`sync`, `sm_70`), and the grids of a stream overlap, for kernels that are launched with
 //! `pdl`: the next one may start before this one has ended (`sm_90`).
 
-/// Lets the next grid start as soon as all blocks of this one have said so, or ended, and there is room:
+/// Lets the next grid start as soon as all blocks of this one have allowed it, or ended, and a multiprocessor has capacity:
 /// `griddepcontrol.launch_dependents`.
 fn launch_dependents() {
     ptx! { griddepcontrol.launch_dependents; }

@@ -77,14 +77,14 @@ impl<const MAJOR: u32, const ROWS: u32, const BLOCKS: u32, const GROUPS: u32> Op
     fn load(&self, to: u32, row: u32, k: u32, full: u32) {
         const SHARE: u32 = ROWS / BLOCKS;
         const BOX: u32 = if MAJOR == K_MAJOR { SHARE } else { 64 };
-        for piece in 0..SHARE / BOX {
-            const AT: u32 = piece * BOX * 128;
+        for copy in 0..SHARE / BOX {
+            const AT: u32 = copy * BOX * 128;
             if GROUPS == 1 {
-                self.load_of_group(to + AT, row + BOX * piece, k, full);
+                self.load_of_group(to + AT, row + BOX * copy, k, full);
             } else if MAJOR == K_MAJOR {
-                tma::load_2d_shared::<BLOCKS>(to + AT, self.map, k, row + BOX * piece, full, self.mask);
+                tma::load_2d_shared::<BLOCKS>(to + AT, self.map, k, row + BOX * copy, full, self.mask);
             } else {
-                tma::load_2d_shared::<BLOCKS>(to + AT, self.map, row + BOX * piece, k, full, self.mask);
+                tma::load_2d_shared::<BLOCKS>(to + AT, self.map, row + BOX * copy, k, full, self.mask);
             }
         }
     }

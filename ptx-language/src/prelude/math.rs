@@ -85,14 +85,14 @@ fn log(x: f32) -> f32 {
 /// are computed; `setp` and `selp` take one, `copysign` its sign.
 fn erf(x: f32) -> f32 {
     let (size, square): (f32, f32) = (x.abs(), x * x);
-    let mut near: f32 = -0.0006053445977158844;
+    let mut small: f32 = -0.0006053445977158844;
     for term in
         [0.005004345905035734, -0.026773398742079735, 0.11281978338956833, -0.3761250674724579, 0.12837915122509003]
     {
-        near = near.fma(square, term);
+        small = small.fma(square, term);
     }
-    near = near.fma(x, x);
-    let mut far: f32 = -3.0048660846659914e-5;
+    small = small.fma(x, x);
+    let mut large: f32 = -3.0048660846659914e-5;
     for term in [
         0.0006223539239726961,
         -0.005996121093630791,
@@ -102,14 +102,14 @@ fn erf(x: f32) -> f32 {
         -1.629507303237915,
         0.00024411850608885288,
     ] {
-        far = far.fma(size, term);
+        large = large.fma(size, term);
     }
     ptx! {
-        ex2.approx.ftz.f32  far, far;
-        sub.rn.f32          far, 1.0, far;
-        copysign.f32        far, x, far;
+        ex2.approx.ftz.f32  large, large;
+        sub.rn.f32          large, 1.0, large;
+        copysign.f32        large, x, large;
     }
-    (size < 0.9).select(near, far)
+    (size < 0.9).select(small, large)
 }
 
 /// The normal distribution's cumulative function Φ(x), which is (1 + erf(x / √2)) / 2, with an absolute error below 2^-22: 2^p(|x|) from eight `fma` and
@@ -137,17 +137,17 @@ fn normal_cdf(x: f32) -> f32 {
 /// `rcp.approx.ftz`, `fma`. Both are computed; `setp` and `selp` take one, `copysign` its sign.
 fn tanh(x: f32) -> f32 {
     let (size, square): (f32, f32) = (x.abs(), x * x);
-    let mut near: f32 = 0.01643787883222103;
+    let mut small: f32 = 0.01643787883222103;
     for term in [-0.05267200991511345, 0.1332072913646698, -0.3333294689655304] {
-        near = near.fma(square, term);
+        small = small.fma(square, term);
     }
-    near = (near * square).fma(x, x);
-    let mut far: f32 = exp_approx(size + size) + 1.0;
+    small = (small * square).fma(x, x);
+    let mut large: f32 = exp_approx(size + size) + 1.0;
     ptx! {
-        rcp.approx.ftz.f32  far, far;
-        fma.rn.f32          far, far, -2.0, 1.0;
+        rcp.approx.ftz.f32  large, large;
+        fma.rn.f32          large, large, -2.0, 1.0;
     }
-    let mut y: f32 = (size < 0.55).select(near, far);
+    let mut y: f32 = (size < 0.55).select(small, large);
     ptx! { copysign.f32 y, x, y; }
     y
 }

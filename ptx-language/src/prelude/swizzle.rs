@@ -1,4 +1,4 @@
-//! Swizzles: which 16-byte piece of a row of shared memory a thread finds where, so that no two meet in a bank. `Tile128` is shared memory
+//! Swizzles: which 16-byte chunk of a row of shared memory a thread finds where, so that no two meet in a bank. `Tile128` is shared memory
 //! with such rows.
 
 /// `ROWS` rows of 128 swizzled bytes, as TMA writes and the tensor cores read them. Its tensor map comes from the same type:

@@ -273,8 +273,8 @@ fn pack<T, const N: u32>(values: [f32; N]) -> [b32; N / 2] {
 /// eight times `xor`, `add`, `st.shared.v4`.
 fn store_row(subtile: u32, row: u32, pairs: [b32; 32]) {
     let (line, turn): (u32, u32) = (subtile + (row << 7), (row & 7) << 4);
-    for piece in 0..8 {
-        let at: u32 = line + ((16 * piece) ^ turn);
-        ptx! { st.shared.v4.b32 [at], {pairs[4 * piece..4 * piece + 4]}; }
+    for chunk in 0..8 {
+        let at: u32 = line + ((16 * chunk) ^ turn);
+        ptx! { st.shared.v4.b32 [at], {pairs[4 * chunk..4 * chunk + 4]}; }
     }
 }

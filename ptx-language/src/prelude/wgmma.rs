@@ -52,7 +52,7 @@ fn descriptor_mn128<const NEXT: u32>(address: u32) -> u64 {
     descriptor_mn::<128, NEXT>(address)
 }
 
-/// The descriptor of a tile with rows of 128 swizzled bytes, K-major with `MAJOR` = 0, else MN-major in pieces of 64 rows:
+/// The descriptor of a tile with rows of 128 swizzled bytes, K-major with `MAJOR` = 0, else MN-major in swizzle atoms of 64 rows:
 /// `descriptor_k128` or `descriptor_mn128::<8192>`.
 fn descriptor_of<const MAJOR: u32>(address: u32) -> u64 {
     if MAJOR == 0 { descriptor_k128(address) } else { descriptor_mn128::<8192>(address) }

@@ -41,12 +41,12 @@ pub(super) mod kernels {
     pub const BLOCKS: u32 = 96;
     /// The most experts of all ranks: two counts of each are in shared memory.
     pub const MOST_EXPERTS: u32 = 1024;
-    /// Faults of a call: pairs whose expert is none, the last of them (its number plus one), and rows without room.
+    /// Faults of a call: pairs whose expert is none, the last of them (its number plus one), and rows beyond the capacity.
     pub const FAULTS: u32 = 3;
     /// Accesses of a lane that are under way at once.
     const AHEAD: u32 = 4;
-    /// Accesses of a piece of a row, which a warp moves at once.
-    pub const PIECE: u32 = 32 * AHEAD;
+    /// Accesses of a chunk of a row, which a warp moves at once.
+    pub const CHUNK: u32 = 32 * AHEAD;
     const WARPS: u32 = THREADS / 32;
     /// The expert that is none, and the row of a pair without one.
     pub const NONE: u32 = 0xffff_ffff;
@@ -209,18 +209,18 @@ pub(super) mod kernels {
             }
             warp::sync();
             row += among;
-            let has_room: pred = is_expert & (row < c.capacity);
+            let fits: pred = is_expert & (row < c.capacity);
             if pair < end {
                 note_faults(d, c, pair, [id, row]);
                 let (to, rank): (GlobalMut<u32>, u32) = (d.places.at(pair * 2), id / (c.experts / c.ranks));
-                row = has_room.select(row, NONE);
+                row = fits.select(row, NONE);
                 ptx! { st.global.v2.u32 [to], {rank, row}; }
             }
             first += 32;
         }
     }
 
-    /// Notes a pair whose expert is none, or that has no room.
+    /// Notes a pair whose expert is none, or that exceeds the capacity.
     fn note_faults(d: &Sent, c: &Call, pair: u32, place: [u32; 2]) {
         let (wrong, last, full): (GlobalMut<u32>, GlobalMut<u32>, GlobalMut<u32>) =
             (d.faults.at(0), d.faults.at(1), d.faults.at(2));
@@ -252,8 +252,8 @@ pub(super) mod kernels {
         place
     }
 
-    /// Moves the accesses of a piece from `from` to `to`, by a warp.
-    fn move_piece<T, const EACH: u32>(to: u64, from: u64, first: u32, end: u32) {
+    /// Moves the accesses of a chunk from `from` to `to`, by a warp.
+    fn move_chunk<T, const EACH: u32>(to: u64, from: u64, first: u32, end: u32) {
         const WORDS: u32 = vector::words::<T, EACH>();
         let packed: [[b32; WORDS]; AHEAD];
         for i in 0..AHEAD {
@@ -326,15 +326,15 @@ pub(super) mod kernels {
             place_pairs(&counts, &sent, &c, &part);
         }
         block::sync();
-        let (first, pieces): (u32, u32) = (part.first * c.top_k, (c.accesses + (PIECE - 1)) / PIECE);
-        let (mut at, end): (u32, u32) = (tid.x / 32, (part.end * c.top_k - first) * pieces);
+        let (first, chunks): (u32, u32) = (part.first * c.top_k, (c.accesses + (CHUNK - 1)) / CHUNK);
+        let (mut at, end): (u32, u32) = (tid.x / 32, (part.end * c.top_k - first) * chunks);
         while at < end {
-            let pair: u32 = first + at / pieces;
+            let pair: u32 = first + at / chunks;
             let place: [u32; 2] = place_of(d.places, pair);
             if place[1] != NONE {
                 let from: u64 = d.x + wide(pair / c.top_k) * (c.stride * 16);
                 let to: u64 = symm.on(place[0]) + wide(place[1]) * (c.accesses * 16);
-                move_piece::<T, EACH>(to, from, at % pieces * PIECE, c.accesses);
+                move_chunk::<T, EACH>(to, from, at % chunks * CHUNK, c.accesses);
             }
             at += WARPS;
         }
@@ -423,10 +423,10 @@ pub(super) mod kernels {
         let epoch: u32 = calls::begin(m.counters);
         let part = part_of(&c);
         meeting.sync(0, epoch, c.patience);
-        let pieces: u32 = (c.accesses + (PIECE - 1)) / PIECE;
-        let (mut at, end): (u32, u32) = (tid.x / 32, (part.end - part.first) * pieces);
+        let chunks: u32 = (c.accesses + (CHUNK - 1)) / CHUNK;
+        let (mut at, end): (u32, u32) = (tid.x / 32, (part.end - part.first) * chunks);
         while at < end {
-            let (token, first): (u32, u32) = (part.first + at / pieces, at % pieces * PIECE);
+            let (token, first): (u32, u32) = (part.first + at / chunks, at % chunks * CHUNK);
             let sums: [f32; AHEAD * EACH] = sum_of_experts::<T, EACH>(&symm, &chosen, &c, first, token);
             let row: u64 = m.out + wide(token) * (c.stride * 16);
             for i in 0..AHEAD {
