@@ -93,7 +93,7 @@ impl Function {
         }
         for (name, value) in &options.defaults {
             if self.is_field(name) {
-                self.settings.push((name.clone(), Setting::Default(value.clone())));
+                self.settings.push((name.clone(), Setting::Default(Box::new(value.clone()))));
             } else {
                 self.scalar(name)?;
             }

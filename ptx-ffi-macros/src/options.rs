@@ -23,7 +23,7 @@ pub(crate) struct Parallel {
 /// The value of an option for a field of a struct of arguments.
 pub(crate) enum Setting {
     Shape(Vec<Dim>),
-    Default(Expr),
+    Default(Box<Expr>),
     Align(LitInt),
 }
 

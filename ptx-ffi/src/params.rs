@@ -1,5 +1,6 @@
 //! The parameters of a function, from the parts of its signature: its own, and the fields of structs of arguments. All of it happens while the
 //! library is compiled.
+#![allow(clippy::panic, reason = "a panic is an error of the compiler")]
 
 use crate::call::PARAMS;
 use crate::function::{Default, Dim, Element, Kind, Param, TensorKind};

@@ -70,7 +70,7 @@ fn one<T: Number + Float>(device: &Device, random: &mut Random) -> Result<()> {
     compare::<T>(&name, &out.values(), &expected(&|i| exact(f, x[i]) * up[i]), 3e-6, 5e-6);
 
     let (mut dgate, mut dup) = (Guarded::<T>::empty(device, random, shape), Guarded::<T>::empty(device, random, shape));
-    let grads = GatedGrads { dgate: dgate.write().into(), dup: dup.write().into() };
+    let grads = GatedGrads { dgate: dgate.write(), dup: dup.write() };
     f.gate_backward(device, gx.read(), gup.read(), gdy.read(), grads)?;
     compare::<T>(&name, &dgate.values(), &expected(&|i| dy[i] * up[i] * slope(f, x[i])), 3e-6, 3e-5);
     compare::<T>(&name, &dup.values(), &expected(&|i| dy[i] * exact(f, x[i])), 3e-6, 5e-6);
