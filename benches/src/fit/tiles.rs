@@ -4,7 +4,7 @@
 //! latter. The fit takes what records there are as of the same worth.
 
 use super::random::Random;
-use super::{Measured, WORTHWHILE, Products, best_time};
+use super::{Measured, Products, WORTHWHILE, best_time};
 use ptx_kernels::gemm::tuning::Costs;
 
 /// Products without which the times of a tile stay.

@@ -23,7 +23,7 @@ mod kernels;
 
 use half::{bf16, f16};
 use kernels::Call;
-use kernels::kernels::{BLOCKS, Combine, Dispatch, FAULTS, MOST_EXPERTS, NONE, CHUNK, THREADS, combine, dispatch};
+use kernels::kernels::{BLOCKS, CHUNK, Combine, Dispatch, FAULTS, MOST_EXPERTS, NONE, THREADS, combine, dispatch};
 use ptx_launch::{
     AsStream, Buffer, Device, Devices, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, ProcessGroup, Result,
     StreamRef, Symmetric, SymmetricBuffer, TensorMut, TensorRef,
@@ -503,7 +503,10 @@ fn no_experts<T: Element>(ep: &ExpertParallel<T>, wrong: u32, pair: usize) -> Er
 
 #[cold]
 fn no_capacity(rank: usize, full: u32, capacity: usize) -> Error {
-    Error::new(ErrorKind::Condition, format!("{full} rows of rank {rank} exceed the capacity of the ranks of their experts"))
-        .possible(format!("{capacity} rows on each rank, the group's capacity"))
-        .help("make the group with a larger `capacity`, or with `None`, for all rows")
+    Error::new(
+        ErrorKind::Condition,
+        format!("{full} rows of rank {rank} exceed the capacity of the ranks of their experts"),
+    )
+    .possible(format!("{capacity} rows on each rank, the group's capacity"))
+    .help("make the group with a larger `capacity`, or with `None`, for all rows")
 }
