@@ -16,10 +16,13 @@ pub(crate) trait Known {
 
     /// Its bytes, if it is a struct.
     fn bytes(&self, at: usize) -> &[u8];
+
+    /// Its extents, if it is a tile.
+    fn shape(&self, at: usize) -> &[usize];
 }
 
 /// The arguments of a launch, as host expressions see them.
-pub(crate) struct Arguments<'a, K> {
+pub(crate) struct Arguments<'a, K: ?Sized> {
     /// The kernel, for errors.
     pub(crate) kernel: &'a Kernel,
     pub(crate) known: &'a K,
@@ -48,7 +51,7 @@ impl Value {
     }
 }
 
-impl<K: Known> Arguments<'_, K> {
+impl<K: Known + ?Sized> Arguments<'_, K> {
     /// The configuration of the launch, after the conditions were checked.
     ///
     /// # Errors

@@ -1,16 +1,19 @@
 //! A launch in the making: each argument is compared with its parameter, and the whole with the kernel's conditions.
 #![allow(unsafe_code, reason = "a launch trusts its caller about what the kernel does")]
 
+mod few;
 mod maps;
+mod passed;
 
-use crate::host::{Arguments, Known};
+pub use passed::Passed;
+
+use crate::host::Known;
 use crate::kernel::JitKernel;
 use crate::scalar::{Number, Scalar};
+use passed::{configured, dims_of};
 use ptx_expand::program::{Dim, From, Kernel, Kind};
-use ptx_runtime::expansion::{Submission, aligned, dim, launch};
-use ptx_runtime::{
-    AnyMemory, Arg, AsStream, Bound, Config, Error, ErrorKind, ReadSlice, ReadTile, Result, WriteSlice, WriteTile,
-};
+use ptx_runtime::expansion::Submission;
+use ptx_runtime::{AnyMemory, AsStream, Config, Error, ErrorKind, ReadSlice, ReadTile, Result, WriteSlice, WriteTile};
 use std::fmt::Display;
 use std::ops::Range;
 
@@ -37,22 +40,6 @@ enum Content<'a> {
     /// A part of `bytes`.
     Bytes(Range<usize>),
     Memory(AnyMemory<'a>),
-}
-
-/// An argument that is tied to a stream.
-enum Ready<'s> {
-    Bytes(&'s [u8]),
-    /// And its part of `extents`.
-    Memory(Bound<'s>, Range<usize>),
-}
-
-impl Ready<'_> {
-    fn arg(&self) -> Arg<'_> {
-        match self {
-            Ready::Bytes(bytes) => Arg::bytes(bytes),
-            Ready::Memory(bound, _) => bound.arg(),
-        }
-    }
 }
 
 impl JitKernel {
@@ -244,101 +231,29 @@ impl<'a> JitLaunch<'a> {
     /// # Safety
     /// The kernel uses its arguments soundly: it stays inside of its memory, and writes only what it got to be written.
     pub unsafe fn submit(mut self, stream: impl AsStream) -> Result<()> {
-        let (kernel, loaded) = (&*self.kernel.described, self.kernel.runtime.kernel());
-        if self.arguments.len() != kernel.params.len() {
-            return Err(wrong_count(kernel, self.arguments.len()));
+        let kernel = self.kernel;
+        if self.arguments.len() != kernel.described.params.len() {
+            return Err(wrong_count(&kernel.described, self.arguments.len()));
         }
-        let dims = self.dims()?;
-        let config = self.configured(&dims)?;
+        let dims = dims_of(kernel, &self)?;
+        let config = configured(kernel, self.config, &self, &dims)?;
         let submission = Submission::on(stream.as_stream());
-        let stream = submission.stream();
         let JitLaunch { arguments, extents, bytes, .. } = &mut self;
-        let mut ready = Vec::with_capacity(arguments.len());
+        let (mut bound, mut passed) = (Vec::with_capacity(arguments.len()), Vec::with_capacity(arguments.len()));
         for argument in arguments.iter_mut() {
-            ready.push(match &mut argument.content {
-                Content::Bytes(part) => Ready::Bytes(bytes.get(part.clone()).unwrap_or_default()),
-                Content::Memory(memory) => Ready::Memory(memory.bind(stream)?, argument.shape.clone()),
+            let shape = extents.get(argument.shape.clone()).unwrap_or_default();
+            passed.push(match &mut argument.content {
+                Content::Bytes(part) => Passed::Struct(bytes.get(part.clone()).unwrap_or_default()),
+                Content::Memory(memory) => {
+                    let memory = memory.bind(submission.stream())?;
+                    let address = memory.address();
+                    bound.push(memory);
+                    Passed::Memory(address, argument.len, shape)
+                }
             });
         }
-        for (param, ready) in kernel.params.iter().zip(&ready) {
-            if let (Some(align), Ready::Memory(memory, _)) = (param.align, ready) {
-                aligned(memory, align, loaded, &param.name)?;
-            }
-        }
-        let tile = |at: usize| match ready.get(at) {
-            Some(Ready::Memory(memory, shape)) => (memory.address(), extents.get(shape.clone()).unwrap_or_default()),
-            _ => (0, [].as_slice()),
-        };
-        let maps = maps::all((kernel, loaded), stream, tile)?;
-        let args = kernel.taken.iter().filter_map(|taken| match taken.from {
-            From::Param(at) => ready.get(at).map(Ready::arg),
-            From::Dim(at) => dims.get(at).map(Arg::new),
-            From::Map(at) => maps.get(at).map(Arg::new),
-        });
-        let args: Vec<Arg<'_>> = args.collect();
-        if args.len() != loaded.params.len() {
-            return Err(wrong_count(kernel, args.len()));
-        }
-        // SAFETY: there is one argument for each parameter, of its size; the caller vouches for the rest.
-        unsafe { launch(loaded, stream, &config, &args) }
-    }
-
-    /// The dimensions that tiles name, which agree with each other and with the constants.
-    fn dims(&self) -> Result<Vec<u32>> {
-        let (kernel, loaded) = (&self.kernel.described, self.kernel.runtime.kernel());
-        let mut found: Vec<Option<u32>> = vec![None; kernel.dims.len()];
-        for (param, argument) in kernel.params.iter().zip(&self.arguments) {
-            let Kind::Tile { dims, .. } = &param.kind else { continue };
-            for (named, extent) in dims.iter().zip(self.shape(argument)) {
-                match named {
-                    Dim::Named(at) => {
-                        let Some(known) = found.get_mut(*at) else { continue };
-                        match u32::try_from(*extent) {
-                            Ok(extent) if known.is_none_or(|known| known == extent) => *known = Some(extent),
-                            _ => return self.dim_of_all(*at).map(|_| Vec::new()),
-                        }
-                    }
-                    Dim::Constant(name, value) => {
-                        dim(loaded, name, &[(name, *value as usize), (&param.name, *extent)])?;
-                    }
-                }
-            }
-        }
-        Ok(found.into_iter().map(Option::unwrap_or_default).collect())
-    }
-
-    /// The extent of this name in all tiles, or the error that shows them.
-    #[cold]
-    fn dim_of_all(&self, wanted: usize) -> Result<u32> {
-        let kernel = &self.kernel.described;
-        let mut places = Vec::new();
-        for (param, argument) in kernel.params.iter().zip(&self.arguments) {
-            let Kind::Tile { dims, .. } = &param.kind else { continue };
-            let named = dims.iter().zip(self.shape(argument));
-            let named = named.filter(|(dim, _)| matches!(dim, Dim::Named(at) if *at == wanted));
-            places.extend(named.map(|(_, extent)| (param.name.as_str(), *extent)));
-        }
-        let name = kernel.dims.get(wanted).map_or("", String::as_str);
-        dim(self.kernel.runtime.kernel(), name, &places)
-    }
-
-    fn shape(&self, argument: &Argument<'_>) -> &[usize] {
-        self.extents.get(argument.shape.clone()).unwrap_or_default()
-    }
-
-    fn configured(&self, dims: &[u32]) -> Result<Config> {
-        let kernel = &self.kernel.described;
-        let launch = kernel.launch.as_ref().map_err(|problem| {
-            Error::new(ErrorKind::Unsupported, format!("`{}` is launched, and {}", kernel.entry, problem.message))
-                .help(problem.help.join("; "))
-        })?;
-        let arguments = Arguments { kernel: self.kernel.runtime.kernel(), known: self, dims };
-        let attribute = arguments.config(launch)?;
-        match self.config {
-            Some(config) if launch.vouched || launch.proved => config.safely_over(attribute),
-            Some(config) => config.over(attribute),
-            None => Ok(attribute),
-        }
+        // SAFETY: there is one argument for each parameter, which was compared with it; the caller vouches for the rest.
+        unsafe { passed::submit(kernel, submission.stream(), (&config, &dims), &passed) }
     }
 }
 
@@ -356,6 +271,10 @@ impl Known for JitLaunch<'_> {
             Some(Content::Bytes(part)) => self.bytes.get(part.clone()).unwrap_or_default(),
             _ => &[],
         }
+    }
+
+    fn shape(&self, at: usize) -> &[usize] {
+        self.arguments.get(at).and_then(|argument| self.extents.get(argument.shape.clone())).unwrap_or_default()
     }
 }
 

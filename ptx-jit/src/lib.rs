@@ -69,12 +69,12 @@ mod tuning;
 
 pub use explain::explain;
 pub use kernel::JitKernel;
-pub use launch::JitLaunch;
+pub use launch::{JitLaunch, Passed};
 pub use module::JitModule;
 pub use program::{CompileError, Program, Source};
 pub use ptx_expand::program as describe;
 pub use reload::Live;
-pub use scalar::Scalar;
+pub use scalar::{Number, Scalar};
 #[cfg(feature = "transpile")]
 pub use transpile::{Transpiled, transpile};
 pub use tuning::Candidate;

@@ -140,7 +140,16 @@ pub fn alignment(align: Int) -> u64 {
 /// [`ErrorKind::Condition`] for another address.
 #[inline]
 pub fn aligned(memory: &Bound<'_>, align: u64, kernel: &Kernel, parameter: &str) -> Result<()> {
-    if memory.address().is_multiple_of(align.max(1)) { Ok(()) } else { Err(misaligned(align, kernel, parameter)) }
+    aligned_at(memory.address(), align, kernel, parameter)
+}
+
+/// The same by its address.
+///
+/// # Errors
+/// As [`aligned`].
+#[inline]
+pub fn aligned_at(address: u64, align: u64, kernel: &Kernel, parameter: &str) -> Result<()> {
+    if address.is_multiple_of(align.max(1)) { Ok(()) } else { Err(misaligned(align, kernel, parameter)) }
 }
 
 #[cold]

@@ -221,6 +221,8 @@ def test_strides(device: str) -> None:
 @each_device
 def test_plain_calls_are_native(device: str) -> None:
     function = ptx_kernels.library().rms_norm
+    # The first call with a tensor defines the native ways.
+    ptx_kernels.rms_norm(torch.ones(1, 8))
     if function.quick is None:
         pytest.skip("this PyTorch has no exchange interface of DLPack 1")
     x, w = make([(8, 64), (64,)], device)
@@ -230,12 +232,13 @@ def test_plain_calls_are_native(device: str) -> None:
         return function.quick([*values, *[None, None, None, 1e-6][len(values) :]]) is not NotImplemented
 
     assert is_native(x, w) and is_native(x) and is_native(x, w, out) and is_native(leaf, w) and is_native(x.bfloat16())
-    assert function.quick_apply(x, eps=1e-6, weight=w) is not NotImplemented
+    assert function.quick_apply((x,), {"eps": 1e-6, "weight": w}) is not NotImplemented
     # Python's code takes the others, and has the messages.
     for values in [(None, w), (x.cpu().numpy(), w), (x[:, ::2], w[::2]), (x, w.bfloat16()), (x.to("meta"), w.to("meta")), (x.to_sparse(), w), (leaf, w, out), (x, 3)]:
         assert not is_native(*values)
-    assert function.quick([x, w]) is NotImplemented and function.quick_apply(x, w, 1e-6, out, 3) is NotImplemented
-    assert function.quick_apply(x, y=3) is NotImplemented and function.quick_apply(x, x=x) is NotImplemented
+    assert function.quick([x, w]) is NotImplemented
+    for args, kwargs in [((x, w, 1e-6, out, 3), {}), ((x,), {"y": 3}), ((x,), {"x": x}), ((), {})]:
+        assert function.quick_apply(args, kwargs) is NotImplemented
     with torch.autograd.forward_ad.dual_level():
         assert not is_native(x, w)
     with torch._subclasses.FakeTensorMode():

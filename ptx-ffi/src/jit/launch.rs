@@ -2,100 +2,97 @@
 #![allow(unsafe_code, reason = "memory of other languages; callers of kernels from Python vouch for them")]
 
 use super::describe::dtype;
-use crate::call::{Call, not_dense, unexpected};
+use crate::call::{Call, PARAMS, not_dense, unexpected};
+use crate::dtype::DType;
 use crate::value::{Tensor, Value};
 use half::{bf16, f16};
-use ptx_jit::describe::Kind;
-use ptx_jit::{JitKernel, JitLaunch};
-use ptx_launch::{Result, View, ViewMut};
+use ptx_jit::describe::{Kernel, Kind};
+use ptx_jit::{JitKernel, Number, Passed};
+use ptx_launch::Result;
+use ptx_launch::expansion::int;
 
-/// An argument as a launch takes it.
-enum Passed<'a> {
-    Read(View<'a, u8>, &'a Tensor),
-    Write(ViewMut<'a, u8>, &'a Tensor),
-    Value,
+/// A parameter of a kernel as a launch fills it, found once: the check of a call has compared the argument with its name and type.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Slot {
+    Memory,
+    Number(DType),
+    Struct,
+}
+
+/// The parameters of a kernel.
+pub(super) fn slots(kernel: &Kernel) -> Vec<Slot> {
+    let slot = |kind: &Kind| match kind {
+        Kind::Slice { .. } | Kind::Tile { .. } => Slot::Memory,
+        Kind::Value(ty) => dtype(ty).map_or(Slot::Struct, Slot::Number),
+        // No function has such a parameter.
+        Kind::Map | Kind::Object(_) => Slot::Struct,
+    };
+    kernel.params.iter().map(|param| slot(&param.kind)).collect()
 }
 
 /// Launches a kernel on the stream of a call.
-pub(super) fn launch(kernel: &JitKernel, call: &Call<'_>) -> Result<()> {
-    let params = &kernel.description().params;
-    let passed = params.iter().enumerate().map(|(at, param)| passed(call, at, &param.kind));
-    let mut passed: Vec<Passed<'_>> = passed.collect::<Result<_>>()?;
-    let mut launch = kernel.launch();
-    for (at, (param, passed)) in params.iter().zip(&mut passed).enumerate() {
-        launch = match (&param.kind, passed) {
-            (Kind::Slice { element, .. } | Kind::Tile { element, .. }, Passed::Read(view, tensor)) => {
-                launch.read_bytes(&*view, (element, tensor.dtype.bytes()), tensor.extents())?
-            }
-            (Kind::Slice { element, .. } | Kind::Tile { element, .. }, Passed::Write(view, tensor)) => {
-                launch.write_bytes(view, (element, tensor.dtype.bytes()), tensor.extents())?
-            }
-            (Kind::Value(ty), _) => value(launch, call, at, ty)?,
-            _ => return Err(unexpected(call, at)),
+pub(super) fn launch(kernel: &JitKernel, slots: &[Slot], call: &Call<'_>) -> Result<()> {
+    let structs: Vec<Vec<u8>> = match slots.iter().any(|slot| matches!(slot, Slot::Struct)) {
+        true => slots.iter().enumerate().map(|(at, slot)| structure(call, at, slot)).collect::<Result<_>>()?,
+        false => Vec::new(),
+    };
+    let mut every = [Passed::Struct(&[]); PARAMS];
+    for (at, (passed, slot)) in every.iter_mut().zip(slots).enumerate() {
+        *passed = match slot {
+            Slot::Memory => memory(call, at)?,
+            Slot::Number(ty) => number(*ty, call.param(at).1).ok_or_else(|| unexpected(call, at))?,
+            Slot::Struct => Passed::Struct(structs.get(at).map_or(&[], Vec::as_slice)),
         };
     }
     // SAFETY: the CPU device checks every access. On a GPU the caller vouches for the kernel, as for every kernel that it writes: the call has
-    // checked types, shapes, devices and overlaps, and the launch checks the kernel's conditions.
-    unsafe { launch.submit(call.stream()) }
+    // checked types, shapes, devices and overlaps, and the launch checks the kernel's conditions. The memory is the caller's, which lives until the
+    // work on the stream has ended.
+    unsafe { kernel.launch_with(call.stream(), every.get(..slots.len()).unwrap_or_default()) }
 }
 
-fn passed<'a>(call: &Call<'a>, at: usize, kind: &Kind) -> Result<Passed<'a>> {
-    let (Kind::Slice { element, written } | Kind::Tile { element, written, .. }) = kind else {
-        return Ok(Passed::Value);
-    };
-    let (name, value) = call.param(at);
-    let Value::Tensor(tensor) = value else { return Err(unexpected(call, at)) };
-    if dtype(element) != Some(tensor.dtype) {
-        return Err(unexpected(call, at));
+fn memory<'a>(call: &Call<'a>, at: usize) -> Result<Passed<'a>> {
+    let (name, Value::Tensor(tensor)) = call.param(at) else { return Err(unexpected(call, at)) };
+    let tensor: &'a Tensor = tensor;
+    match tensor.is_dense() {
+        true => Ok(Passed::Memory(tensor.address, tensor.span, tensor.extents())),
+        false => Err(not_dense(name, tensor)),
     }
-    if !tensor.is_dense() {
-        return Err(not_dense(name, tensor));
-    }
-    let bytes = tensor.span * tensor.dtype.bytes();
-    // SAFETY: as for `TensorRef` and `TensorMut`: the caller passes memory of this type and shape, which lives until the work on the stream has ended, and
-    // no written tensor shares memory with another one.
-    Ok(unsafe {
-        match written {
-            false => Passed::Read(View::from_raw(call.stream(), tensor.address, bytes), tensor),
-            true => Passed::Write(ViewMut::from_raw(call.stream(), tensor.address, bytes), tensor),
+}
+
+/// A number, which the check of the call has found to fit its type.
+fn number<'a>(ty: DType, value: &Value<'_>) -> Option<Passed<'a>> {
+    let float = |bits: u64, value: f64| Some(Passed::Number(bits.to_le_bytes(), Number::Float(value)));
+    match (ty, *value) {
+        (DType::F16, Value::Float(value)) => {
+            let value = f16::from_f64(value);
+            float(value.to_bits().into(), value.into())
         }
-    })
+        (DType::BF16, Value::Float(value)) => {
+            let value = bf16::from_f64(value);
+            float(value.to_bits().into(), value.into())
+        }
+        (DType::F32, Value::Float(value)) => {
+            let value = value as f32;
+            float(value.to_bits().into(), value.into())
+        }
+        (DType::F64, Value::Float(value)) => float(value.to_bits(), value),
+        // The bytes of a shorter integer are the first ones.
+        (_, Value::Int(value)) => Some(Passed::Number(value.to_le_bytes(), Number::Int(int(value)))),
+        _ => None,
+    }
 }
 
-/// The next argument is a number, or the bytes of a struct.
-fn value<'l>(launch: JitLaunch<'l>, call: &Call<'_>, at: usize, ty: &str) -> Result<JitLaunch<'l>> {
-    /// The lower bits of a number, which the check of the call has found to fit.
-    macro_rules! int {
-        ($ty:ty, $value:expr) => {
-            match <$ty>::try_from(*$value) {
-                Ok(value) => launch.value(value),
-                Err(_) => Err(unexpected(call, at)),
-            }
-        };
-    }
-    match (ty, call.param(at).1) {
-        ("i8", Value::Int(value)) => int!(i8, value),
-        ("i16", Value::Int(value)) => int!(i16, value),
-        ("i32", Value::Int(value)) => int!(i32, value),
-        ("i64", Value::Int(value)) => launch.value(*value),
-        ("u8" | "e4m3", Value::Int(value)) => int!(u8, value),
-        ("u16", Value::Int(value)) => int!(u16, value),
-        ("u32" | "f16x2" | "bf16x2", Value::Int(value)) => int!(u32, value),
-        ("u64", Value::Int(value)) => int!(u64, value),
-        ("f16", Value::Float(value)) => launch.value(f16::from_f64(*value)),
-        ("bf16", Value::Float(value)) => launch.value(bf16::from_f64(*value)),
-        ("f32", Value::Float(value)) => launch.value(*value as f32),
-        ("f64", Value::Float(value)) => launch.value(*value),
-        (_, Value::Str(digits)) => match bytes(digits) {
-            Some(bytes) => launch.bytes(&bytes),
-            None => Err(unexpected(call, at)),
-        },
-        _ => Err(unexpected(call, at)),
+/// The bytes of a struct; none for another parameter.
+fn structure(call: &Call<'_>, at: usize, slot: &Slot) -> Result<Vec<u8>> {
+    match (slot, call.param(at).1) {
+        (Slot::Struct, Value::Str(digits)) => bytes(digits).ok_or_else(|| unexpected(call, at)),
+        (Slot::Struct, _) => Err(unexpected(call, at)),
+        _ => Ok(Vec::new()),
     }
 }
 
 /// The bytes that hexadecimal digits stand for.
-pub(crate) fn bytes(digits: &str) -> Option<Vec<u8>> {
+fn bytes(digits: &str) -> Option<Vec<u8>> {
     let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pairs = digits.as_bytes().chunks(2);
     pairs.map(|pair| Some(digit(pair.first()?)? << 4 | digit(pair.get(1)?)?)).collect()

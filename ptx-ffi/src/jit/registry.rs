@@ -1,7 +1,7 @@
 //! The kernels that this process has compiled, by their numbers.
 
 use super::describe::describe;
-use super::launch::launch;
+use super::launch::{launch, slots};
 use crate::function::Function;
 use crate::stream::Home;
 use ptx_jit::describe::Kernel;
@@ -61,8 +61,8 @@ pub(super) fn compile(key: i64, request: &[u8], source: Source) -> std::result::
 }
 
 fn made(key: i64, at: usize, kernel: &Kernel, program: &Arc<Compiled>) -> Made {
-    let own = Arc::clone(program);
-    let work = move |call: &crate::call::Call<'_>| launch(&own.kernel(at, call.home, call.stream())?, call);
+    let (own, slots) = (Arc::clone(program), slots(kernel));
+    let work = move |call: &crate::call::Call<'_>| launch(&own.kernel(at, call.home, call.stream())?, &slots, call);
     let (function, refused) = match describe(kernel, Box::new(work)) {
         Ok(function) => (Some(function), String::new()),
         Err(why) => (None, why),

@@ -4,9 +4,9 @@ use crate::arguments::Arguments;
 use crate::object::{Object, Other, Outcome, Ptr, attribute_of, call, items, name, numbers, tuple};
 use crate::torch::{Torch, torch};
 use ptx_ffi::rt::{Any, Made, PARAMS, Raise};
-use pyo3_ffi::{Py_EQ, Py_Ellipsis, Py_False, Py_None, PyTuple_Size};
 use pyo3_ffi::{
-    PyDict_New, PyDict_SetItem, PyObject_IsTrue, PyObject_RichCompareBool, PyObject_SetAttr, PyTuple_GetItem,
+    Py_EQ, Py_Ellipsis, Py_False, Py_None, PyDict_New, PyDict_Next, PyDict_SetItem, PyObject_IsTrue,
+    PyObject_RichCompareBool, PyObject_SetAttr, PyTuple_Check, PyTuple_GetItem, PyTuple_Size,
 };
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
@@ -37,6 +37,8 @@ pub(crate) struct Door {
     inputs: Vec<usize>,
     positional: Vec<usize>,
     takes_all: bool,
+    /// Inputs that are tensors.
+    tensors: Vec<usize>,
     outputs: Vec<usize>,
     main: Vec<usize>,
     saved: Vec<usize>,
@@ -68,7 +70,8 @@ struct Names {
     numbers: Ptr,
 }
 
-/// A call that autograd records: its forward function finds the arguments as the call has read them.
+/// A call that autograd records: its forward function finds the arguments as the call has read them. Autograd itself sees the tensors alone, since it
+/// looks at everything else for long.
 struct Recorded<'a> {
     door: &'a Door,
     arguments: Cell<Option<&'a mut Arguments>>,
@@ -76,16 +79,16 @@ struct Recorded<'a> {
 }
 
 thread_local! {
-    /// The innermost call of this thread that has not come to its forward function yet.
+    /// The innermost recorded call of this thread.
     static RECORDED: Cell<*const Recorded<'static>> = const { Cell::new(null()) };
 }
 
-/// Forgets the call of this thread at the end of its scope.
-struct Forget;
+/// The call around one, which is the innermost one again at the end of its scope.
+struct Around(*const Recorded<'static>);
 
-impl Drop for Forget {
+impl Drop for Around {
     fn drop(&mut self) {
-        RECORDED.set(null());
+        RECORDED.set(self.0);
     }
 }
 
@@ -125,6 +128,7 @@ impl Door {
             inputs: list(described, c"inputs")?,
             positional: list(described, c"passed")?,
             takes_all: is_true(&attribute_of(described, c"takes_all")?),
+            tensors: list(described, c"tensors")?,
             outputs: list(described, c"outputs")?,
             saved: list(state, c"saved_here")?,
             main,
@@ -149,7 +153,7 @@ impl Door {
     }
 
     /// A call with the values of all parameters. `None` for an output that is not optional and `...` for any output stand for a new one.
-    pub(crate) fn call(&self, capsule: Ptr, values: &mut [Ptr]) -> Outcome<Object> {
+    pub(crate) fn call(&self, values: &mut [Ptr]) -> Outcome<Object> {
         let torch = torch()?;
         let wanted = bits(&self.main) | self.take_wanted(values);
         let mut arguments = Arguments::new();
@@ -162,7 +166,7 @@ impl Door {
             if given != 0 || !self.records {
                 return Err(Other::Elsewhere);
             }
-            return self.record(torch, capsule, values, &mut arguments);
+            return self.record(torch, values, &mut arguments);
         }
         arguments.make(self, torch, values, wanted & !given)?;
         arguments.invoke(self, torch)?;
@@ -211,59 +215,49 @@ impl Door {
     }
 
     /// A call that autograd records.
-    fn record(&self, torch: &Torch, capsule: Ptr, values: &[Ptr], read: &mut Arguments) -> Outcome<Object> {
-        let passed: Vec<Ptr> = [capsule].into_iter().chain(self.inputs.iter().map(|at| values[*at])).collect();
+    fn record(&self, torch: &Torch, values: &[Ptr], read: &mut Arguments) -> Outcome<Object> {
         let recorded = Recorded { door: self, arguments: Cell::new(Some(read)), values };
-        let _forget = Forget;
-        RECORDED.set((&raw const recorded).cast());
-        let made = tuple(passed.into_iter()).and_then(|passed| call(torch.record, Some(&passed)));
-        let made = made?;
+        let _around = Around(RECORDED.replace((&raw const recorded).cast()));
+        let passed = tuple(self.tensors.iter().map(|at| values[*at]))?;
+        let made = call(torch.record, Some(&passed))?;
         // Python's code returns a tuple.
         // SAFETY: the object is alive; a tuple lends its item.
         unsafe {
-            match PyTuple_Size(made.get()) {
-                1 => Ok(Object::share(PyTuple_GetItem(made.get(), 0))),
-                _ => {
-                    pyo3_ffi::PyErr_Clear();
-                    Ok(made)
-                }
+            match PyTuple_Check(made.get()) != 0 && PyTuple_Size(made.get()) == 1 {
+                true => Ok(Object::share(PyTuple_GetItem(made.get(), 0))),
+                false => Ok(made),
             }
         }
     }
 
-    /// The forward function of a recorded call: makes the outputs and what the gradient reads, and keeps them.
-    pub(crate) fn forward(&self, context: Ptr, inputs: &[Ptr]) -> Outcome<Object> {
-        match self.forward_here(context, inputs) {
+    /// Makes the outputs of a recorded call and what its gradient reads, and keeps them.
+    fn forward(&self, context: Ptr, values: &[Ptr], arguments: &mut Arguments) -> Outcome<Object> {
+        let mut every = [std::ptr::null_mut(); PARAMS];
+        let with_outputs = every.get_mut(..values.len()).ok_or(Other::Elsewhere)?;
+        with_outputs.copy_from_slice(values);
+        match self.forward_here(context, with_outputs, arguments) {
             Err(Other::Elsewhere) => {
                 let function = attribute_of(self.state, c"function")?;
-                let every: Vec<Ptr> = [context, function.get()].into_iter().chain(inputs.iter().copied()).collect();
+                let inputs = self.inputs.iter().map(|at| values[*at]);
+                let every: Vec<Ptr> = [context, function.get()].into_iter().chain(inputs).collect();
                 call(self.slowly.forward, Some(&tuple(every.into_iter())?))
             }
             outcome => outcome,
         }
     }
 
-    fn forward_here(&self, context: Ptr, inputs: &[Ptr]) -> Outcome<Object> {
+    fn forward_here(&self, context: Ptr, values: &mut [Ptr], arguments: &mut Arguments) -> Outcome<Object> {
         let torch = torch()?;
-        let mut values = self.spread(inputs)?;
-        let values = &mut values[..self.params.len()];
-        let mut own = Arguments::new();
-        let arguments = match self.recorded(values) {
-            Some(read) => read,
-            None => {
-                own.read(self, torch, values)?;
-                &mut own
-            }
-        };
         arguments.make(self, torch, values, bits(&self.saved))?;
         if !arguments.is_floating(self.main[0]) {
             return Err(Other::Elsewhere);
         }
         arguments.invoke(self, torch)?;
-        let kept: Vec<Ptr> = self.kept.iter().map(|at| values[*at]).collect();
+        let mut kept = [std::ptr::null_mut(); PARAMS];
+        kept.iter_mut().zip(&self.kept).for_each(|(kept, at)| *kept = values[*at]);
         // SAFETY: the objects are alive.
         unsafe {
-            set(context, self.names.to_save, tuple(kept.into_iter())?.get())?;
+            set(context, self.names.to_save, tuple(kept.iter().copied().take(self.kept.len()))?.get())?;
             set(context, self.names.materialize_grads, Py_False())?;
             set(context, self.names.state, self.state)?;
             if !self.scalars.is_empty() {
@@ -275,16 +269,6 @@ impl Door {
             }
         }
         Ok(Object::share(values[self.main[0]]))
-    }
-
-    /// The arguments of the call that this thread records, if it is one of these inputs.
-    fn recorded<'r>(&self, values: &[Ptr]) -> Option<&'r mut Arguments> {
-        let innermost = RECORDED.replace(null());
-        // SAFETY: the call sets the pointer back when it ends, and waits for its forward function until then.
-        let recorded = unsafe { innermost.cast::<Recorded<'r>>().as_ref() }?;
-        let is_same =
-            std::ptr::eq(recorded.door, self) && self.inputs.iter().all(|at| recorded.values[*at] == values[*at]);
-        if is_same { recorded.arguments.take() } else { None }
     }
 
     /// The values of all parameters, from those of the inputs.
@@ -300,9 +284,9 @@ impl Door {
         Ok(values)
     }
 
-    /// An operator where PyTorch may record derivatives. The first argument is the set of dispatch keys, which Python's code reads.
+    /// An operator where PyTorch may record derivatives.
     pub(crate) fn operate(&self, operator: Operator, every: &[Ptr]) -> Outcome<Object> {
-        match self.operate_here(operator, every.get(1..).unwrap_or(&[])) {
+        match self.operate_here(operator, every) {
             Err(Other::Elsewhere) => {
                 let slowly = match operator {
                     Operator::Plain => self.slowly.op,
@@ -351,22 +335,11 @@ impl Door {
         result(values, outputs.iter())
     }
 
-    /// The values of all parameters, from the arguments of a call.
-    pub(crate) fn bind(&self, positional: &[Ptr], names: &[Ptr], named: &[Ptr]) -> Outcome<[Ptr; PARAMS]> {
+    /// The values of all parameters, from the arguments of a call: a tuple, and a dictionary of those that are named.
+    pub(crate) fn bind(&self, positional: Ptr, named: Ptr) -> Outcome<[Ptr; PARAMS]> {
         let mut values = [std::ptr::null_mut(); PARAMS];
-        if self.takes_all && positional.len() == self.params.len() {
-            values[..positional.len()].copy_from_slice(positional);
-        } else if positional.len() <= self.positional.len() {
-            for (at, value) in self.positional.iter().zip(positional) {
-                values[*at] = *value;
-            }
-        } else {
-            return Err(Other::Elsewhere);
-        }
-        for (name, value) in names.iter().zip(named) {
-            let at = self.position(*name).filter(|at| values[*at].is_null()).ok_or(Other::Elsewhere)?;
-            values[at] = *value;
-        }
+        self.bind_positional(positional, &mut values)?;
+        self.bind_named(named, &mut values)?;
         for (value, param) in values.iter_mut().zip(&self.params) {
             // `None` for a parameter stands for its default.
             if value.is_null() || is_none(*value) {
@@ -377,6 +350,38 @@ impl Door {
             }
         }
         Ok(values)
+    }
+
+    fn bind_positional(&self, positional: Ptr, values: &mut [Ptr; PARAMS]) -> Outcome<()> {
+        // SAFETY: the reference is alive. Something else than a tuple is an error.
+        let count = unsafe { PyTuple_Size(positional) };
+        let Ok(count) = usize::try_from(count) else { return Err(Other::Raised) };
+        // SAFETY: the tuple has an item with this number, which it lends.
+        let item = |at: usize| unsafe { PyTuple_GetItem(positional, at as isize) };
+        if self.takes_all && count == self.params.len() {
+            values.iter_mut().zip(0..count).for_each(|(value, at)| *value = item(at));
+            return Ok(());
+        }
+        if count > self.positional.len() {
+            return Err(Other::Elsewhere);
+        }
+        for (at, position) in self.positional.iter().enumerate().take(count) {
+            *values.get_mut(*position).ok_or(Other::Elsewhere)? = item(at);
+        }
+        Ok(())
+    }
+
+    fn bind_named(&self, named: Ptr, values: &mut [Ptr; PARAMS]) -> Outcome<()> {
+        let (mut place, mut name, mut value) = (0, std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the dictionary is alive, and nobody changes it meanwhile; it lends its names and values.
+        while unsafe { PyDict_Next(named, &raw mut place, &raw mut name, &raw mut value) } != 0 {
+            let at = self.position(name).ok_or(Other::Elsewhere)?;
+            match values.get_mut(at) {
+                Some(free) if free.is_null() => *free = value,
+                _ => return Err(Other::Elsewhere),
+            }
+        }
+        Ok(())
     }
 
     fn position(&self, name: Ptr) -> Option<usize> {
@@ -406,6 +411,14 @@ impl Param {
         unsafe { pyo3_ffi::PyUnicode_InternInPlace(&raw mut name) };
         Ok(Param { is_tensor: is(c"is_tensor")?, name, missing })
     }
+}
+
+/// The forward function of the innermost recorded call of this thread.
+pub(crate) fn forward(context: Ptr) -> Outcome<Object> {
+    // SAFETY: the call sets the pointer back when it ends, and waits for its forward function until then.
+    let recorded = unsafe { RECORDED.get().as_ref() }.ok_or(Other::Elsewhere)?;
+    let arguments = recorded.arguments.take().ok_or(Other::Elsewhere)?;
+    recorded.door.forward(context, recorded.values, arguments)
 }
 
 /// The outputs that are there: one, or a tuple.

@@ -5,9 +5,9 @@ use crate::object::{Object, Other, Outcome, Ptr, give, items, tuple};
 use crate::torch::keep;
 use ptx_ffi::rt::PARAMS;
 use pyo3_ffi::{
-    METH_FASTCALL, METH_KEYWORDS, METH_O, Py_False, Py_True, Py_ssize_t, PyCFunction, PyCFunction_NewEx,
-    PyCFunctionFast, PyCapsule_GetPointer, PyCapsule_New, PyErr_SetString, PyExc_RuntimeError, PyList_GetItem,
-    PyList_Size, PyLong_AsVoidPtr, PyMethodDef, PyMethodDefPointer, PyTuple_GetItem, PyTuple_Size,
+    METH_FASTCALL, METH_O, Py_False, Py_True, Py_ssize_t, PyCFunction, PyCFunction_NewEx, PyCFunctionFast,
+    PyCapsule_GetPointer, PyCapsule_New, PyErr_SetString, PyExc_RuntimeError, PyList_GetItem, PyList_Size,
+    PyLong_AsVoidPtr, PyMethodDef, PyMethodDefPointer,
 };
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,13 +16,13 @@ use std::ptr::null_mut;
 const CAPSULE: &CStr = c"ptx_kernels door";
 
 /// The functions of a module. Python reads them.
-pub struct Methods(pub [PyMethodDef; 4]);
+pub struct Methods<const N: usize>(pub [PyMethodDef; N]);
 
 // SAFETY: nobody writes to them.
-unsafe impl Sync for Methods {}
+unsafe impl<const N: usize> Sync for Methods<N> {}
 
 /// The functions of the module: `use_torch`, `door` and `forward`.
-pub static METHODS: Methods = Methods([
+pub static METHODS: Methods<4> = Methods([
     plain(c"use_torch", use_torch, c"Keeps what calls need of PyTorch: True if its class has the exchange interface."),
     plain(c"door", door, c"The ways into a function: by values, by arguments, its operators, and the door itself."),
     fast(c"forward", forward, c"The forward function of a recorded call."),
@@ -30,7 +30,7 @@ pub static METHODS: Methods = Methods([
 ]);
 
 /// The functions of a door, in the order in which `door` returns them.
-static OF_DOOR: Methods = Methods([
+static OF_DOOR: Methods<5> = Methods([
     plain(
         c"call",
         call,
@@ -39,18 +39,11 @@ static OF_DOOR: Methods = Methods([
     fast(c"op", operate_plain, c"The operator that makes its outputs."),
     fast(c"op_saved", operate_saved, c"The operator that makes its outputs, and what the gradient reads."),
     fast(c"op_out", operate_out, c"The operator that writes into tensors."),
-]);
-
-static APPLY: Methods = Methods([
-    PyMethodDef {
-        ml_name: c"apply".as_ptr(),
-        ml_meth: PyMethodDefPointer { PyCFunctionFastWithKeywords: apply },
-        ml_flags: METH_FASTCALL | METH_KEYWORDS,
-        ml_doc: c"Calls the function with arguments; NotImplemented if Python's code has to.".as_ptr(),
-    },
-    PyMethodDef::zeroed(),
-    PyMethodDef::zeroed(),
-    PyMethodDef::zeroed(),
+    fast(
+        c"apply",
+        apply,
+        c"Calls the function with a tuple of arguments and a dictionary of others; NotImplemented if Python's code has to.",
+    ),
 ]);
 
 const fn plain(name: &'static CStr, function: PyCFunction, doc: &'static CStr) -> PyMethodDef {
@@ -116,7 +109,7 @@ unsafe extern "C" fn door(_: Ptr, parts: Ptr) -> Ptr {
         // SAFETY: the door and the descriptions of its functions live as long as the process.
         unsafe {
             let capsule = Object::own(PyCapsule_New(door.cast(), CAPSULE.as_ptr(), None))?;
-            let made = OF_DOOR.0.iter().chain(&APPLY.0[..1]).map(|method| {
+            let made = OF_DOOR.0.iter().map(|method| {
                 let method = std::ptr::from_ref(method).cast_mut();
                 Object::own(PyCFunction_NewEx(method, capsule.get(), null_mut()))
             });
@@ -128,12 +121,9 @@ unsafe extern "C" fn door(_: Ptr, parts: Ptr) -> Ptr {
 }
 
 unsafe extern "C" fn forward(_: Ptr, args: *mut Ptr, count: Py_ssize_t) -> Ptr {
-    // SAFETY: Python passes so many.
+    // SAFETY: Python passes so many: the context, and the tensors that the call has read already.
     let args = unsafe { arguments(args, count) };
-    guard(|| match args {
-        [context, capsule, inputs @ ..] => door_of(*capsule)?.forward(*context, inputs),
-        _ => Err(Other::Elsewhere),
-    })
+    guard(|| crate::door::forward(*args.first().ok_or(Other::Elsewhere)?))
 }
 
 unsafe extern "C" fn call(capsule: Ptr, list: Ptr) -> Ptr {
@@ -150,23 +140,17 @@ unsafe extern "C" fn call(capsule: Ptr, list: Ptr) -> Ptr {
                 *value = PyList_GetItem(list, at as Py_ssize_t);
             }
         }
-        door.call(capsule, values)
+        door.call(values)
     })
 }
 
-unsafe extern "C" fn apply(capsule: Ptr, args: *const Ptr, count: Py_ssize_t, names: Ptr) -> Ptr {
+unsafe extern "C" fn apply(capsule: Ptr, args: *mut Ptr, count: Py_ssize_t) -> Ptr {
+    // SAFETY: Python passes so many.
+    let args = unsafe { arguments(args, count) };
     guard(|| {
-        let door = door_of(capsule)?;
-        // SAFETY: Python passes the values of `count` positional arguments, and behind them one for each name; the tuple lends its names.
-        let (positional, named, names) = unsafe {
-            let count_named = if names.is_null() { 0 } else { PyTuple_Size(names) };
-            let every = arguments(args, count + count_named);
-            let (positional, named) = every.split_at_checked(count.unsigned_abs()).ok_or(Other::Elsewhere)?;
-            let names: Vec<Ptr> = (0..count_named).map(|at| PyTuple_GetItem(names, at)).collect();
-            (positional, named, names)
-        };
-        let mut values = door.bind(positional, &names, named)?;
-        door.call(capsule, &mut values[..door.params.len()])
+        let (door, &[positional, named]) = (door_of(capsule)?, args) else { return Err(Other::Elsewhere) };
+        let mut values = door.bind(positional, named)?;
+        door.call(values.get_mut(..door.params.len()).unwrap_or(&mut []))
     })
 }
 

@@ -2,8 +2,8 @@
 
 use pyo3_ffi::{
     Py_DECREF, Py_INCREF, Py_NotImplemented, PyErr_Clear, PyErr_Occurred, PyLong_AsLongLong, PyLong_AsSize_t, PyObject,
-    PyObject_CallObject, PyObject_GetAttr, PyObject_GetAttrString, PySequence_GetItem, PySequence_Size, PyTuple_New,
-    PyTuple_SetItem, PyUnicode_InternFromString,
+    PyObject_CallFunctionObjArgs, PyObject_CallObject, PyObject_GetAttr, PyObject_GetAttrString, PySequence_GetItem,
+    PySequence_Size, PyTuple_New, PyTuple_SetItem, PyUnicode_InternFromString,
 };
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -96,6 +96,12 @@ pub(crate) fn tuple(items: impl ExactSizeIterator<Item = Ptr>) -> Outcome<Object
         }
         Ok(tuple)
     }
+}
+
+/// Calls a function with one argument, for which most builtin functions need no tuple.
+pub(crate) fn call_with(function: Ptr, argument: Ptr) -> Outcome<Object> {
+    // SAFETY: the references are alive, and null ends the arguments.
+    Object::own(unsafe { PyObject_CallFunctionObjArgs(function, argument, null_mut::<PyObject>()) })
 }
 
 /// Calls a function with a tuple of arguments, or none.

@@ -1,10 +1,10 @@
 //! What calls need of PyTorch: its classes, its functions, and DLPack's exchange interface (`dlpack.h` 1.2).
 
-use crate::object::{Object, Other, Outcome, Ptr, attribute, attribute_of, call, int, name, tuple};
+use crate::object::{Object, Other, Outcome, Ptr, attribute, attribute_of, call, call_with, int, name, tuple};
 use ptx_ffi::rt::DlTensor;
 use pyo3_ffi::{
-    Py_False, Py_TYPE, Py_True, PyCapsule_GetPointer, PyDict_GetItem, PyDict_GetItemString, PyErr_Clear, PyObject,
-    PyObject_Call, PyObject_CallFunctionObjArgs, PyObject_IsTrue,
+    Py_False, Py_TYPE, Py_True, PyCapsule_GetPointer, PyDict_GetItem, PyDict_GetItemString, PyErr_Clear, PyObject_Call,
+    PyObject_IsTrue,
 };
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -153,9 +153,7 @@ impl Torch {
     /// Returns true for a view whose elements have the opposite signs of those in memory, for which DLPack has no word.
     #[inline]
     pub(crate) fn is_negative(&self, tensor: Ptr) -> Outcome<bool> {
-        // SAFETY: the references are alive, and null ends the arguments.
-        let answer = unsafe { PyObject_CallFunctionObjArgs(self.is_neg, tensor, null_mut::<PyObject>()) };
-        Object::own(answer).map(|answer| is_true(answer.get()))
+        call_with(self.is_neg, tensor).map(|answer| is_true(answer.get()))
     }
 
     /// The tensor as DLPack describes it. `None` for one that has no memory of its own.
@@ -203,7 +201,7 @@ impl Torch {
 
     /// Counts a change of these tensors, so that gradients do not use what they were.
     pub(crate) fn count_change(&self, tensors: impl ExactSizeIterator<Item = Ptr>) -> Outcome<()> {
-        call(self.increment_version, Some(&tuple([tuple(tensors)?.get()].into_iter())?)).map(drop)
+        call_with(self.increment_version, tuple(tensors)?.get()).map(drop)
     }
 }
 

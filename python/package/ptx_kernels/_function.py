@@ -75,9 +75,9 @@ class Function:
         # Positional arguments, and True if these may also be all parameters.
         self.passed = self.inputs
         self.takes_all = False
-        # The native ways of PyTorch's tensors into the function: from the values of all parameters, and from arguments.
+        # The native ways of PyTorch's tensors into the function: from the values of all parameters, and from a tuple of arguments and those that are named.
         self.quick: Callable[[list[Any]], Any] | None = None
-        self.quick_apply: Callable[..., Any] | None = None
+        self.quick_apply: Callable[[Sequence[Any], dict[str, Any]], Any] | None = None
         # What the frameworks keep about it.
         self.torch_state: Any = None
 
@@ -149,7 +149,7 @@ class Function:
     def apply(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """A call that PyTorch's compiler does not read."""
         if self.quick_apply is not None:
-            made = self.quick_apply(*args, **kwargs)
+            made = self.quick_apply(args, kwargs)
             if made is not NotImplemented:
                 return made
         return call_slowly(self, self.bind(args, kwargs))

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Iterator, Mapping, Sequence
 
 from . import _function, _native_library
-from ._function import FLAT, Function, Param
+from ._function import FLAT, Function, Param, call_slowly
 
 # Names of types in kernels, by those of NumPy, PyTorch and JAX.
 TYPES = {
@@ -347,7 +347,16 @@ class Kernel:
             if function is None:
                 function = self._of_arguments(args, kwargs)
             return function(*args, **kwargs)
-        return self._known_function(args, kwargs).apply(args, kwargs)
+        function = self._function
+        if function is None:
+            function = self._known_function(args, kwargs)
+        # As `apply` of the function, without its frame.
+        quick = function.quick_apply
+        if quick is not None:
+            made = quick(args, kwargs)
+            if made is not NotImplemented:
+                return made
+        return call_slowly(function, function.bind(args, kwargs))
 
     def _known_function(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The instance for the types of arguments, from a table of the calls before."""
@@ -514,7 +523,12 @@ class Differentiable:
         pair = self._pairs.get(forward)
         if pair is None:
             pair = self._pairs[forward] = self._pair_of(forward)
-        return pair.apply(args, kwargs)
+        quick = pair.quick_apply
+        if quick is not None:
+            made = quick(args, kwargs)
+            if made is not NotImplemented:
+                return made
+        return call_slowly(pair, pair.bind(args, kwargs))
 
     def _pair_of(self, forward: Any) -> Any:
         self._prepare(forward.arguments)

@@ -7,6 +7,7 @@ into a call (torch.compile, functorch, dispatch modes, tensor subclasses) sees o
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Iterable, Sequence
 
 import torch
@@ -53,9 +54,12 @@ class Operators:
         self.silent = [at for at in function.main_outputs if f"grad_{self.names[at]}" not in self.read]
         # The native ways in, and what takes the calls that those do not.
         self.forward_slowly = _Differentiable.forward
-        self.op_slowly = self._recording("op", function.main_outputs)
-        self.op_saved_slowly = self._recording("op_saved", self.saved_here)
-        self.op_out_slowly = self._recording_into
+        self.op_recording = self._recording("op", function.main_outputs)
+        self.op_saved_recording = self._recording("op_saved", self.saved_here)
+        # The native ways get no set of dispatch keys, whose conversion takes a tenth of a call.
+        self.op_slowly = functools.partial(self.op_recording, None)
+        self.op_saved_slowly = functools.partial(self.op_saved_recording, None)
+        self.op_out_slowly = functools.partial(self._recording_into, None)
         self.ways = self._ways()
         function.quick, function.quick_apply = self.ways.get("call"), self.ways.get("apply")
         if self.namespace not in _LIBRARIES:
@@ -83,8 +87,7 @@ class Operators:
                 library.impl(name, self._functional(outputs, run=True), key)
             qualified = f"{self.namespace}::{name}"
             torch.library.register_fake(qualified, self._functional(outputs, run=False), lib=library)
-            slowly = self.op_saved_slowly if suffix else self.op_slowly
-            library.impl(name, self.ways.get("op" + suffix, slowly), "Autograd", with_keyset=True)
+            self._define_recording(name, f"op{suffix}", self.op_saved_recording if suffix else self.op_recording)
         # All parameters in the order of Rust, as the library's function takes them.
         every = ", ".join(_schema(param, f"a{at}" if param.written else None) for at, param in enumerate(function.params))
         name = f"{function.operator}_out"
@@ -92,7 +95,15 @@ class Operators:
         for key in ("CUDA", "CPU"):
             library.impl(name, self._run_into, key)
         torch.library.register_fake(f"{self.namespace}::{name}", self._check_into, lib=library)
-        library.impl(name, self.ways.get("op_out", self.op_out_slowly), "Autograd", with_keyset=True)
+        self._define_recording(name, "op_out", self._recording_into)
+
+    def _define_recording(self, name: str, way: str, recording: Any) -> None:
+        """The operator where PyTorch may record derivatives: native, where that is possible."""
+        library = _LIBRARIES[self.namespace]
+        if way in self.ways:
+            library.impl(name, self.ways[way], "Autograd")
+        else:
+            library.impl(name, recording, "Autograd", with_keyset=True)
 
     def saved_outputs(self) -> list[int]:
         """A function without gradients is perhaps one: then all its outputs are asked for."""
@@ -496,16 +507,20 @@ class _Differentiable(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        state = ctx.state
-        function = state.function
-        # Where PyTorch records the gradients, they come from operators, whose derivatives it finds; where it asks for several at once, it calls these for each.
-        again = operators(state._gradient()) if torch.is_grad_enabled() or any(map(_is_batch, grads)) else None
-        if torch.autograd.profiler._is_profiler_enabled:
-            with torch.profiler.record_function(f"{state.namespace}::{state._gradient().name}"):
-                found = state.pull_back(ctx, ctx.needs_input_grad[1:], dict(zip(function.main_outputs, grads)), again)
-        else:
-            found = state.pull_back(ctx, ctx.needs_input_grad[1:], dict(zip(function.main_outputs, grads)), again)
-        return (None, *[found.get(at) for at in function.inputs])
+        found = _pull_back(ctx, ctx.needs_input_grad[1:], grads)
+        return (None, *[found.get(at) for at in ctx.state.function.inputs])
+
+
+def _pull_back(ctx: Any, needed: Sequence[bool], grads: Sequence[Any]) -> dict[int, Any]:
+    """The gradients of the inputs that need one, by those of the outputs."""
+    state: Operators = ctx.state
+    # Where PyTorch records the gradients, they come from operators, whose derivatives it finds; where it asks for several at once, it calls these for each.
+    again = operators(state._gradient()) if torch.is_grad_enabled() or any(map(_is_batch, grads)) else None
+    given = dict(zip(state.function.main_outputs, grads))
+    if torch.autograd.profiler._is_profiler_enabled:
+        with torch.profiler.record_function(f"{state.namespace}::{state._gradient().name}"):
+            return state.pull_back(ctx, needed, given, again)
+    return state.pull_back(ctx, needed, given, again)
 
 
 def _is_batch(grad: Any) -> bool:
@@ -515,9 +530,16 @@ def _is_batch(grad: Any) -> bool:
 
 
 class _Native(_Differentiable):
-    """The same for plain, contiguous inputs: the door of the function makes the outputs, and keeps what its gradient reads."""
+    """The same for plain, contiguous inputs: the door of the function makes the outputs, and keeps what its gradient reads. It passes the tensors alone."""
 
     forward = staticmethod(_native.forward)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        function = ctx.state.function
+        needed = dict(zip(function.tensors, ctx.needs_input_grad))
+        found = _pull_back(ctx, [needed.get(at, False) for at in function.inputs], grads)
+        return tuple([found.get(at) for at in function.tensors])
 
 
 class _Recorded(torch.autograd.Function):
@@ -566,6 +588,8 @@ _last: dict[int, bool] = {}
 
 def _is_last(keyset: Any) -> bool:
     """True where the next one to see an operator is a device: PyTorch's own way there takes longer than the rest of a call."""
+    if keyset is None:
+        return False
     bits = keyset.raw_repr()
     found = _last.get(bits)
     if found is None:
@@ -574,9 +598,9 @@ def _is_last(keyset: Any) -> bool:
 
 
 def _below(op: Any, keyset: Any, inputs: Sequence[Any]) -> Any:
-    """The operator without a record."""
+    """The operator without a record. Without a set of dispatch keys PyTorch finds the next one again."""
     with torch._C._AutoDispatchBelowAutograd():
-        return op.redispatch(keyset & _BELOW, *inputs)
+        return op(*inputs) if keyset is None else op.redispatch(keyset & _BELOW, *inputs)
 
 
 def _call_operators(function: Function, values: list[Any]) -> Any:
