@@ -1,6 +1,6 @@
-//! Compressed texts. Instances of a kernel share most of their lines, often megabytes apart, where deflate with its window of 32 KiB
-//! does not find them. So runs of lines that the text has already become references first, over any distance; deflate compresses
-//! the lines that are left. Before that, the places of line maps become their differences (`places`).
+//! Compressed texts. Instances of a kernel share most of their lines, often megabytes apart, which costs LZMA a search of the whole
+//! text. So runs of lines that the text has already become references first, over any distance; LZMA compresses the lines that are
+//! left. Before that, the places of line maps become their differences (`places`).
 //!
 //! The steps are: a number of bytes, those bytes, and then a number of bytes to copy with the distance to their first occurrence.
 //! All numbers are LEB128. In front of the compressed steps stand the sizes of the text, of the text with folded places (0 if none is), of the steps, and of
@@ -21,13 +21,26 @@
 mod pack;
 mod places;
 
+use lzma_rust2::LzmaReader;
+use std::io::Read;
+
 #[cfg(feature = "pack")]
 pub use pack::pack;
+
+/// Bits of LZMA: of the byte before that are the context of one, and of the places of bytes and matches in it. A text has no
+/// columns.
+const CONTEXT: [u32; 3] = [4, 0, 0];
+
+/// Bytes that LZMA looks back, for steps of this size.
+fn window(steps: usize) -> u32 {
+    (steps as u32).next_power_of_two().clamp(1 << 12, 1 << 22)
+}
 
 /// More bytes than any text has, so that damaged sizes ask for no memory that a machine lacks.
 const MAX_LEN: usize = 1 << 30;
 
-/// The text of `pack`'s result, in one allocation, and a second one where places were folded. `None` for bytes that are no such result.
+/// The text of `pack`'s result, in one allocation beside LZMA's window, and another one where places were folded. `None` for bytes
+/// that are no such result.
 pub fn unpack(packed: &[u8]) -> Option<String> {
     let mut read = 0;
     let [text, folded, steps, literals] = [(); 4].map(|()| number(packed, &mut read));
@@ -40,11 +53,10 @@ pub fn unpack(packed: &[u8]) -> Option<String> {
     // its end are at least as many as those of the steps that are left.
     let mut bytes = vec![0; len.checked_add(steps.checked_sub(literals)?)?];
     let mut from = bytes.len().checked_sub(steps)?;
-    let body = std::iter::once(packed.get(read..)?);
-    let written = miniz_oxide::inflate::decompress_slice_iter_to_slice(bytes.get_mut(from..)?, body, false, true);
-    if written != Ok(steps) {
-        return None;
-    }
+    let [context, literal, place] = CONTEXT;
+    let body = packed.get(read..)?;
+    let reader = LzmaReader::new(body, steps as u64, context, literal, place, window(steps), None);
+    reader.ok()?.read_exact(bytes.get_mut(from..)?).ok()?;
     let mut to = 0;
     while to < len {
         let count = number(&bytes, &mut from)?;
