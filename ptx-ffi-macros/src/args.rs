@@ -73,3 +73,66 @@ fn root_of(attributes: &[Attribute]) -> Result<Path> {
     }
     Ok(root)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::derive;
+    use quote::quote;
+
+    #[test]
+    fn structs_without_names_are_refused() {
+        for (item, start) in [
+            (
+                quote!(
+                    enum E {
+                        A,
+                    }
+                ),
+                "expected a struct",
+            ),
+            (
+                quote!(
+                    struct S<'a>(TensorRef<'a, f32, 1>);
+                ),
+                "expected fields with names",
+            ),
+            (
+                quote!(
+                    struct S {
+                        x: [f32; 2],
+                    }
+                ),
+                "expected TensorRef, TensorMut",
+            ),
+            (
+                quote!(
+                    struct S {
+                        x: Option<Other>,
+                    }
+                ),
+                "expected TensorRef, TensorMut",
+            ),
+            (
+                quote!(
+                    #[args(path = x)]
+                    struct S {
+                        x: f32,
+                    }
+                ),
+                "expected `crate`",
+            ),
+        ] {
+            let message = derive(item).err().map_or(String::new(), |error| error.to_string());
+            assert!(message.starts_with(start), "{message}");
+        }
+        let item = quote!(
+            #[args(crate = engine::ptx_ffi)]
+            struct S<'a, T> {
+                x: TensorRef<'a, T, 1>,
+                more: Other,
+            }
+        );
+        let text = derive(item).map(|tokens| tokens.to_string()).unwrap_or_default();
+        assert!(text.contains("use engine :: ptx_ffi :: rt as __rt") && text.contains("T : __rt :: Dtype"), "{text}");
+    }
+}

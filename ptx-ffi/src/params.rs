@@ -173,3 +173,69 @@ const fn is_same(left: &str, right: &str) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+
+    const fn tensor(name: &'static str, element: Element, rank: usize) -> Part {
+        let kind = Kind::Tensor(TensorKind { written: false, element, rank, dims: &[], align: 1 });
+        Part::One(Param { name, kind, optional: false, default: None })
+    }
+
+    const INNER: &[Part] = &[tensor("a", Element::Generic(0), 2), tensor("b", Element::Generic(1), 1)];
+    const OUTER: &[Part] = &[
+        tensor("first", Element::Generic(1), 1),
+        Part::Struct(INNER, &[Element::Generic(1), Element::Fixed(DType::I32)]),
+        Part::One(Param { name: "scale", kind: Kind::Float, optional: false, default: None }),
+    ];
+
+    fn element(param: &Param) -> Option<Element> {
+        param.tensor().map(|tensor| tensor.element)
+    }
+
+    #[test]
+    fn fields_have_the_elements_of_the_function() {
+        let params: [Param; count(OUTER)] = flatten(OUTER);
+        assert_eq!(params.map(|param| param.name), ["first", "a", "b", "scale"]);
+        assert!(matches!(element(&params[1]), Some(Element::Generic(1))));
+        assert!(matches!(element(&params[2]), Some(Element::Fixed(DType::I32))));
+        let swapped = [Part::Struct(OUTER, &[Element::Generic(1), Element::Generic(0)])];
+        let params: [Param; 4] = flatten(&swapped);
+        assert!(matches!(element(&params[0]), Some(Element::Generic(0))));
+        assert!(matches!(element(&params[1]), Some(Element::Generic(0))));
+    }
+
+    #[test]
+    fn options_change_the_parameter_of_their_name() {
+        let params: [Param; 4] = flatten(OUTER);
+        let params = set(params, "a", Setting::Shape(&[Dim::Leading, Dim::Name("n", 1)]), "");
+        let params = set(params, "b", Setting::Align(16), "");
+        let params = set(params, "scale", Setting::Default(Default::Int(2)), "");
+        assert_eq!(params[1].tensor().map(|tensor| tensor.dims.len()), Some(2));
+        assert_eq!(params[2].tensor().map(|tensor| tensor.align), Some(16));
+        assert!(matches!(params[3].default, Some(Default::Float(value)) if value == 2.0));
+    }
+
+    #[test]
+    #[should_panic(expected = "no `c`")]
+    fn a_name_that_no_field_has_is_refused() {
+        let params: [Param; 4] = flatten(OUTER);
+        set(params, "c", Setting::Align(16), "no `c`");
+    }
+
+    #[test]
+    #[should_panic(expected = "another number of dimensions")]
+    fn a_shape_of_another_rank_is_refused() {
+        let params: [Param; 4] = flatten(OUTER);
+        set(params, "a", Setting::Shape(&[Dim::Any]), "");
+    }
+
+    #[test]
+    #[should_panic(expected = "another type")]
+    fn a_default_of_another_type_is_refused() {
+        let params: [Param; 4] = flatten(OUTER);
+        set(params, "scale", Setting::Default(Default::Bool(true)), "");
+    }
+}
