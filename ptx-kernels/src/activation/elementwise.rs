@@ -7,6 +7,37 @@ use kernels::{gated, gated_backward, unary, unary_backward};
 use ptx_launch::prelude::*;
 use ptx_launch::{Element, Result, StreamRef, TensorMut, TensorRef};
 
+/// The extents of all matrices of an operation: a parameter of the kernels, by value.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+pub(crate) struct Shape {
+    rows: u32,
+    columns: u32,
+}
+
+#[ptx_contract]
+impl Shape {
+    /// The blocks of a grid: each has `tile` elements of a row.
+    fn grid(&self, tile: u32) -> u32 {
+        self.rows * self.columns.div_ceil(tile)
+    }
+
+    /// Returns true if there are rows, and each is made of whole accesses of `each` elements.
+    fn is_whole(&self, each: u32) -> bool {
+        self.rows >= 1 && self.columns % each == 0 && self.columns < 1 << 31
+    }
+
+    /// Returns true if `len` elements hold all rows, which are `stride` apart and begin at multiples of an access.
+    fn fits(&self, len: u64, stride: u64, each: u32) -> bool {
+        stride % u64::from(each) == 0 && len >= u64::from(self.rows - 1) * stride + u64::from(self.columns)
+    }
+
+    /// Returns true if they do, and rows do not overlap.
+    fn fits_apart(&self, len: u64, stride: u64, each: u32) -> bool {
+        stride >= u64::from(self.columns) && self.fits(len, stride, each)
+    }
+}
+
 /// The instance for accesses of 16 bytes, or of one element.
 macro_rules! pick {
     ($kernel:ident, $T:ty, $wide:expr) => {
@@ -70,8 +101,8 @@ where
     fn unary(stream: StreamRef<'_>, f: Activation, rows: Rows<2>, x: In<'_, T>, out: Out<'_, '_, T>) -> Result<()> {
         let Rows { rows, columns, strides: [s, t], wide } = rows;
         let instance = pick!(unary, T, wide);
-        let shape = kernels::UnaryShape { x_stride: s, out_stride: t, rows, columns };
-        unary::launch(instance, stream, x, out, shape, f as u32)
+        let strides = kernels::UnaryStrides { x_stride: s, out_stride: t };
+        unary::launch(instance, stream, x, out, strides, Shape { rows, columns }, f as u32)
     }
 
     fn unary_backward(
@@ -83,8 +114,8 @@ where
     ) -> Result<()> {
         let Rows { rows, columns, strides: [s, t, u], wide } = rows;
         let instance = pick!(unary_backward, T, wide);
-        let shape = kernels::UnaryGradShape { x_stride: s, dy_stride: t, dx_stride: u, rows, columns };
-        unary_backward::launch(instance, stream, x, dy, dx, shape, f as u32)
+        let strides = kernels::UnaryGradStrides { x_stride: s, dy_stride: t, dx_stride: u };
+        unary_backward::launch(instance, stream, x, dy, dx, strides, Shape { rows, columns }, f as u32)
     }
 
     fn gated(
@@ -96,8 +127,8 @@ where
     ) -> Result<()> {
         let Rows { rows, columns, strides: [s, t, u], wide } = rows;
         let instance = pick!(gated, T, wide);
-        let shape = kernels::GatedShape { gate_stride: s, up_stride: t, out_stride: u, rows, columns };
-        gated::launch(instance, stream, gate, up, out, shape, f as u32)
+        let strides = kernels::GatedStrides { gate_stride: s, up_stride: t, out_stride: u };
+        gated::launch(instance, stream, gate, up, out, strides, Shape { rows, columns }, f as u32)
     }
 
     fn gated_backward(
@@ -110,22 +141,17 @@ where
         let Rows { rows, columns, strides: [s, t, u, v, w], wide } = rows;
         let instance = pick!(gated_backward, T, wide);
         let (inputs, outputs) = (kernels::GatedInputs { gate, up, dy }, kernels::GatedGrads { dgate, dup });
-        let shape = kernels::GatedGradShape {
-            gate_stride: s,
-            up_stride: t,
-            dy_stride: u,
-            dgate_stride: v,
-            dup_stride: w,
-            rows,
-            columns,
-        };
-        gated_backward::launch(instance, stream, inputs, outputs, shape, f as u32)
+        let strides =
+            kernels::GatedGradStrides { gate_stride: s, up_stride: t, dy_stride: u, dgate_stride: v, dup_stride: w };
+        gated_backward::launch(instance, stream, inputs, outputs, strides, Shape { rows, columns }, f as u32)
     }
 }
 
 /// The kernels and their parts. `EACH` elements are an access: 16 bytes, or one element where rows are not aligned.
-#[ptx_module(arch("sm_75", "sm_90"))]
+#[ptx_module(arch("sm_75", "sm_90"), params(Shape))]
 pub(super) mod kernels {
+    use super::Shape;
+
     const THREADS: u32 = 256;
 
     // Numbers of `Activation`.
@@ -240,86 +266,73 @@ pub(super) mod kernels {
         }
     }
 
-    /// The distance of two rows of each matrix, in elements. `rows` and `columns` are those of all.
-    struct UnaryShape {
+    /// The distance of two rows of each matrix, in elements.
+    struct UnaryStrides {
         x_stride: u64,
         out_stride: u64,
-        rows: u32,
-        columns: u32,
     }
 
     /// out = f(x).
     #[ptx_kernel(
         block = THREADS,
-        grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
+        grid = shape.grid(EACH * THREADS),
         pdl,
         instances = [by_4 = (f32, 4), by_8 = ([bf16, f16], 8), by_1 = ([f32, bf16, f16], 1)],
         unsafe(requires(
-            shape.rows >= 1,
-            shape.columns % EACH == 0,
-            shape.columns < 1 << 31,
-            shape.x_stride % EACH == 0,
-            x.len() >= (shape.rows - 1) * shape.x_stride + shape.columns,
-            shape.out_stride % EACH == 0,
-            shape.out_stride >= shape.columns,
-            out.len() >= (shape.rows - 1) * shape.out_stride + shape.columns
+            shape.is_whole(EACH),
+            shape.fits(x.len(), strides.x_stride, EACH),
+            shape.fits_apart(out.len(), strides.out_stride, EACH)
         ))
     )]
     pub fn unary<T, const EACH: u32>(
         #[align(EACH * size_of::<T>())] x: &[T],
         #[align(EACH * size_of::<T>())] out: &mut [T],
-        shape: UnaryShape,
+        strides: UnaryStrides,
+        shape: Shape,
         function: u32,
     ) {
         let place = find_place::<EACH>(shape.columns);
-        let from_x = x.at(place.offset(shape.x_stride));
+        let from_x = x.at(place.offset(strides.x_stride));
         fetch_ahead::<T, EACH>(&place, from_x);
         wait();
         let mut v: [f32; EACH] = load::<T, EACH>(from_x, place.inside);
         launch_dependents();
         let mut slopes: [f32; EACH];
         differentiate_all(function, &mut v, &mut slopes);
-        store::<T, EACH>(out.at(place.offset(shape.out_stride)), v, place.inside);
+        store::<T, EACH>(out.at(place.offset(strides.out_stride)), v, place.inside);
     }
 
-    /// The distance of two rows of each matrix, in elements. `rows` and `columns` are those of all.
-    struct UnaryGradShape {
+    /// The distance of two rows of each matrix, in elements.
+    struct UnaryGradStrides {
         x_stride: u64,
         dy_stride: u64,
         dx_stride: u64,
-        rows: u32,
-        columns: u32,
     }
 
     /// dx = dy · f'(x).
     #[ptx_kernel(
         block = THREADS,
-        grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
+        grid = shape.grid(EACH * THREADS),
         pdl,
         instances = [by_4 = (f32, 4), by_8 = ([bf16, f16], 8), by_1 = ([f32, bf16, f16], 1)],
         unsafe(requires(
-            shape.rows >= 1,
-            shape.columns % EACH == 0,
-            shape.columns < 1 << 31,
-            shape.x_stride % EACH == 0,
-            x.len() >= (shape.rows - 1) * shape.x_stride + shape.columns,
-            shape.dy_stride % EACH == 0,
-            dy.len() >= (shape.rows - 1) * shape.dy_stride + shape.columns,
-            shape.dx_stride % EACH == 0,
-            shape.dx_stride >= shape.columns,
-            dx.len() >= (shape.rows - 1) * shape.dx_stride + shape.columns
+            shape.is_whole(EACH),
+            shape.fits(x.len(), strides.x_stride, EACH),
+            shape.fits(dy.len(), strides.dy_stride, EACH),
+            shape.fits_apart(dx.len(), strides.dx_stride, EACH)
         ))
     )]
     pub fn unary_backward<T, const EACH: u32>(
         #[align(EACH * size_of::<T>())] x: &[T],
         #[align(EACH * size_of::<T>())] dy: &[T],
         #[align(EACH * size_of::<T>())] dx: &mut [T],
-        shape: UnaryGradShape,
+        strides: UnaryGradStrides,
+        shape: Shape,
         function: u32,
     ) {
         let place = find_place::<EACH>(shape.columns);
-        let from_x = x.at(place.offset(shape.x_stride));
-        let from_dy = dy.at(place.offset(shape.dy_stride));
+        let from_x = x.at(place.offset(strides.x_stride));
+        let from_dy = dy.at(place.offset(strides.dy_stride));
         fetch_ahead::<T, EACH>(&place, from_x);
         fetch_ahead::<T, EACH>(&place, from_dy);
         wait();
@@ -331,47 +344,40 @@ pub(super) mod kernels {
         for i in 0..EACH {
             d[i] *= slopes[i];
         }
-        store::<T, EACH>(dx.at(place.offset(shape.dx_stride)), d, place.inside);
+        store::<T, EACH>(dx.at(place.offset(strides.dx_stride)), d, place.inside);
     }
 
-    /// The distance of two rows of each matrix, in elements. `rows` and `columns` are those of all.
-    struct GatedShape {
+    /// The distance of two rows of each matrix, in elements.
+    struct GatedStrides {
         gate_stride: u64,
         up_stride: u64,
         out_stride: u64,
-        rows: u32,
-        columns: u32,
     }
 
     /// out = f(gate) · up.
     #[ptx_kernel(
         block = THREADS,
-        grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
+        grid = shape.grid(EACH * THREADS),
         pdl,
         instances = [by_4 = (f32, 4), by_8 = ([bf16, f16], 8), by_1 = ([f32, bf16, f16], 1)],
         unsafe(requires(
-            shape.rows >= 1,
-            shape.columns % EACH == 0,
-            shape.columns < 1 << 31,
-            shape.gate_stride % EACH == 0,
-            gate.len() >= (shape.rows - 1) * shape.gate_stride + shape.columns,
-            shape.up_stride % EACH == 0,
-            up.len() >= (shape.rows - 1) * shape.up_stride + shape.columns,
-            shape.out_stride % EACH == 0,
-            shape.out_stride >= shape.columns,
-            out.len() >= (shape.rows - 1) * shape.out_stride + shape.columns
+            shape.is_whole(EACH),
+            shape.fits(gate.len(), strides.gate_stride, EACH),
+            shape.fits(up.len(), strides.up_stride, EACH),
+            shape.fits_apart(out.len(), strides.out_stride, EACH)
         ))
     )]
     pub fn gated<T, const EACH: u32>(
         #[align(EACH * size_of::<T>())] gate: &[T],
         #[align(EACH * size_of::<T>())] up: &[T],
         #[align(EACH * size_of::<T>())] out: &mut [T],
-        shape: GatedShape,
+        strides: GatedStrides,
+        shape: Shape,
         function: u32,
     ) {
         let place = find_place::<EACH>(shape.columns);
-        let from_gate = gate.at(place.offset(shape.gate_stride));
-        let from_up = up.at(place.offset(shape.up_stride));
+        let from_gate = gate.at(place.offset(strides.gate_stride));
+        let from_up = up.at(place.offset(strides.up_stride));
         fetch_ahead::<T, EACH>(&place, from_gate);
         fetch_ahead::<T, EACH>(&place, from_up);
         wait();
@@ -383,7 +389,7 @@ pub(super) mod kernels {
         for i in 0..EACH {
             v[i] *= u[i];
         }
-        store::<T, EACH>(out.at(place.offset(shape.out_stride)), v, place.inside);
+        store::<T, EACH>(out.at(place.offset(strides.out_stride)), v, place.inside);
     }
 
     /// The operands of the gradients of a gated activation.
@@ -404,51 +410,41 @@ pub(super) mod kernels {
         dup: &mut [T],
     }
 
-    /// The distance of two rows of each matrix, in elements. `rows` and `columns` are those of all.
-    struct GatedGradShape {
+    /// The distance of two rows of each matrix, in elements.
+    struct GatedGradStrides {
         gate_stride: u64,
         up_stride: u64,
         dy_stride: u64,
         dgate_stride: u64,
         dup_stride: u64,
-        rows: u32,
-        columns: u32,
     }
 
     /// dgate = dy · up · f'(gate), dup = dy · f(gate).
     #[ptx_kernel(
         block = THREADS,
-        grid = shape.rows * shape.columns.div_ceil(EACH * THREADS),
+        grid = shape.grid(EACH * THREADS),
         pdl,
         instances = [by_4 = (f32, 4), by_8 = ([bf16, f16], 8), by_1 = ([f32, bf16, f16], 1)],
         unsafe(requires(
-            shape.rows >= 1,
-            shape.columns % EACH == 0,
-            shape.columns < 1 << 31,
-            shape.gate_stride % EACH == 0,
-            inputs.gate.len() >= (shape.rows - 1) * shape.gate_stride + shape.columns,
-            shape.up_stride % EACH == 0,
-            inputs.up.len() >= (shape.rows - 1) * shape.up_stride + shape.columns,
-            shape.dy_stride % EACH == 0,
-            inputs.dy.len() >= (shape.rows - 1) * shape.dy_stride + shape.columns,
-            shape.dgate_stride % EACH == 0,
-            shape.dgate_stride >= shape.columns,
-            outputs.dgate.len() >= (shape.rows - 1) * shape.dgate_stride + shape.columns,
-            shape.dup_stride % EACH == 0,
-            shape.dup_stride >= shape.columns,
-            outputs.dup.len() >= (shape.rows - 1) * shape.dup_stride + shape.columns
+            shape.is_whole(EACH),
+            shape.fits(inputs.gate.len(), strides.gate_stride, EACH),
+            shape.fits(inputs.up.len(), strides.up_stride, EACH),
+            shape.fits(inputs.dy.len(), strides.dy_stride, EACH),
+            shape.fits_apart(outputs.dgate.len(), strides.dgate_stride, EACH),
+            shape.fits_apart(outputs.dup.len(), strides.dup_stride, EACH)
         ))
     )]
     pub fn gated_backward<T, const EACH: u32>(
         inputs: GatedInputs<T, EACH>,
         outputs: GatedGrads<T, EACH>,
-        shape: GatedGradShape,
+        strides: GatedGradStrides,
+        shape: Shape,
         function: u32,
     ) {
         let place = find_place::<EACH>(shape.columns);
-        let from_gate = inputs.gate.at(place.offset(shape.gate_stride));
-        let from_up = inputs.up.at(place.offset(shape.up_stride));
-        let from_dy = inputs.dy.at(place.offset(shape.dy_stride));
+        let from_gate = inputs.gate.at(place.offset(strides.gate_stride));
+        let from_up = inputs.up.at(place.offset(strides.up_stride));
+        let from_dy = inputs.dy.at(place.offset(strides.dy_stride));
         fetch_ahead::<T, EACH>(&place, from_gate);
         fetch_ahead::<T, EACH>(&place, from_up);
         fetch_ahead::<T, EACH>(&place, from_dy);
@@ -463,7 +459,7 @@ pub(super) mod kernels {
             v[i] *= d[i];
             u[i] *= d[i] * slopes[i];
         }
-        store::<T, EACH>(outputs.dgate.at(place.offset(shape.dgate_stride)), u, place.inside);
-        store::<T, EACH>(outputs.dup.at(place.offset(shape.dup_stride)), v, place.inside);
+        store::<T, EACH>(outputs.dgate.at(place.offset(strides.dgate_stride)), u, place.inside);
+        store::<T, EACH>(outputs.dup.at(place.offset(strides.dup_stride)), v, place.inside);
     }
 }
