@@ -24,12 +24,12 @@ impl Shape {
 
     /// Returns true if there are rows, and each is made of whole accesses of `each` elements.
     fn is_whole(&self, each: u32) -> bool {
-        self.rows >= 1 && self.columns % each == 0 && self.columns < 1 << 31
+        self.rows >= 1 && self.columns.is_multiple_of(each) && self.columns < 1 << 31
     }
 
     /// Returns true if `len` elements hold all rows, which are `stride` apart and begin at multiples of an access.
     fn fits(&self, len: u64, stride: u64, each: u32) -> bool {
-        stride % u64::from(each) == 0 && len >= u64::from(self.rows - 1) * stride + u64::from(self.columns)
+        stride.is_multiple_of(u64::from(each)) && len >= u64::from(self.rows - 1) * stride + u64::from(self.columns)
     }
 
     /// Returns true if they do, and rows do not overlap.
