@@ -120,7 +120,7 @@ impl Call<'_> {
         let listed = self.inst.operands.last();
         for callee in [named, listed].into_iter().flatten() {
             match callee {
-                Operand::Func(id) => self.function(*id, self.at, out),
+                Operand::Func(id) => self.named(*id, out),
                 Operand::Proto(id) => self.prototype(*id, out),
                 Operand::Targets(id) => self.listed(*id, out),
                 _ => {}
@@ -128,14 +128,19 @@ impl Call<'_> {
         }
     }
 
-    /// A named function; `at` is the operand that names it.
-    fn function(&self, id: FuncId, at: usize, out: &mut Vec<Diagnostic>) {
-        let Some(function) = self.module.functions.get(id.index()) else { return };
-        if function.entry {
-            let text = format!("`{}` is an entry; only a `.func` can be called", function.name);
-            out.push(Diagnostic::error(&codes::P0613, self.span(at), text).section("9.7.12.5"));
-            return;
+    /// The function that the instruction names.
+    fn named(&self, id: FuncId, out: &mut Vec<Diagnostic>) {
+        match self.module.functions.get(id.index()) {
+            Some(function) if function.entry => {
+                let text = format!("`{}` is an entry; only a `.func` can be called", function.name);
+                out.push(Diagnostic::error(&codes::P0613, self.span(self.at), text).section("9.7.12.5"));
+            }
+            Some(function) => self.function(function, out),
+            None => {}
         }
+    }
+
+    fn function(&self, function: &Function, out: &mut Vec<Diagnostic>) {
         let (name, span, variadic) = (function.name.clone(), function.span, function.variadic);
         let (returns, params) = function.signature(self.module);
         self.fit(&Callable { name, span, returns, params, variadic }, out);
@@ -153,7 +158,15 @@ impl Call<'_> {
         let last = self.inst.operands.len().saturating_sub(1);
         for target in self.caller.targets.get(id.index()).into_iter().flatten() {
             match target {
-                Operand::Func(id) => self.function(*id, last, out),
+                Operand::Func(id) => {
+                    let Some(function) = self.module.functions.get(id.index()) else { continue };
+                    if function.entry {
+                        let text = format!("ptxas takes the entry `{}` in a list of functions", function.name);
+                        let d = Diagnostic::warning(&codes::P0207, self.span(last), text);
+                        out.push(d.help("a call of it has no meaning: list a `.func`").section("9.7.12.5"));
+                    }
+                    self.function(function, out);
+                }
                 Operand::Error => {}
                 _ => {
                     let d =
