@@ -6,34 +6,40 @@
 
 mod codec;
 
-use codec::Code;
+pub(crate) use codec::Code;
+
 use ptx_expand::program::Program;
 use ptx_runtime::disk::Entry;
 use std::sync::LazyLock;
 
-/// The entry of a program with these choices, if there is a cache.
-pub(crate) fn entry(choices: &[&str]) -> Option<Entry> {
+/// The entry of what is made from these choices, if there is a cache.
+pub(crate) fn entry(made: &str, choices: &[&str]) -> Option<Entry> {
     let build = BUILD.as_deref()?;
     let folder = ptx_runtime::disk::folder_for_texts()?;
     let mut key = Vec::new();
-    let texts: Vec<String> = ["ptx-jit 1", build].iter().chain(choices).map(|text| (*text).to_owned()).collect();
+    let texts: Vec<String> = ["ptx-jit 1", build, made].iter().chain(choices).map(|text| (*text).to_owned()).collect();
     texts.encode(&mut key);
     Some(Entry::at(&folder, "kernels", key))
 }
 
-/// The program in an entry.
-pub(crate) fn read(entry: &Entry) -> Option<Program> {
+/// The value in an entry.
+pub(crate) fn read<T: Code>(entry: &Entry) -> Option<T> {
     let bytes = entry.read()?;
     let mut rest = bytes.as_slice();
-    Program::decode(&mut rest).filter(|_| rest.is_empty())
+    T::decode(&mut rest).filter(|_| rest.is_empty())
+}
+
+/// Keeps a value.
+pub(crate) fn write<T: Code>(entry: &Entry, value: &T) {
+    let mut bytes = Vec::new();
+    value.encode(&mut bytes);
+    entry.write(&bytes);
 }
 
 /// Keeps a program without warnings: those have texts of the checker.
-pub(crate) fn write(entry: &Entry, program: &Program) {
+pub(crate) fn write_program(entry: &Entry, program: &Program) {
     if program.warnings.is_empty() {
-        let mut bytes = Vec::new();
-        program.encode(&mut bytes);
-        entry.write(&bytes);
+        write(entry, program);
     }
 }
 

@@ -111,13 +111,13 @@ impl Source {
     /// # Errors
     /// Everything that a build would report.
     pub fn compile(&self) -> Result<Program, CompileError> {
-        let kept = cache::entry(&self.choices());
+        let kept = cache::entry("program", &self.choices());
         if let Some(program) = kept.as_ref().and_then(cache::read) {
             return Ok(Program { program });
         }
         let compiled = self.compile_anew()?;
         if let Some(entry) = kept {
-            cache::write(&entry, &compiled.program);
+            cache::write_program(&entry, &compiled.program);
         }
         Ok(compiled)
     }
@@ -156,7 +156,15 @@ impl Source {
     /// # Errors
     /// A text that is not Rust.
     pub fn outline(&self) -> Result<Vec<Outline>, CompileError> {
-        self.on_thread(|| program::outline(&self.text).map_err(|wrong| self.wrong(wrong)))
+        let kept = cache::entry("outline", &[&self.text]);
+        if let Some(outlines) = kept.as_ref().and_then(cache::read) {
+            return Ok(outlines);
+        }
+        let outlines = self.on_thread(|| program::outline(&self.text).map_err(|wrong| self.wrong(wrong)))?;
+        if let Some(entry) = kept {
+            cache::write(&entry, &outlines);
+        }
+        Ok(outlines)
     }
 
     fn wrong(&self, Problems(problems): Problems) -> CompileError {

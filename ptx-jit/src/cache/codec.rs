@@ -2,12 +2,12 @@
 
 use ptx_core::host::{Expr, Field, Operator, Plain};
 use ptx_expand::program::{
-    Condition, Contract, Dim, From, Kernel, Kind, Launch, MemoryLayout, MemoryPlace, Module, Param, Problem, Program,
-    Shown, Taken, TensorMap, Text,
+    Condition, Contract, Dim, From, Generic, Kernel, Kind, Launch, MemoryLayout, MemoryPlace, Module, Outline,
+    OutlineParam, Param, Problem, Program, Shown, Taken, TensorMap, Text,
 };
 
 /// A value as bytes.
-pub(super) trait Code: Sized {
+pub(crate) trait Code: Sized {
     /// Writes it behind the others.
     fn encode(&self, out: &mut Vec<u8>);
 
@@ -175,6 +175,9 @@ records! {
     Contract { no_local no_spills max_registers occupancy threads dynamic_shared }
     Condition { holds text shown }
     Field { offset ty }
+    Outline { name generics params instances }
+    OutlineParam { name element is_output }
+    Generic { name is_type }
 }
 
 /// Enums: the number of the variant, and its fields in order.
@@ -323,6 +326,26 @@ choices! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn outlines_come_back() {
+        let param = |name: &str, element: Option<&str>, is_output| OutlineParam {
+            name: name.to_owned(),
+            element: element.map(str::to_owned),
+            is_output,
+        };
+        let outline = Outline {
+            name: "scale".to_owned(),
+            generics: vec![Generic { name: "T".to_owned(), is_type: true }],
+            params: vec![param("x", Some("T"), false), param("map", None, false), param("out", Some("f32"), true)],
+            instances: vec![vec!["f32".to_owned()], Vec::new()],
+        };
+        let mut bytes = Vec::new();
+        vec![outline.clone()].encode(&mut bytes);
+        let mut rest = bytes.as_slice();
+        assert_eq!((Vec::<Outline>::decode(&mut rest), rest), (Some(vec![outline]), [].as_slice()));
+        assert_eq!(Vec::<Outline>::decode(&mut &bytes[..bytes.len() - 1]), None);
+    }
 
     #[test]
     fn operators_have_their_numbers() {

@@ -24,8 +24,9 @@ pub(super) fn logical(text: &'static str) -> Vec<(u32, &'static str)> {
 }
 
 fn strip_comment(line: &str) -> &str {
-    let end = if line.starts_with('#') { 0 } else { line.find("  #").unwrap_or(line.len()) };
-    line[..end].trim()
+    let is_comment = |at: usize| at == 0 || line.get(..at).is_some_and(|before| before.ends_with("  "));
+    let end = line.match_indices('#').map(|(at, _)| at).find(|at| is_comment(*at)).unwrap_or(line.len());
+    line.get(..end).unwrap_or_default().trim()
 }
 
 /// Reads a keyword line into the table; `false` if the line is none.

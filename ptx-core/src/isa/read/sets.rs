@@ -105,8 +105,31 @@ pub(super) fn expand(word: &'static str) -> Option<Vec<(&'static str, Option<u32
     let tail = tail.strip_prefix(close)?;
     let numbers = inside.split(',').map(|part| span(part.trim())).collect::<Option<Vec<_>>>()?.concat();
     let tails = expand(tail)?;
-    let name = |n: u32, tail: &str| (&*String::leak(format!("{head}{open}{n}{close}{tail}")), Some(n));
-    Some(numbers.into_iter().flat_map(|n| tails.iter().map(move |(tail, _)| name(n, tail))).collect())
+    // One text has all names: there are thousands of them.
+    let (mut text, mut ends) = (String::new(), Vec::with_capacity(numbers.len() * tails.len()));
+    for number in &numbers {
+        for (tail, _) in &tails {
+            [head, open].iter().for_each(|part| text.push_str(part));
+            push_number(&mut text, *number);
+            [close, tail].iter().for_each(|part| text.push_str(part));
+            ends.push((text.len(), *number));
+        }
+    }
+    let (text, mut start): (&'static str, usize) = (String::leak(text), 0);
+    let name = |(end, number): (usize, u32)| {
+        let name = text.get(start..end)?;
+        start = end;
+        Some((name, Some(number)))
+    };
+    ends.into_iter().map(name).collect()
+}
+
+/// Appends a number in decimal digits.
+fn push_number(text: &mut String, number: u32) {
+    if number >= 10 {
+        push_number(text, number / 10);
+    }
+    text.push(char::from(b'0' + (number % 10) as u8));
 }
 
 /// `8`, `0..7` or `8..256:8`: the numbers.
