@@ -87,9 +87,17 @@ pub mod kernels {
             square_long = (bf16, Config { block_m: 128, block_n: 128, block_k: 32, warp_m: 64, warp_n: 64, stages: 5, blocks: 2 }),
             square = (f16, Config { block_m: 128, block_n: 128, block_k: 32, warp_m: 64, warp_n: 64, stages: 4, blocks: 2 }),
         ],
-        unsafe(requires(k % 8 == 0, n % 8 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n))
+        unsafe(requires(
+            m <= 1 << 31, n <= 1 << 31, k <= 1 << 31, k % 8 == 0, n % 8 == 0, a.len() >= m * k, b.len() >= n * k, c.len() >= m * n))
     )]
-    pub fn gemm<T, const C: Config>(a: &[T], b: &[T], c: &mut [T], m: u32, n: u32, k: u32) {
+    pub fn gemm<T, const C: Config>(
+        #[align(16)] a: &[T],
+        #[align(16)] b: &[T],
+        #[align(16)] c: &mut [T],
+        m: u32,
+        n: u32,
+        k: u32,
+    ) {
         #[shared(dynamic, align = 128)]
         let ring: [u8];
 

@@ -4,8 +4,8 @@
 
 use crate::form::{Cond, Form, Sym};
 use crate::machine::Machine;
-use crate::query::{BUDGET, decide};
-use crate::rows::{Clause, Part, difference, part, strides, unit};
+use crate::query::{BUDGET, Clause, decide, difference};
+use crate::rows::{Part, part, strides, unit};
 use ptx_core::hash::Map;
 use std::cell::RefCell;
 

@@ -259,7 +259,7 @@ impl<'m> Shared<'m> {
         let threads = Some((0..open.len()).filter(|thread| open[*thread]).collect());
         let view = View { own: Box::new(|_, _| false), shift: Map::default(), threads };
         let conds = conds.into_iter().map(|cond| (0, cond)).collect();
-        match (Views { world, views: vec![view], conds, mixed: Vec::new() }).decide(BUDGET) {
+        match (Views { world, views: vec![view], conds, mixed: Vec::new(), compares: false }).decide(BUDGET) {
             Decision::Impossible => Verdict::Proved,
             Decision::Unknown => self.unknown("the conditions are too hard to decide in the budget of a proof"),
             Decision::Possible(_) if !is_whole => {

@@ -81,6 +81,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) base_of: Map<What, usize>,
     /// Buffers and variables that the entry writes, as an earlier execution found.
     pub(crate) written: Set<What>,
+    /// Buffers and variables that were taken for constant: loads of equal places have equal values.
+    pub(crate) constant: Set<What>,
     /// Parameters that an access had to take for addresses.
     pub(crate) pointers: Set<usize>,
     pub(crate) trace: Trace,
@@ -168,6 +170,7 @@ impl<'m> Machine<'m> {
             bases: Vec::new(),
             base_of: Map::default(),
             written,
+            constant: Set::default(),
             pointers: Set::default(),
             trace: Trace::default(),
             gaps: Vec::new(),

@@ -3,7 +3,7 @@ use crate::form::{Coef, Cond, Form};
 use crate::machine::{Machine, State, Value};
 use crate::site::{Site, integer};
 use crate::trace::{Access, Base, Kind, Step, What};
-use crate::world::{Meaning, Origin, Scope, Symbol};
+use crate::world::{Effort, Meaning, Origin, Scope, Symbol};
 use ptx_core::ir::{Base as Start, Operand, Param, RegId, Space, Symbol as Name, VarId, Variable};
 use ptx_core::isa::Type;
 
@@ -139,7 +139,7 @@ impl Machine<'_> {
         for (address, cond) in ways {
             // Of an address or zero, the way to this instruction may leave the address.
             let is_none = cond != Cond::Const(true) && !address.symbols().any(|symbol| self.is_base(symbol));
-            if is_none && (self.world.excludes)(&self.world, &[self.world.here.cond()], &cond) {
+            if is_none && (self.world.excludes)(&self.world, &[self.world.here.cond()], &cond, Effort::Little) {
                 continue;
             }
             found.extend(self.split(at, &address, bits).map(|place| (place, cond)));
@@ -400,6 +400,7 @@ impl Machine<'_> {
         if !is_constant || scope == Scope::Thread {
             return Some(Value::Bits(self.world.unknown(range, Scope::Thread)));
         }
+        self.constant.insert(what);
         let key = (place.base, offset, ty);
         if let Some(form) = self.loads.get(&key) {
             return Some(Value::Bits(form.clone()));

@@ -61,7 +61,8 @@ pub fn prove(checked: &Checked, entry: &str, contract: &Contract) -> Result<Repo
     let input = Input { module, function, flow: &flow, contract, variables: &variables };
     for round in 0.. {
         let mut machine = input.execute(&pointers, written.clone())?;
-        let mut changed = !machine.writes.is_subset(&written);
+        // What was taken for constant is not written. Other memory may be.
+        let mut changed = machine.constant.iter().any(|what| machine.writes.contains(what));
         written.extend(machine.writes.iter().copied());
         for param in &machine.pointers {
             changed |= !std::mem::replace(&mut pointers[*param], true);

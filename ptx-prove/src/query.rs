@@ -3,10 +3,10 @@
 //! A question has one view for each thread in it. In a view, symbols of wider scope are shared with the first one, and the others are its own.
 //! Threads whose coefficients agree are one question: their numbers are written as sums over small ranges.
 
-use crate::form::{Coef, Cond, Form, Sym};
+use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::near::{near, without_addresses, without_other_lengths};
 use crate::solver::{Answer, Conjunction, Linear, Problem, solve};
-use crate::world::{Meaning, Origin, Symbol, World};
+use crate::world::{Effort, Meaning, Origin, Symbol, World};
 use ptx_core::hash::{Map, Set};
 
 /// The work for a check of a loop's fact, in inequalities.
@@ -23,12 +23,18 @@ const SMALL: [(i128, i128, i128); 3] = [(4, 100, 1 << 16), (40, 5_000, 1 << 22),
 const SMALL_BUDGET: u32 = 20_000;
 /// The most groups of threads, or pairs of groups, of one question.
 const GROUPS: usize = 5_000;
+/// The most products that are compared.
+const PRODUCTS: usize = 8;
 /// The most alternatives of a clause.
 const ALTERNATIVES: usize = 64;
 
-/// Returns true if conditions exclude a goal in all launches, with little work.
-pub(crate) fn excludes(world: &World, conds: &[Cond], goal: &Cond) -> bool {
-    decide(world, conds, &world.facts, goal, RANGE_BUDGET).is_impossible()
+/// Returns true if conditions exclude a goal in all launches.
+pub(crate) fn excludes(world: &World, conds: &[Cond], goal: &Cond, effort: Effort) -> bool {
+    let budget = match effort {
+        Effort::Little => RANGE_BUDGET,
+        Effort::Much => LOOP_BUDGET,
+    };
+    decide(world, conds, &world.facts, goal, budget).is_impossible()
 }
 
 /// Decides if a goal can hold under conditions and the facts about a launch: at first by some of them, which suffices for most proofs.
@@ -120,6 +126,19 @@ pub(crate) struct Atom {
     pub(crate) constant: i128,
 }
 
+/// Alternatives of conjunctions.
+pub(crate) type Clause = Vec<Vec<Atom>>;
+
+/// `a - b` of the two views, plus a constant.
+pub(crate) fn difference((a, x): (usize, &Form), (b, y): (usize, &Form), constant: i128) -> Atom {
+    Atom { parts: vec![(a, x.clone(), 1), (b, y.clone(), -1)], constant }
+}
+
+/// Either is less than the other.
+pub(crate) fn differ(a: &Form, b: &Form) -> Clause {
+    vec![vec![difference((0, a), (1, b), -1)], vec![difference((1, b), (0, a), -1)]]
+}
+
 /// A question.
 pub(crate) struct Views<'q> {
     pub(crate) world: &'q World,
@@ -127,7 +146,9 @@ pub(crate) struct Views<'q> {
     /// Conditions, each in a view.
     pub(crate) conds: Vec<(usize, Cond)>,
     /// Clauses of conjunctions of atoms.
-    pub(crate) mixed: Vec<Vec<Vec<Atom>>>,
+    pub(crate) mixed: Vec<Clause>,
+    /// True if products are compared between two views: with equal factors they are equal.
+    pub(crate) compares: bool,
 }
 
 /// Threads of a view that one question covers.
@@ -142,7 +163,13 @@ impl<'q> Views<'q> {
     /// A question about one thread.
     pub(crate) fn one(world: &'q World, conds: Vec<Cond>) -> Views<'q> {
         let view = View { own: Box::new(|_, _| false), shift: Map::default(), threads: None };
-        Views { world, views: vec![view], conds: conds.into_iter().map(|cond| (0, cond)).collect(), mixed: Vec::new() }
+        Views {
+            world,
+            views: vec![view],
+            conds: conds.into_iter().map(|cond| (0, cond)).collect(),
+            mixed: Vec::new(),
+            compares: false,
+        }
     }
 
     fn space(&self, view: usize, symbol: Sym) -> usize {
@@ -155,6 +182,9 @@ impl<'q> Views<'q> {
             return Decision::Unknown;
         }
         let Some(origin) = self.close() else { return Decision::Impossible };
+        if self.compares {
+            self.compare_products();
+        }
         if !self.world.spend(self.length()) {
             return Decision::Unknown;
         }
@@ -266,6 +296,38 @@ impl<'q> Views<'q> {
             }
         }
         if self.conds.iter().any(|(_, cond)| *cond == Cond::Const(false)) { None } else { Some(origin) }
+    }
+
+    /// Adds for products of both views: a factor is another one, or all factors and the products are the same.
+    fn compare_products(&mut self) {
+        let of = |view: usize| {
+            let mut found: Vec<Mono> = Vec::new();
+            let mut add = |form: &Form| {
+                for (mono, _) in form.terms.iter().filter(|(mono, _)| mono.len() > 1) {
+                    if !found.contains(mono) {
+                        found.push(mono.clone());
+                    }
+                }
+            };
+            self.conds.iter().filter(|(own, _)| *own == view).for_each(|(_, cond)| cond.forms(&mut add));
+            found
+        };
+        let (first, second) = (of(0), of(1));
+        let is_own = |symbol: &Sym| self.space(1, *symbol) == 1;
+        let both = first.into_iter().filter(|mono| second.contains(mono) && mono.iter().any(is_own));
+        let clauses = both.take(PRODUCTS).map(|mono| {
+            let mut factors: Vec<Sym> = mono.iter().copied().filter(is_own).collect();
+            factors.dedup();
+            let product = Form { terms: vec![(mono, Coef::One(1))], constant: Coef::One(0) };
+            let mut own: Vec<Form> = factors.into_iter().map(Form::symbol).collect();
+            let mut clause: Clause = own.iter().flat_map(|factor| differ(factor, factor)).collect();
+            own.push(product);
+            let same = own.iter().flat_map(|of| [difference((0, of), (1, of), 0), difference((1, of), (0, of), 0)]);
+            clause.push(same.collect());
+            clause
+        });
+        let clauses: Vec<_> = clauses.collect();
+        self.mixed.extend(clauses);
     }
 
     /// The threads of a view in groups; nothing if there is no thread.

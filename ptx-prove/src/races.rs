@@ -11,9 +11,9 @@ use crate::grids::{Digit, Grids};
 use crate::machine::Machine;
 use crate::near::of_forms;
 use crate::overlap;
-use crate::query::{BUDGET, Decision, View, Views};
+use crate::query::{BUDGET, Clause, Decision, View, Views, differ, difference};
 use crate::report::{Finding, Property, Verdict};
-use crate::rows::{self, Clause, differ, difference};
+use crate::rows;
 use crate::solver::gcd;
 use crate::trace::{Access, Kind, Mark, Node, Span, What};
 use crate::world::{Meaning, Scope, Symbol};
@@ -403,7 +403,7 @@ fn may_outlast(machine: &Machine<'_>, flight: &Flight, (copy, node): (usize, usi
     }
     let mixed = vec![vec![vec![difference((0, &own), (1, &own), 0), difference((1, &own), (0, &own), 0)]]];
     let views = of_pair(machine, &pair, None);
-    !(Views { world: &machine.world, views, conds, mixed }).decide(BUDGET).is_impossible()
+    !(Views { world: &machine.world, views, conds, mixed, compares: false }).decide(BUDGET).is_impossible()
 }
 
 /// Accesses that follow a place before a barrier that stops.
@@ -768,25 +768,26 @@ impl<'m> Question<'m> {
         let facts = &machine.launch.facts;
         let few = of_forms(&machine.world, &self.conds, facts, [&a.offset, &b.offset]);
         let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
-        if digits.len() > 1 && self.with(sums(&few), &meet, BUDGET / 4).is_impossible() {
+        if digits.len() > 1 && self.with(sums(&few), &meet, (BUDGET / 4, true)).is_impossible() {
             return Decision::Impossible;
         }
         let place =
             Digit { forms: [a, b].map(|own| own.offset.clone()), sizes: [a, b].map(|own| i128::from(own.size)) };
         let mut meet = place.meets().to_vec();
         meet.extend(rows::clauses(&a.offset, &b.offset, &|symbol| is_stride(machine, pair, symbol)));
-        if few.len() < self.conds.len() + facts.len() && self.with(few, &meet, BUDGET / 2).is_impossible() {
+        if few.len() < self.conds.len() + facts.len() && self.with(few, &meet, (BUDGET / 2, false)).is_impossible() {
             return Decision::Impossible;
         }
         let all = facts.iter().map(|fact| (0, fact.clone()));
-        self.with(self.conds.iter().cloned().chain(all).collect(), &meet, BUDGET)
+        self.with(self.conds.iter().cloned().chain(all).collect(), &meet, (BUDGET, false))
     }
 
     /// Decides it under conditions, for places that meet.
-    fn with(&self, conds: Vec<(usize, Cond)>, meet: &[Clause], budget: u32) -> Decision {
+    fn with(&self, conds: Vec<(usize, Cond)>, meet: &[Clause], (budget, compares): (u32, bool)) -> Decision {
         let (machine, pair) = (self.machine, self.pair);
         let mixed = meet.iter().chain(&self.mixed).cloned().collect();
-        Views { world: &machine.world, views: of_pair(machine, pair, self.threads), conds, mixed }.decide(budget)
+        let views = of_pair(machine, pair, self.threads);
+        Views { world: &machine.world, views, conds, mixed, compares }.decide(budget)
     }
 }
 

@@ -2,24 +2,11 @@
 //! products, which the solver does not find.
 
 use crate::form::{Coef, Form, Mono, Sym};
-use crate::query::Atom;
+use crate::query::{Atom, Clause, difference};
 use crate::solver::gcd;
-
-/// Alternatives of conjunctions.
-pub(crate) type Clause = Vec<Vec<Atom>>;
 
 /// The most clauses of a question.
 const CLAUSES: usize = 8;
-
-/// `a - b` of the two views, plus a constant.
-pub(crate) fn difference((a, x): (usize, &Form), (b, y): (usize, &Form), constant: i128) -> Atom {
-    Atom { parts: vec![(a, x.clone(), 1), (b, y.clone(), -1)], constant }
-}
-
-/// Either is less than the other.
-pub(crate) fn differ(a: &Form, b: &Form) -> Clause {
-    vec![vec![difference((0, a), (1, b), -1)], vec![difference((1, b), (0, a), -1)]]
-}
 
 /// What holds of a place of the first view and one of the second, by strides. The rows may be numbers with strides again, as in `(plane · height + y) · width + x`.
 pub(crate) fn clauses(a: &Form, b: &Form, is_stride: &dyn Fn(Sym) -> bool) -> Vec<Clause> {

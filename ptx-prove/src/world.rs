@@ -68,6 +68,15 @@ const WORK: u32 = 4_000_000;
 /// The most forms of a condition in a register, or of a step of a path.
 const LONGEST: usize = 256;
 
+/// The work for a question while values are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Most values ask such a question.
+    Little,
+    /// Few do.
+    Much,
+}
+
 /// All symbols of a proof.
 pub(crate) struct World {
     /// Shared with the questions in which choices are settled.
@@ -87,7 +96,7 @@ pub(crate) struct World {
     /// The way to the instruction that is executed.
     pub(crate) here: Path,
     /// Decides that conditions exclude a goal in all launches. The solver's questions need a world, so that it is given.
-    pub(crate) excludes: fn(&World, &[Cond], &Cond) -> bool,
+    pub(crate) excludes: fn(&World, &[Cond], &Cond, Effort) -> bool,
     /// Symbols that are a form where a condition holds, and else zero.
     choices: Map<Sym, (Cond, Form)>,
     /// Numbers that divide a symbol's value.
@@ -150,7 +159,7 @@ impl World {
             work: Cell::new(WORK),
             facts: Vec::new(),
             here: Path::default(),
-            excludes: |_, _, _| false,
+            excludes: |_, _, _, _| false,
             choices: Map::default(),
             aligns: Map::default(),
             units: Map::default(),
@@ -322,7 +331,8 @@ impl World {
         let is = sides.into_iter().all(|side| {
             side.is_some_and(|side| {
                 let side = self.simplify(side);
-                side == Cond::Const(true) || (self.excludes)(self, std::slice::from_ref(&way), &side.negate())
+                side == Cond::Const(true)
+                    || (self.excludes)(self, std::slice::from_ref(&way), &side.negate(), Effort::Little)
             })
         });
         self.asked.entry(key).or_default().push((self.here.clone(), is));
@@ -535,7 +545,7 @@ impl World {
         // In every launch, so that the quotient is of use on all ways.
         let never = |world: &World, most: i128| {
             let below = Cond::le(b, &Form::number(most))?;
-            Some((world.excludes)(world, &[], &below))
+            Some((world.excludes)(world, &[], &below, Effort::Little))
         };
         let is_positive = divisor > 0 || never(self, 0)?;
         if divisor < 0 && !is_positive && !never(self, -1)? {
@@ -604,26 +614,20 @@ impl World {
         let (single, unit) = by.reduced();
         for factor in factors {
             let factor = Form::symbol(factor);
-            let _ = self.limit_by(quotient, (of, by), (&factor, &single, unit));
+            let _ = self.limit_by(quotient, of, (&factor, &single, unit));
         }
     }
 
-    /// Notes that `unit` times a quotient stays below a factor, if it does.
-    fn limit_by(
-        &mut self,
-        quotient: Sym,
-        (of, by): (&Form, &Form),
-        (factor, single, unit): (&Form, &Form, i128),
-    ) -> Option<()> {
-        let own = Form::symbol(quotient);
-        let over = Cond::le(factor, &own.scale(unit)?)?;
-        // It follows, as the divisor is not negative, and names the product.
-        let product = Cond::le(&factor.mul(single)?, &own.mul(by)?)?;
-        if (self.excludes)(self, std::slice::from_ref(&product), &over) {
+    /// Notes that `unit` times a quotient stays below a factor, if it does: the divisor is so many times `single`.
+    fn limit_by(&mut self, quotient: Sym, of: &Form, (factor, single, unit): (&Form, &Form, i128)) -> Option<()> {
+        let over = Cond::le(factor, &Form::symbol(quotient).scale(unit)?)?;
+        // It follows from that, as no divisor is below zero: the quotient times the divisor is at most the dividend.
+        let is_more = Cond::le(&factor.mul(single)?, of)?;
+        let here = self.here.cond();
+        if (self.excludes)(self, &[], &is_more, Effort::Much) {
             self.assume(quotient, over.negate());
-        } else if (self.excludes)(self, &[self.here.cond(), product], &over) {
-            // On every way: a quotient of at least the factor is that of a multiple of the divisor or more.
-            let is_more = Cond::le(&factor.mul(single)?, of)?;
+        } else if here != Cond::Const(true) && (self.excludes)(self, &[here], &is_more, Effort::Much) {
+            // Other ways come to this quotient, too.
             self.assume(quotient, Cond::any([is_more, over.negate()]));
         }
         Some(())
@@ -816,7 +820,24 @@ impl World {
             return name.clone();
         }
         let (single, by) = form.reduced();
-        self.names.get(&single).and_then(|name| name.scale(by)).unwrap_or_else(|| form.clone())
+        let name = self.names.get(&single).and_then(|name| name.scale(by));
+        name.or_else(|| self.shorter(form)).unwrap_or_else(|| form.clone())
+    }
+
+    /// The sum with the name of a part that has products, such as a remainder to which something is added: the shortest such sum.
+    fn shorter(&self, form: &Form) -> Option<Form> {
+        let products = form.terms.iter().filter(|(mono, _)| mono.len() > 1);
+        let named = products.flat_map(|(mono, coef)| {
+            self.names.iter().filter_map(move |(sum, name)| {
+                let (_, own) = sum.terms.iter().find(|(other, _)| other == mono)?;
+                let (Coef::One(coef), Coef::One(own)) = (coef, own) else { return None };
+                let by = Some(coef / own).filter(|by| by * own == *coef)?;
+                let rest = form.sub(&sum.scale(by)?)?;
+                (rest.terms.len() + 1 < form.terms.len()).then_some((rest.terms.len(), rest.add(&name.scale(by)?)?))
+            })
+        });
+        let key = |form: &Form| form.symbols().collect::<Vec<_>>();
+        named.min_by_key(|(length, form)| (*length, key(form))).map(|(_, form)| form)
     }
 
     /// A symbol that is a sum.

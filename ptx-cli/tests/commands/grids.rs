@@ -4,7 +4,7 @@
 use ptx_jit::Source;
 
 /// Attributes, kernels, and the beginning of the error; none for a kernel that is proved.
-const KERNELS: [(&str, &str, &str); 14] = [
+const KERNELS: [(&str, &str, &str); 17] = [
     // An element for each thread, in rows of any length.
     (
         "grid = (n.div_ceil(32), m), requires(n < 1 << 20, m < 1 << 16, x.len() >= m * n)",
@@ -100,7 +100,27 @@ const KERNELS: [(&str, &str, &str); 14] = [
          ptx! { ld.global.u32 old, [at + 4]; st.global.u32 [at], old; }",
         "without order",
     ),
+    // A strip of a row for each block: rows of one strip less, and two strips at one place.
+    (
+        "grid = rows * strips, requires(strips > 0, strips < 1 << 20, rows < 1 << 10, stride >= strips, stride < 1 << 20, x.len() >= rows * stride + 1)",
+        "x: &mut [u32], rows: u32, strips: u32, stride: u32) { let row: u32 = ctaid.x / strips; let at = x.at(row * stride + (ctaid.x - row * strips)); if tid.x == 0 { ptx! { st.global.u32 [at], 1; } }",
+        "",
+    ),
+    (
+        "grid = rows * strips, requires(strips > 0, strips < 1 << 20, rows < 1 << 10, stride >= strips - 1, stride < 1 << 20, x.len() >= rows * stride + 1)",
+        "x: &mut [u32], rows: u32, strips: u32, stride: u32) { let row: u32 = ctaid.x / strips; let at = x.at(row * stride + (ctaid.x - row * strips)); if tid.x == 0 { ptx! { st.global.u32 [at], 1; } }",
+        "[P091",
+    ),
+    (
+        "grid = rows * strips, requires(strips > 0, strips < 1 << 20, rows < 1 << 10, stride >= strips, stride < 1 << 20, x.len() >= rows * stride + 1)",
+        "x: &mut [u32], rows: u32, strips: u32, stride: u32) { let row: u32 = ctaid.x / strips; let at = x.at(row * stride + (ctaid.x - row * strips) / 2); if tid.x == 0 { ptx! { st.global.u32 [at], 1; } }",
+        "[P091",
+    ),
 ];
+
+/// Tiles in bands of eight rows, down the columns of a band: blocks more than there are tiles, rows from one band to the next, columns behind the
+/// tile's own, and whether a block leaves the matrix.
+const TILES: [(u32, u32, u32, bool); 4] = [(0, 8, 0, false), (1, 8, 0, true), (0, 9, 0, true), (0, 8, 32, true)];
 
 #[test]
 fn rows_and_columns_are_apart_or_race() {
@@ -112,6 +132,31 @@ fn rows_and_columns_are_apart_or_race() {
                 let error = error.to_string();
                 assert!(!expected.is_empty() && error.contains(expected), "{text}\n{error}");
             }
+        }
+    }
+}
+
+#[test]
+fn tiles_of_a_band_stay_in_the_matrix() {
+    for (more, step, behind, leaves) in TILES {
+        let text = format!(
+            "#[ptx_kernel(arch = \"sm_90\", block = 32, grid = (m / 32) * (n / 32) + {more}, proved(bounds),
+                requires(m % 32 == 0, n % 32 == 0, m > 0, n > 0, m <= 1 << 20, n <= 1 << 20, x.len() >= m * n))]
+             pub fn k(x: &mut [u32], m: u32, n: u32) {{
+                let (rows, columns): (u32, u32) = (m / 32, n / 32);
+                let size: u32 = 8 * columns;
+                let band: u32 = ctaid.x / size;
+                let (first, inside): (u32, u32) = (band * {step}, ctaid.x - band * size);
+                let mut height: u32 = rows - first;
+                ptx! {{ min.u32 height, height, 8; }}
+                let column: u32 = inside / height;
+                let row: u32 = (first + inside - column * height) * 32 + tid.x;
+                let at = x.at(row as u64 * n as u64 + (column * 32 + {behind}) as u64);
+                ptx! {{ st.global.u32 [at], 1; }} }}"
+        );
+        match Source::text("k.rs", &text).compile() {
+            Ok(_) => assert!(!leaves, "proved: {text}"),
+            Err(error) => assert!(leaves && error.to_string().contains("[P091"), "{text}\n{error}"),
         }
     }
 }
