@@ -21,6 +21,8 @@ mod prove;
 mod sass;
 #[path = "commands/solver.rs"]
 mod solver;
+#[path = "commands/strides.rs"]
+mod strides;
 
 use ptx_expand::temp_dir::TempDir;
 use std::path::PathBuf;

@@ -7,6 +7,7 @@ use crate::machine::Machine;
 use crate::query::{BUDGET, Decision, decide};
 use crate::report::{Finding, Property, Verdict};
 use crate::settled::{Settled, settled};
+use crate::strides::{Under, holds};
 use crate::trace::Access;
 use ptx_core::hash::Map;
 use std::collections::BTreeMap;
@@ -86,7 +87,8 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
     }
     let conds = [access.path.cond(), access.guard.clone()];
     let goal = must.negate();
-    if is_decided_simply(machine, &conds, &goal, SPLITS) {
+    let under = Under { world: &machine.world, conds: &conds, facts: &machine.launch.facts };
+    if holds(&under, must) || is_decided_simply(machine, &conds, &goal, SPLITS) {
         return Verdict::Proved;
     }
     match decide(&machine.world, &conds, &machine.launch.facts, &goal, BUDGET) {

@@ -3,6 +3,7 @@
 //! A number in a struct of parameters is a symbol as a parameter is. Its conditions are those of the attribute alone: what constructors of the
 //! struct exclude is not seen here.
 
+use crate::cases::known;
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::solver::gcd;
 use crate::world::{Meaning, Origin, Scope, Symbol, World};
@@ -418,7 +419,7 @@ fn divisors(condition: &Expr, number: &Expr, visit: &mut dyn FnMut(i128)) {
 }
 
 /// The expression without the mark of integers that have no type: none has one here.
-fn plain(expr: &Expr) -> &Expr {
+pub(crate) fn plain(expr: &Expr) -> &Expr {
     match expr {
         Expr::Unary(Operator::Exact, of) => plain(of),
         other => other,
@@ -438,6 +439,10 @@ impl Symbols {
             let key = (param, i128::from(field.offset));
             let is_inside = field.offset.checked_add((bits / 8).into()).is_some_and(|end| end <= variable.size);
             if self.fields.contains_key(&key) || !is_inside {
+                continue;
+            }
+            if let Some(value) = known(contract, (argument, field)) {
+                self.fields.insert(key, (Form::number(value.into()), bits));
                 continue;
             }
             let by = multiple_of(contract, &Expr::Field(argument, field));

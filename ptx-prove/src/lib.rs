@@ -14,6 +14,7 @@
 //!   `united` joins both verdicts, and `transfers` has the global memory of copies.
 //! - `tensor` walks the events of tensor memory, warp by warp.
 //! - `initial` finds what was written before it is read. `samples` finds launches for a run, where something is open.
+//! - `bounds` compares an offset with a length by `strides`. `cases` splits the launches of a contract by numbers that are 0 or 1.
 //! - `query` decides by `solver` if conditions can hold together, for groups of threads at once.
 //!
 //! An instruction without a description leaves a gap: every property that depends on it is unknown. A proof never rests on what is left out.
@@ -24,6 +25,7 @@ mod annotations;
 mod barriers;
 mod blocks;
 mod bounds;
+mod cases;
 mod contract;
 mod copies;
 mod counted;
@@ -53,6 +55,7 @@ mod signs;
 mod site;
 pub mod solver;
 mod step;
+mod strides;
 mod tensor;
 mod trace;
 mod transfers;

@@ -1,5 +1,6 @@
 //! From a module and a contract to a report.
 
+use crate::cases::{cases, joined};
 use crate::contract::{self, Contract, Passed};
 use crate::event::Event;
 use crate::finding::blank;
@@ -40,6 +41,14 @@ const ROUNDS: usize = 4;
 /// # Errors
 /// A contract that cannot be used.
 pub fn prove(checked: &Checked, entry: &str, contract: &Contract) -> Result<Report, Refusal> {
+    let whole = prove_at_once(checked, entry, contract)?;
+    let cases = if whole.is_proved() || whole.is_refuted() { None } else { cases(contract) };
+    let Some(cases) = cases else { return Ok(whole) };
+    let cases: Result<Vec<Report>, Refusal> = cases.iter().map(|case| prove_at_once(checked, entry, case)).collect();
+    Ok(cases.map_or_else(|_| whole.clone(), |cases| joined(whole.clone(), cases)))
+}
+
+fn prove_at_once(checked: &Checked, entry: &str, contract: &Contract) -> Result<Report, Refusal> {
     let module = checked.module();
     let function = module.functions.iter().find(|f| f.entry && f.defined && f.name == entry).ok_or(Refusal::NoEntry)?;
     let threads = contract.block.iter().map(|extent| u64::from(*extent)).product::<u64>();

@@ -126,6 +126,31 @@ fn add_factor(mono: &Mono, of: &Form, found: &mut Vec<Sym>) {
     }
 }
 
+/// Adds the sum of which a form has a multiple of another one, a symbol or a multiple of it.
+fn add_cofactor(form: &Form, of: &Form, found: &mut Vec<Form>) {
+    let ([(single, Coef::One(by))], Coef::One(0)) = (of.terms.as_slice(), &of.constant) else { return };
+    let [symbol] = single[..] else { return };
+    let mut sum = Form::number(0);
+    for (mono, coef) in form.terms.iter().filter(|(mono, _)| mono.len() > 1 && mono.contains(&symbol)) {
+        let mut mono = mono.clone();
+        mono.retain(|other| *other != symbol);
+        let Coef::One(coef) = coef else { return };
+        // The sign is that of what a place is less than: `place < symbol · sum`.
+        let coef = -coef;
+        if coef % by != 0 || mono.is_empty() {
+            return;
+        }
+        let term = Form { terms: vec![(mono, Coef::One(coef / by))], constant: Coef::One(0) };
+        let Some(more) = sum.add(&term) else { return };
+        sum = more;
+    }
+    let is_new = sum.terms.len() > 1 && !found.contains(&sum) && found.len() < FACTORS;
+    let is_less = |(_, coef): &(Mono, Coef)| coef.least() > 0;
+    if is_new && sum.terms.iter().any(is_less) {
+        found.push(sum);
+    }
+}
+
 /// `of mod by`
 #[derive(Clone)]
 struct Remainder {
@@ -611,6 +636,7 @@ impl World {
             }
         }
         factors.retain(|factor| self.symbol(*factor).scope == Scope::Grid);
+        self.limit_by_sums(quotient, by);
         let (single, unit) = by.reduced();
         for factor in factors {
             let factor = Form::symbol(factor);
@@ -631,6 +657,21 @@ impl World {
             self.assume(quotient, Cond::any([is_more, over.negate()]));
         }
         Some(())
+    }
+
+    /// Notes the sums that a quotient stays below: of `a / b` where `a < b · (n - m)` in every launch.
+    fn limit_by_sums(&mut self, quotient: Sym, by: &Form) {
+        let mut sums = Vec::new();
+        let mut look = |cond: &Cond| cond.forms(&mut |form| add_cofactor(form, by, &mut sums));
+        self.facts.iter().for_each(&mut look);
+        self.symbols.iter().flat_map(|symbol| &symbol.facts).for_each(&mut look);
+        sums.retain(|sum| self.scope(sum) == Scope::Grid);
+        for sum in sums {
+            let Some(over) = Cond::le(&sum, &Form::symbol(quotient)) else { continue };
+            if (self.excludes)(self, &[], &over) {
+                self.assume(quotient, over.negate());
+            }
+        }
     }
 
     /// `if cond { yes } else { no }`
@@ -838,6 +879,21 @@ impl World {
         });
         let key = |form: &Form| form.symbols().collect::<Vec<_>>();
         named.min_by_key(|(length, form)| (*length, key(form))).map(|(_, form)| form)
+    }
+
+    /// The form with the names of remainders in the place of these sums: their bounds are no products.
+    pub(crate) fn with_names(&self, form: &Form) -> Form {
+        let mut names: Vec<(&Form, &Form)> = self.names.iter().filter(|(sum, _)| sum.degree() > 1).collect();
+        names.sort_by_key(|(_, name)| name.symbols().next());
+        names.into_iter().fold(form.clone(), |form, (sum, name)| self.with_name(&form, sum, name).unwrap_or(form))
+    }
+
+    fn with_name(&self, form: &Form, sum: &Form, name: &Form) -> Option<Form> {
+        let (mono, Coef::One(own)) = sum.terms.iter().find(|(mono, _)| mono.len() > 1)? else { return None };
+        let (_, Coef::One(factor)) = form.terms.iter().find(|(other, _)| other == mono)? else { return None };
+        let by = factor.checked_div(*own).filter(|by| by * own == *factor)?;
+        let replaced = form.sub(&sum.scale(by)?)?.add(&name.scale(by)?)?;
+        (replaced.degree() < form.degree() || replaced.terms.len() < form.terms.len()).then_some(replaced)
     }
 
     /// A symbol that is a sum.

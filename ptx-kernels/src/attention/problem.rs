@@ -132,6 +132,12 @@ impl Rows {
         [batch, token, head].map(|stride| (self.size * stride) as u64)
     }
 
+    /// The same. That of a single row has no meaning, may be any number, and is 0.
+    pub(super) fn steps(&self) -> [u64; 3] {
+        let strides = self.bytes();
+        std::array::from_fn(|at| if self.shape[at] > 1 { strides[at] } else { 0 })
+    }
+
     /// Elements from the first to the last one.
     pub(super) fn reach(&self) -> u64 {
         reach(&self.shape, &self.strides)
@@ -154,9 +160,9 @@ impl Problem {
         }
         let (scale, soft_cap, exponent) = options.factors(dim)?;
         let mut problem = Problem {
-            q: q.bytes(),
-            k: k.bytes(),
-            v: v.bytes(),
+            q: q.steps(),
+            k: k.steps(),
+            v: v.steps(),
             reach: [q.reach(), k.reach(), v.reach(), 0, 0, 0],
             batch: batch as u32,
             heads: heads as u32,
@@ -215,6 +221,7 @@ impl Problem {
 
     /// The keys lie in a cache of these rows of K and V.
     pub(super) fn set_cache(&mut self, k: &Rows, v: &Rows) {
+        (self.k, self.v) = (k.steps(), v.steps());
         (self.reach[1], self.reach[2]) = (k.reach(), v.reach());
     }
 
@@ -223,7 +230,7 @@ impl Problem {
         let [batch, tokens, heads, _] = q.shape;
         out.check_shape([batch, tokens, heads, self.dim_v as usize])?;
         out.check_rows(MOST_ELEMENTS)?;
-        self.out = self.packed(out.bytes());
+        self.out = self.packed(out.steps());
         self.reach[3] = out.reach();
         Ok(())
     }
@@ -268,6 +275,62 @@ impl Problem {
         (self.queries.div_ceil(block_m), self.heads, self.batch)
     }
 
+    /// Returns true if the extents are those that the constructor admits. The kernels count in 32 bits.
+    pub(super) fn is_counted(&self) -> bool {
+        self.heads > 0
+            && self.heads <= 65535
+            && self.batch <= 65535
+            && self.tokens_q < 1 << 29
+            && self.tokens_k < 1 << 29
+            && self.queries <= self.tokens_q
+            && self.keys <= self.tokens_k
+            && self.variable <= 1
+            && [self.dim, self.dim_v].iter().all(|dim| *dim > 0 && *dim <= 256 && *dim % 8 == 0)
+    }
+
+    /// Returns true if so many bytes hold the rows of all heads of the queries, `dim` elements of 16 bits each, which are read as vectors.
+    pub(super) fn holds_queries(&self, bytes: u64, strides: [u64; 3], dim: u32) -> bool {
+        strides.iter().all(|stride| *stride % 16 == 0)
+            && (self.batch == 0
+                || self.tokens_q == 0
+                || bytes >= Self::last(strides, [self.batch, self.tokens_q, self.heads]) + 2 * u64::from(dim))
+    }
+
+    /// The same for the keys, which have `heads_k` heads.
+    pub(super) fn holds_keys(&self, bytes: u64, strides: [u64; 3], [heads_k, dim]: [u32; 2]) -> bool {
+        strides.iter().all(|stride| *stride % 16 == 0)
+            && (self.batch == 0
+                || self.tokens_k == 0
+                || bytes >= Self::last(strides, [self.batch, self.tokens_k, heads_k]) + 2 * u64::from(dim))
+    }
+
+    /// Returns true if so many bytes hold the bias, if there is one.
+    pub(super) fn holds_bias(&self, bytes: u64) -> bool {
+        let [batch, head, query, key] = self.bias;
+        self.bias.iter().all(|stride| *stride % 2 == 0)
+            && (self.biased == 0
+                || self.batch == 0
+                || self.queries == 0
+                || self.keys == 0
+                || bytes
+                    >= Self::last([batch, query, head], [self.batch, self.queries, self.heads])
+                        + u64::from(self.keys - 1) * key
+                        + 2)
+    }
+
+    /// Returns true if so many bytes hold the logarithms.
+    pub(super) fn holds_logarithms(&self, bytes: u64) -> bool {
+        self.lse.iter().all(|stride| *stride % 4 == 0)
+            && (self.batch == 0
+                || self.tokens_q == 0
+                || bytes >= Self::last(self.lse, [self.batch, self.tokens_q, self.heads]) + 4)
+    }
+
+    /// The offset of the last row.
+    fn last([batch, token, head]: [u64; 3], [sequences, tokens, heads]: [u32; 3]) -> u64 {
+        u64::from(sequences - 1) * batch + u64::from(tokens - 1) * token + u64::from(heads - 1) * head
+    }
+
     /// Returns true if Q, K, V, the output, the logarithms and the bias have so many elements that they hold all offsets.
     pub(super) fn covers(&self, lengths: [u64; 6]) -> bool {
         lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
@@ -277,12 +340,6 @@ impl Problem {
     pub(super) fn covers_inputs(&self, [q, k, v, bias]: [u64; 4]) -> bool {
         let [q_reach, k_reach, v_reach, _, _, bias_reach] = self.reach;
         q >= q_reach && k >= k_reach && v >= v_reach && bias >= bias_reach
-    }
-
-    /// Returns true if the output and the logarithms have so many elements that they hold all offsets.
-    pub(super) fn covers_results(&self, out: u64, lse: u64) -> bool {
-        let [.., out_reach, lse_reach, _] = self.reach;
-        out >= out_reach && lse >= lse_reach
     }
 
     /// Returns true if so many cumulative lengths separate all sequences.
@@ -343,7 +400,7 @@ impl Gradients {
             rows.check_shape(expected)?;
             rows.check_rows(MOST_ELEMENTS)?;
         }
-        let [out, q, k, v] = grads.map(|rows| problem.packed(rows.bytes()));
+        let [out, q, k, v] = grads.map(|rows| problem.packed(rows.steps()));
         let [.., heads_k, _] = inputs[1].shape;
         let reach = grads.map(Rows::reach);
         let scratch = 8 * (batch * tokens * heads) as u64;
@@ -358,17 +415,28 @@ impl Gradients {
         (problem.keys.div_ceil(owned), self.heads_k, problem.batch)
     }
 
-    /// Returns true if the gradients of the output and of Q, and the scratch memory have so many elements that they hold all
-    /// offsets.
-    pub(super) fn covers_queries(&self, lengths: [u64; 3]) -> bool {
-        let [out, q, ..] = self.reach;
-        lengths.iter().zip([out, q, self.scratch]).all(|(len, reach)| *len >= reach)
+    /// Returns true if the heads of K and V divide those of Q.
+    pub(super) fn divides(&self, problem: Problem) -> bool {
+        self.heads_k > 0 && problem.kv_group > 0 && problem.heads == self.heads_k * problem.kv_group
     }
 
-    /// Returns true if the gradient of the output and the scratch memory have so many elements that they hold all offsets.
-    pub(super) fn covers_out(&self, out: u64, scratch: u64) -> bool {
-        let [out_reach, ..] = self.reach;
-        out >= out_reach && scratch >= self.scratch
+    /// Returns true if so many bytes hold a pair of numbers for each query of each head. Packed sequences are one.
+    pub(super) fn holds_pairs(&self, problem: Problem, bytes: u64) -> bool {
+        let sequences = if problem.variable == 1 { 1 } else { u64::from(problem.batch) };
+        bytes >= 8 * sequences * u64::from(problem.heads) * u64::from(problem.tokens_q)
+    }
+
+    /// Returns true if there are heads of K and V, and so many bytes hold what the passes on Hopper leave for each other: for each query of each
+    /// head, in whole tiles of `queries`, two numbers and a row of `head` sums, for each tile two numbers more, and for each head of K and V one, behind
+    /// four counters. Packed sequences begin at whole tiles.
+    pub(super) fn holds_sums(&self, problem: Problem, bytes: u64, [queries, head]: [u32; 2]) -> bool {
+        let (tokens, batch) = (u64::from(problem.tokens_q), u64::from(problem.batch));
+        let (tile, sums) = (u64::from(queries), u64::from(head));
+        let tiles = if problem.variable == 1 { tokens / tile + batch } else { tokens.div_ceil(tile) * batch };
+        let ended = 4 * u64::from(self.heads_k) * batch;
+        self.heads_k > 0
+            && self.heads_k <= problem.heads
+            && bytes >= tiles * u64::from(problem.heads) * (tile * (8 + 4 * sums) + 8) + 16 + ended
     }
 
     /// Returns true if the gradient of Q and the scratch memory have so many elements that they hold all offsets.

@@ -133,15 +133,22 @@ pub(crate) mod kernels {
 
     /// The tensors that the forward pass saved, the gradient of its output, and the results. `pairs` has two numbers of each query.
     struct Tensors<T> {
+        #[align(16)]
         q: &[T],
+        #[align(16)]
         k: &[T],
+        #[align(16)]
         v: &[T],
+        #[align(16)]
         out_grad: &[T],
         bias: &[T],
         starts_q: &[i32],
         starts_k: &[i32],
+        #[align(16)]
         pairs: &[u8],
+        #[align(16)]
         k_grad: &mut [T],
+        #[align(16)]
         v_grad: &mut [T],
     }
 
@@ -159,8 +166,16 @@ pub(crate) mod kernels {
             d256_k = ([bf16, f16], Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1, results: 2 })
         ],
         unsafe(requires(
-            p.covers_inputs([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.bias.len()]),
-            g.covers_keys([tensors.out_grad.len(), tensors.k_grad.len(), tensors.v_grad.len(), tensors.pairs.len()]),
+            p.is_counted(),
+            g.divides(p),
+            p.holds_queries(2 * tensors.q.len(), p.q, p.dim),
+            p.holds_keys(2 * tensors.k.len(), p.k, [g.heads_k, p.dim]),
+            p.holds_keys(2 * tensors.v.len(), p.v, [g.heads_k, p.dim_v]),
+            p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v),
+            p.holds_bias(2 * tensors.bias.len()),
+            p.holds_keys(2 * tensors.k_grad.len(), g.k, [g.heads_k, p.dim]),
+            p.holds_keys(2 * tensors.v_grad.len(), g.v, [g.heads_k, p.dim_v]),
+            g.holds_pairs(p, tensors.pairs.len()),
             p.separates(tensors.starts_q.len(), tensors.starts_k.len())
         ))
     )]

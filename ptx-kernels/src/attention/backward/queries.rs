@@ -115,16 +115,23 @@ pub(crate) mod kernels {
 
     /// The tensors that the forward pass saved, the gradient of its output, and the results. `pairs` has two numbers of each query.
     struct Tensors<T> {
+        #[align(16)]
         q: &[T],
+        #[align(16)]
         k: &[T],
+        #[align(16)]
         v: &[T],
+        #[align(16)]
         out: &[T],
         lse: &[f32],
+        #[align(16)]
         out_grad: &[T],
         bias: &[T],
         starts_q: &[i32],
         starts_k: &[i32],
+        #[align(16)]
         q_grad: &mut [T],
+        #[align(16)]
         pairs: &mut [u8],
     }
 
@@ -142,8 +149,17 @@ pub(crate) mod kernels {
             d256 = ([bf16, f16], Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1 })
         ],
         unsafe(requires(
-            p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len(), tensors.bias.len()]),
-            g.covers_queries([tensors.out_grad.len(), tensors.q_grad.len(), tensors.pairs.len()]),
+            p.is_counted(),
+            g.divides(p),
+            p.holds_queries(2 * tensors.q.len(), p.q, p.dim),
+            p.holds_keys(2 * tensors.k.len(), p.k, [g.heads_k, p.dim]),
+            p.holds_keys(2 * tensors.v.len(), p.v, [g.heads_k, p.dim_v]),
+            p.holds_queries(2 * tensors.out.len(), p.out, p.dim_v),
+            p.holds_logarithms(4 * tensors.lse.len()),
+            p.holds_bias(2 * tensors.bias.len()),
+            p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v),
+            p.holds_queries(2 * tensors.q_grad.len(), g.q, p.dim),
+            g.holds_pairs(p, tensors.pairs.len()),
             p.separates(tensors.starts_q.len(), tensors.starts_k.len())
         ))
     )]

@@ -47,9 +47,12 @@ pub(crate) mod kernels {
 
     /// The results of the forward pass, the gradient of its output, and the scratch memory of the backward kernel.
     struct Tensors<T> {
+        #[align(16)]
         out: &[T],
         lse: &[f32],
+        #[align(16)]
         out_grad: &[T],
+        #[align(16)]
         scratch: &mut [u8],
     }
 
@@ -66,8 +69,11 @@ pub(crate) mod kernels {
             d256 = ([bf16, f16], Config { head: 256, queries: 64 })
         ],
         requires(
-            p.covers_results(tensors.out.len(), tensors.lse.len()),
-            g.covers_out(tensors.out_grad.len(), tensors.scratch.len()),
+            p.is_counted(),
+            p.holds_queries(2 * tensors.out.len(), p.out, p.dim_v),
+            p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v),
+            p.holds_logarithms(4 * tensors.lse.len()),
+            g.holds_sums(p, tensors.scratch.len(), [C.queries, C.head]),
             p.separates(starts_q.len(), starts_q.len())
         )
     )]
@@ -150,14 +156,16 @@ pub(crate) mod kernels {
             d256 = ([bf16, f16], Config { head: 256, queries: 64 })
         ],
         requires(
-            g.covers_q(q_grad.len(), scratch.len()),
+            p.is_counted(),
+            p.holds_queries(2 * q_grad.len(), g.q, p.dim),
+            g.holds_sums(p, scratch.len(), [C.queries, C.head]),
             p.separates(starts_q.len(), starts_q.len()),
             rounded <= p.heads * p.batch
         )
     )]
     pub fn finish<T, const C: Config>(
-        q_grad: &mut [T],
-        scratch: &[u8],
+        #[align(16)] q_grad: &mut [T],
+        #[align(16)] scratch: &[u8],
         p: Problem,
         g: Gradients,
         starts_q: &[i32],

@@ -1,0 +1,121 @@
+//! Proofs of bounds by strides and by cases, of kernels from text; and changes of them by one, of which none is proved.
+
+use ptx_jit::Source;
+
+/// Extents, offsets and conditions: the first one is proved, and the change of a part in each of the others makes an access outside of the buffer.
+struct Kernel {
+    options: &'static str,
+    functions: &'static str,
+    body: &'static str,
+    /// What is replaced, by what.
+    mutants: &'static [(&'static str, &'static str)],
+}
+
+const KERNELS: [Kernel; 3] = [
+    // Rows of heads of sequences, with strides from the launch.
+    Kernel {
+        options: "grid = p.grid(), requires(p.is_counted(), p.covers(4 * x.len()))",
+        functions: "
+            fn is_counted(&self) -> bool { self.heads > 0 && self.heads < 65536 && self.batch < 65536 && self.tokens < 1 << 29 }
+            fn covers(&self, bytes: u64) -> bool {
+                self.strides.iter().all(|stride| *stride % 4 == 0) && (self.batch == 0 || self.tokens == 0 || bytes >= self.last() + 4 * 32) }
+            fn last(&self) -> u64 {
+                u64::from(self.batch - 1) * self.strides[0] + u64::from(self.tokens - 1) * self.strides[1] + u64::from(self.heads - 1) * self.strides[2] }
+            fn grid(&self) -> (u32, u32, u32) { (self.tokens.div_ceil(64), self.heads, self.batch) }",
+        body: "
+            for i in 0..4 {
+                let row: u32 = ctaid.x * 64 + i * 16;
+                let at: u64 = x + p.strides[0] * ctaid.z as u64 + p.strides[1] * row as u64 + p.strides[2] * ctaid.y as u64 + wide(tid.x) * 4;
+                let inside: pred = row < p.tokens;
+                ptx! { @inside st.global.f32 [at], 0.0; }
+            }",
+        mutants: &[
+            ("row < p.tokens", "row <= p.tokens"),
+            ("p.strides[2] * ctaid.y", "p.strides[2] * nctaid.y"),
+            ("u64::from(self.batch - 1) * self.strides[0]", "u64::from(self.batch - 1) * self.strides[1]"),
+            ("u64::from(self.heads - 1) * self.strides[2]", "u64::from(self.heads - 1)"),
+            ("4 * 32", "4 * 31"),
+            ("self.batch == 0 ||", "self.batch == 1 ||"),
+        ],
+    },
+    // Whole tiles of sequences, which may be packed: two formulas.
+    Kernel {
+        options: "grid = p.grid(), requires(p.is_counted(), x.len() >= p.rows())",
+        functions: "
+            fn is_counted(&self) -> bool {
+                self.variable <= 1 && self.heads > 0 && self.heads < 65536 && self.batch < 65536 && self.tokens < 1 << 29 }
+            fn rows(&self) -> u64 {
+                let (tokens, batch) = (u64::from(self.tokens), u64::from(self.batch));
+                let tiles = if self.variable == 1 { tokens / 64 + batch } else { tokens.div_ceil(64) * batch };
+                64 * tiles * u64::from(self.heads) }
+            fn grid(&self) -> (u32, u32, u32) { ((self.tokens / 64).max(1), self.heads, self.batch) }",
+        body: "
+            let (mut rows, mut slot, mut first): (u32, u32, u32) = ((p.tokens + 63) / 64 * 64, ctaid.z * p.heads + ctaid.y, 0);
+            if p.variable != 0 {
+                rows = (p.tokens + p.batch * 64) / 64 * 64;
+                slot = ctaid.y;
+                first = ctaid.z * 64;
+            }
+            let own: u64 = wide(slot) * rows + (first + ctaid.x * 64 + tid.x) as u64;
+            let at: u64 = x + own * 4;
+            if p.tokens > 0 {
+                ptx! { st.global.f32 [at], 0.0; st.global.f32 [at + 128], 0.0; }
+            }",
+        mutants: &[
+            ("[at + 128]", "[at + 132]"),
+            ("ctaid.z * p.heads + ctaid.y", "ctaid.z * p.heads + ctaid.y + 1"),
+            ("first = ctaid.z * 64", "first = (ctaid.z + 1) * 64"),
+            ("tokens.div_ceil(64) * batch", "tokens / 64 * batch"),
+            ("self.variable == 1", "self.variable == 0"),
+            ("self.variable <= 1 &&", ""),
+            ("self.variable <= 1 &&", "self.variable <= 2 &&"),
+            ("tokens / 64 + batch", "tokens / 64 + batch - 1"),
+        ],
+    },
+    // The blocks of the heads behind the first ones: a quotient below a difference.
+    Kernel {
+        options: "grid = p.tokens.div_ceil(64) * (p.heads * p.batch - p.variable), requires(p.is_counted(), x.len() >= p.batch)",
+        functions: "
+            fn is_counted(&self) -> bool {
+                self.variable <= self.heads * self.batch && self.heads > 0 && self.heads < 65536 && self.batch < 65536 && self.tokens < 1 << 29 }",
+        body: "
+            let slot: u32 = p.variable + ctaid.x / ((p.tokens + 63) / 64);
+            let at = x.at(slot / p.heads);
+            if tid.x == 0 {
+                ptx! { red.global.add.f32 [at], 0.0; }
+            }",
+        mutants: &[
+            ("(p.heads * p.batch - p.variable)", "(p.heads * p.batch - p.variable + 1)"),
+            ("(p.heads * p.batch - p.variable)", "(p.heads * p.batch)"),
+            ("slot / p.heads", "(slot + 1) / p.heads"),
+            ("(p.tokens + 63) / 64", "(p.tokens + 62) / 64"),
+            ("x.len() >= p.batch", "x.len() + 1 >= p.batch"),
+        ],
+    },
+];
+
+/// The error of a kernel that is not proved.
+fn error(kernel: &Kernel, (old, new): (&str, &str)) -> Option<String> {
+    let Kernel { options, functions, body, .. } = kernel;
+    let text = format!(
+        "#[derive(KernelParam)] #[repr(C)]
+         struct P {{ strides: [u64; 3], variable: u32, batch: u32, heads: u32, tokens: u32 }}
+         #[ptx_contract] impl P {{ {functions} }}
+         #[ptx_kernel(arch = \"sm_90\", params(P), block = 32, {options}, proved(bounds))]
+         pub fn k(x: &mut [f32], p: P) {{ {body} }}"
+    );
+    assert!(old.is_empty() || text.contains(old), "{old}");
+    let text = if old.is_empty() { text } else { text.replacen(old, new, 1) };
+    Source::text("k.rs", &text).compile().err().map(|error| error.to_string())
+}
+
+#[test]
+fn offsets_are_compared_by_strides() {
+    for kernel in &KERNELS {
+        assert_eq!(error(kernel, ("", "")), None, "{}", kernel.body);
+        for mutant in kernel.mutants {
+            let error = error(kernel, *mutant).unwrap_or_else(|| panic!("proved: {mutant:?}"));
+            assert!(error.contains("bounds are not decided") || error.contains("[P09"), "{mutant:?}\n{error}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Sums by their strides, as a person compares an offset with a length: where `len >= rows · stride` and the offset is `row · stride + column`, the
+//! difference has `(rows - row) · stride`, and it suffices that `rows - row >= 1` and `stride > column`. These are questions without products,
+//! where the solver would look for the products that decide it.
+
+use crate::form::{Coef, Cond, Form, Sym};
+use crate::query::decide;
+use crate::world::{Meaning, World};
+
+/// The most questions about the parts of one sum.
+const QUESTIONS: u32 = 24;
+/// The work for each of them.
+const WORK: u32 = 8_000;
+/// The most symbols that are tried as the stride of a sum.
+const STRIDES: usize = 3;
+/// The strides inside of strides.
+const DEPTH: u32 = 4;
+
+/// The conditions of a question: those of the way, and those of the launch.
+pub(crate) struct Under<'q> {
+    pub(crate) world: &'q World,
+    pub(crate) conds: &'q [Cond],
+    pub(crate) facts: &'q [Cond],
+}
+
+/// Returns true if the conditions keep a condition by what they say of multiples of strides.
+pub(crate) fn holds(under: &Under<'_>, must: &Cond) -> bool {
+    let form = match must {
+        Cond::AtLeast(form) => form,
+        Cond::All(parts) => return parts.iter().all(|part| holds(under, part)),
+        decided => return *decided == Cond::Const(true),
+    };
+    let mut search = Search { under, left: QUESTIONS };
+    let lens: Vec<Sym> = form.symbols().filter(|symbol| is_length(under.world, *symbol)).collect();
+    let [len] = lens[..] else { return form.degree() > 1 && search.is_positive(form, DEPTH) };
+    let limits: Vec<Form> = under.facts.iter().flat_map(|fact| search.limits(fact, len)).collect();
+    let form = under.world.with_names(form);
+    limits.iter().any(|limit| {
+        // A sum is at least zero if it is at least a multiple of another one that is.
+        let rest = multiple(&form, limit, len).and_then(|by| form.sub(&limit.scale(by)?));
+        rest.is_some_and(|rest| rest.degree() > 1 && search.is_positive(&rest, DEPTH))
+    })
+}
+
+fn is_length(world: &World, symbol: Sym) -> bool {
+    matches!(world.symbol(symbol).meaning, Meaning::Len(_))
+}
+
+/// The number of times that a sum has the symbol of another one.
+fn multiple(form: &Form, other: &Form, symbol: Sym) -> Option<i128> {
+    let (own, other) = (factor(form, symbol)?, factor(other, symbol)?);
+    (other > 0 && own > 0 && own % other == 0).then(|| own / other)
+}
+
+/// The factor of a symbol that stands alone.
+fn factor(form: &Form, symbol: Sym) -> Option<i128> {
+    let (_, coef) = form.terms.iter().find(|(mono, _)| mono[..] == [symbol])?;
+    (coef.least() == coef.most()).then(|| coef.least())
+}
+
+struct Search<'s> {
+    under: &'s Under<'s>,
+    left: u32,
+}
+
+impl Search<'_> {
+    /// The sums of a condition that bound a length from below, where the way leaves no other alternative.
+    fn limits(&mut self, fact: &Cond, len: Sym) -> Vec<Form> {
+        match fact {
+            Cond::AtLeast(form) if factor(form, len).is_some_and(|factor| factor > 0) => vec![form.clone()],
+            Cond::All(parts) => parts.iter().flat_map(|part| self.limits(part, len)).collect(),
+            Cond::Any(parts) => {
+                let (own, others): (Vec<&Cond>, Vec<&Cond>) = parts.iter().partition(|part| names(part, len));
+                match own[..] {
+                    [own] if others.iter().all(|other| self.excludes(other)) => self.limits(own, len),
+                    _ => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn excludes(&mut self, goal: &Cond) -> bool {
+        let Some(left) = self.left.checked_sub(1) else { return false };
+        self.left = left;
+        let Under { world, conds, facts } = *self.under;
+        let plain: Vec<Cond> = facts.iter().filter(|fact| !has_products(fact)).cloned().collect();
+        decide(world, conds, &plain, goal, WORK).is_impossible()
+    }
+
+    /// Returns true if a sum is at least zero: `stride · count + rest` is, where it has at least `least` strides, and these are as much as the rest lacks.
+    fn is_positive(&mut self, form: &Form, depth: u32) -> bool {
+        let must = self.under.world.simplify(Cond::at_least(form.clone()));
+        if let Cond::Const(is) = must {
+            return is;
+        }
+        if form.degree() < 2 {
+            return self.is_at_least(form);
+        }
+        let Some(depth) = depth.checked_sub(1) else { return false };
+        if let Some(linear) = self.without_products(form)
+            && self.is_positive(&linear, depth)
+        {
+            return true;
+        }
+        let strides = self.strides(form);
+        if strides.is_empty() {
+            return self.is_at_least(form);
+        }
+        strides.into_iter().any(|stride| {
+            let Some((count, rest)) = divided(form, stride) else { return false };
+            least_counts(&count, &rest).into_iter().any(|least| {
+                let (count, rest) = (count.plus(-least), plus_multiple(&rest, stride, least));
+                let (Some(count), Some(rest)) = (count, rest) else { return false };
+                // The shorter one is the smaller question.
+                let mut parts = [count, rest];
+                parts.sort_by_key(|part| (part.degree(), part.terms.len()));
+                parts.iter().all(|part| self.is_positive(part, depth))
+            })
+        })
+    }
+
+    /// Decides it as it is, a product as one number.
+    fn is_at_least(&mut self, form: &Form) -> bool {
+        let least =
+            least_of(form).filter(|least| least != form).map(|least| self.under.world.simplify(Cond::at_least(least)));
+        least.is_some_and(|least| self.excludes(&least.negate()))
+            || self.excludes(&Cond::at_least(form.clone()).negate())
+    }
+
+    /// The symbols that are no less than zero and have the most terms beside them that lessen the sum.
+    fn strides(&self, form: &Form) -> Vec<Sym> {
+        let lessens = |coef: &Coef| coef.least() < 0;
+        let uses =
+            |symbol: Sym| form.terms.iter().filter(|(mono, coef)| mono.contains(&symbol) && lessens(coef)).count();
+        let products = form.terms.iter().filter(|(mono, coef)| mono.len() > 1 && lessens(coef));
+        let mut found: Vec<Sym> =
+            products.flat_map(|(mono, _)| mono).copied().filter(|symbol| self.is_positive_symbol(*symbol)).collect();
+        found.sort_by_key(|symbol| (std::cmp::Reverse(uses(*symbol)), *symbol));
+        found.dedup();
+        found.truncate(STRIDES);
+        found
+    }
+
+    fn is_positive_symbol(&self, symbol: Sym) -> bool {
+        self.under.world.symbol(symbol).least >= 0
+    }
+
+    /// The sum without its products, if none of them lessens it.
+    fn without_products(&self, form: &Form) -> Option<Form> {
+        let (products, terms): (Vec<_>, Vec<_>) = form.terms.iter().cloned().partition(|(mono, _)| mono.len() > 1);
+        let is_more = |(mono, coef): &(Vec<Sym>, Coef)| {
+            coef.least() >= 0 && mono.iter().all(|symbol| self.is_positive_symbol(*symbol))
+        };
+        products.iter().all(is_more).then(|| Form { terms, constant: form.constant.clone() })
+    }
+}
+
+fn names(cond: &Cond, symbol: Sym) -> bool {
+    let mut found = false;
+    cond.forms(&mut |form| found |= form.symbols().any(|own| own == symbol));
+    found
+}
+
+fn has_products(cond: &Cond) -> bool {
+    let mut found = false;
+    cond.forms(&mut |form| found |= form.degree() > 1);
+    found
+}
+
+/// The terms with a factor, without it, and the others. The square of a factor is no multiple of it by a number of rows.
+fn divided(form: &Form, by: Sym) -> Option<(Form, Form)> {
+    let (mut count, mut rest) = (Form::number(0), Form { terms: Vec::new(), constant: form.constant.clone() });
+    for (mono, coef) in &form.terms {
+        let at = mono.iter().position(|symbol| *symbol == by);
+        let mut mono = mono.clone();
+        let to = match at {
+            Some(at) => {
+                mono.remove(at);
+                &mut count
+            }
+            None => &mut rest,
+        };
+        let term = match mono.is_empty() {
+            true => Form { terms: Vec::new(), constant: coef.clone() },
+            false => Form { terms: vec![(mono, coef.clone())], constant: Coef::One(0) },
+        };
+        *to = to.add(&term)?;
+    }
+    Some((count, rest))
+}
+
+/// Counts of strides that may make up for what a rest lacks: the factors of what is subtracted, the largest first, and none.
+fn least_counts(count: &Form, rest: &Form) -> Vec<i128> {
+    let lacking = rest.terms.iter().chain(&count.terms).map(|(_, coef)| -coef.least());
+    let mut found: Vec<i128> = lacking.filter(|factor| *factor > 0).collect();
+    if rest.terms.iter().all(|(_, coef)| coef.least() >= 0) {
+        found.extend(Some(-rest.constant.least()).filter(|lacking| *lacking > 0));
+    }
+    found.extend([0, 1]);
+    found.sort_unstable_by_key(|factor| std::cmp::Reverse(*factor));
+    found.dedup();
+    found
+}
+
+/// The sum for the thread that has least of it, divided by what divides all factors. Nothing if these depend on the thread.
+fn least_of(form: &Form) -> Option<Form> {
+    let constant = form.constant.least();
+    let even = Form { terms: form.terms.clone(), constant: Coef::One(0) };
+    let (reduced, by) = even.is_even().then(|| even.reduced())?;
+    Some(Form { constant: Coef::One(constant.div_euclid(by)), ..reduced })
+}
+
+fn plus_multiple(rest: &Form, stride: Sym, by: i128) -> Option<Form> {
+    rest.add(&Form::symbol(stride).scale(by)?)
+}
