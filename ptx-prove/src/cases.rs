@@ -28,17 +28,6 @@ pub(crate) fn cases(contract: &Contract) -> Option<Vec<Contract>> {
     (!flags.is_empty()).then_some(found)
 }
 
-/// The number that a condition gives a field, in every launch.
-pub(crate) fn known(contract: &Contract, (at, field): (usize, Field)) -> Option<i64> {
-    contract.assume.iter().find_map(|condition| match condition {
-        Expr::Binary(Operator::Eq, both, _) => match &both[..] {
-            [Expr::Field(own, of), Expr::Int(value)] if (*own, *of) == (at, field) => Some(*value),
-            _ => None,
-        },
-        _ => None,
-    })
-}
-
 /// The fields on which a formula depends by `if`.
 fn add_flags(expr: &Expr, found: &mut Vec<(usize, Field)>) {
     match expr {
@@ -63,7 +52,7 @@ fn add_flag(expr: &Expr, found: &mut Vec<(usize, Field)>) {
     }
 }
 
-/// Returns true if a condition says that a field is at most 1. It is at least 0 where it has no sign.
+/// Returns true if a condition keeps a field without a sign at most 1.
 fn is_flag(condition: &Expr, (at, field): (usize, Field)) -> bool {
     match condition {
         Expr::Binary(Operator::And, both, _) => both.iter().any(|part| is_flag(part, (at, field))),

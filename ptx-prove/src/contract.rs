@@ -3,7 +3,6 @@
 //! A number in a struct of parameters is a symbol as a parameter is. Its conditions are those of the attribute alone: what constructors of the
 //! struct exclude is not seen here.
 
-use crate::cases::known;
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::solver::gcd;
 use crate::world::{Meaning, Origin, Scope, Symbol, World};
@@ -416,6 +415,17 @@ fn divisors(condition: &Expr, number: &Expr, visit: &mut dyn FnMut(i128)) {
         (Operator::Eq, [Expr::Binary(Operator::Rem, parts, _), Expr::Int(0)]) => divides(&parts[0], &parts[1]),
         _ => {}
     }
+}
+
+/// The number that a condition gives a field, in every launch.
+fn known(contract: &Contract, (at, field): (usize, Field)) -> Option<i64> {
+    contract.assume.iter().find_map(|condition| match condition {
+        Expr::Binary(Operator::Eq, both, _) => match &both[..] {
+            [Expr::Field(own, of), Expr::Int(value)] if (*own, *of) == (at, field) => Some(*value),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// The expression without the mark of integers that have no type: none has one here.
