@@ -668,7 +668,7 @@ impl World {
         sums.retain(|sum| self.scope(sum) == Scope::Grid);
         for sum in sums {
             let Some(over) = Cond::le(&sum, &Form::symbol(quotient)) else { continue };
-            if (self.excludes)(self, &[], &over) {
+            if (self.excludes)(self, &[], &over, Effort::Little) {
                 self.assume(quotient, over.negate());
             }
         }
