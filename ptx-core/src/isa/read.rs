@@ -92,7 +92,8 @@ fn read_file(table: &mut Table, file: &'static str, text: &'static str) {
 }
 
 fn add_row(table: &mut Table, line: u32, text: &'static str) {
-    let opcode = text.split(['.', ' ']).next().unwrap_or("");
+    let end = text.bytes().position(|byte| matches!(byte, b'.' | b' ')).unwrap_or(text.len());
+    let opcode = text.get(..end).unwrap_or_default();
     let section = table.index.sections.len() - 1;
     table.index.opcodes.entry(opcode).or_default().lines.push(RowLine { section, line, text });
 }

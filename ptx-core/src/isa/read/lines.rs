@@ -26,23 +26,23 @@ pub(super) fn logical(text: &'static str) -> Vec<(u32, &'static str)> {
 fn strip_comment(line: &str) -> &str {
     let is_comment = |at: usize| at == 0 || line.get(..at).is_some_and(|before| before.ends_with("  "));
     let end = line.match_indices('#').map(|(at, _)| at).find(|at| is_comment(*at)).unwrap_or(line.len());
-    line.get(..end).unwrap_or_default().trim()
+    line.get(..end).unwrap_or_default().trim_ascii()
 }
 
 /// Reads a keyword line into the table; `false` if the line is none.
 pub(super) fn keyword(table: &mut Table, text: &'static str) -> bool {
     let Some((word, rest)) = text.split_once(' ') else { return false };
-    let columns: Vec<&'static str> = rest.split('|').map(str::trim).collect();
-    let read = match word {
-        "type" => type_line(table, &columns),
-        "sreg" => sreg_line(table, &columns),
-        "directive" => directive_line(table, &columns),
-        "feature" => feature_line(table, &columns),
-        "target" => target_line(table, &columns),
-        "idle" => idle_line(table, &columns),
+    let read: fn(&mut Table, &[&'static str]) -> Option<()> = match word {
+        "type" => type_line,
+        "sreg" => sreg_line,
+        "directive" => directive_line,
+        "feature" => feature_line,
+        "target" => target_line,
+        "idle" => idle_line,
         _ => return false,
     };
-    if read.is_none() {
+    let columns: Vec<&'static str> = rest.split('|').map(str::trim_ascii).collect();
+    if read(table, &columns).is_none() {
         table.index.mistake(format!("cannot read: {text}"));
     }
     true
