@@ -9,29 +9,40 @@ use crate::report::{Finding, Property, Verdict};
 use crate::settled::{Settled, settled};
 use crate::strides::{Under, holds};
 use crate::trace::Access;
+use crate::world::WORK;
 use ptx_core::hash::Map;
 use std::collections::BTreeMap;
 
+/// What was found, by instruction, buffer and property.
+type Found = BTreeMap<(usize, usize, Property), Finding>;
+
+/// At first an access has this part of all work, so that those which are hard leave enough for the others. Behind these they share what is left.
+const PART: u32 = 10;
+
+/// The verdict on what is too hard to decide.
+const TOO_HARD: &str = "the conditions are too hard to decide in the budget of a proof";
+
 pub(crate) fn check(machine: &mut Machine<'_>, contract: &Contract) -> Vec<Finding> {
-    let mut found: BTreeMap<(usize, usize, Property), Finding> = BTreeMap::new();
+    let mut found = Found::new();
     let mut done: Map<(usize, usize, Form, Cond, Cond), Form> = Map::default();
+    let mut hard = Vec::new();
     for at in 0..machine.trace.accesses.len() {
-        let access = machine.trace.accesses[at].clone();
+        let access = &machine.trace.accesses[at];
         let key = (access.inst, access.base, access.offset.clone(), access.path.cond(), access.guard.clone());
         if let Some(offset) = done.get(&key) {
             machine.trace.accesses[at].offset = offset.clone();
             continue;
         }
-        let (bounds, access) = decided(machine, at, access);
-        done.insert(key, access.offset.clone());
-        let alignment = aligned(machine, &access);
-        for (property, verdict) in [(Property::Bounds, bounds), (Property::Alignment, alignment)] {
-            let finding = Finding { verdict, ..describe(machine, contract, property, &access) };
-            match found.get_mut(&(access.inst, access.base, property)) {
-                Some(old) => worse(old, finding),
-                None => drop(found.insert((access.inst, access.base, property), finding)),
-            }
+        let verdicts = decided(machine, at, WORK / PART);
+        done.insert(key, machine.trace.accesses[at].offset.clone());
+        match verdicts.iter().any(|(_, verdict)| is_too_hard(verdict)) {
+            true => hard.push(at),
+            false => note(machine, contract, (at, verdicts), &mut found),
         }
+    }
+    for (at, others) in hard.iter().copied().zip((1..=hard.len() as u32).rev()) {
+        let verdicts = decided(machine, at, machine.world.work.get() / others);
+        note(machine, contract, (at, verdicts), &mut found);
     }
     for inst in machine.outside_params.clone() {
         let verdict = Verdict::Unknown("the load is not inside of one parameter".to_owned());
@@ -43,20 +54,50 @@ pub(crate) fn check(machine: &mut Machine<'_>, contract: &Contract) -> Vec<Findi
     found.into_values().collect()
 }
 
+fn is_too_hard(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Unknown(missing) if missing == TOO_HARD)
+}
+
+/// The verdicts on bounds and alignment of an access.
+type Verdicts = [(Property, Verdict); 2];
+
+/// Adds verdicts to those on the same instruction and buffer.
+fn note(machine: &Machine<'_>, contract: &Contract, (at, verdicts): (usize, Verdicts), found: &mut Found) {
+    let access = &machine.trace.accesses[at];
+    for (property, verdict) in verdicts {
+        let finding = Finding { verdict, ..describe(machine, contract, property, access) };
+        match found.get_mut(&(access.inst, access.base, property)) {
+            Some(old) => worse(old, finding),
+            None => drop(found.insert((access.inst, access.base, property), finding)),
+        }
+    }
+}
+
+/// Decides an access with at most so much work.
+fn decided(machine: &mut Machine<'_>, at: usize, most: u32) -> Verdicts {
+    let all = machine.world.work.get();
+    machine.world.work.set(all.min(most));
+    let bounds = inside(machine, at);
+    let access = machine.trace.accesses[at].clone();
+    let verdicts = [(Property::Bounds, bounds), (Property::Alignment, aligned(machine, &access))];
+    machine.world.work.set(all - all.min(most) + machine.world.work.get());
+    verdicts
+}
+
 /// Decides bounds. A sum of integers that is in the buffer is a number of the address's width, so that the width is a question only where it is not.
-fn decided(machine: &mut Machine<'_>, at: usize, access: Access) -> (Verdict, Access) {
+fn inside(machine: &mut Machine<'_>, at: usize) -> Verdict {
+    let access = machine.trace.accesses[at].clone();
     let verdict = within(machine, &access);
     if verdict == Verdict::Proved || access.bits == 0 {
-        return (verdict, access);
+        return verdict;
     }
     machine.world.here = access.path.clone();
     let offset = machine.world.number(&access.offset, access.bits, true);
     if offset == access.offset {
-        return (verdict, access);
+        return verdict;
     }
     machine.trace.accesses[at].offset = offset.clone();
-    let access = Access { offset, ..access };
-    (within(machine, &access), access)
+    within(machine, &Access { offset, ..access })
 }
 
 fn within(machine: &Machine<'_>, access: &Access) -> Verdict {
@@ -88,12 +129,12 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
     let conds = [access.path.cond(), access.guard.clone()];
     let goal = must.negate();
     let under = Under { world: &machine.world, conds: &conds, facts: &machine.launch.facts };
-    if holds(&under, must) || is_decided_simply(machine, &conds, &goal, SPLITS) {
+    if holds(&under, must) || is_decided_simply(machine, (&conds, &goal), SPLITS) {
         return Verdict::Proved;
     }
     match decide(&machine.world, &conds, &machine.launch.facts, &goal, BUDGET) {
         Decision::Impossible => Verdict::Proved,
-        Decision::Unknown => Verdict::Unknown("the conditions are too hard to decide in the budget of a proof".to_owned()),
+        Decision::Unknown => Verdict::Unknown(TOO_HARD.to_owned()),
         Decision::Possible(model) if model.is_passed => Verdict::Unknown(
             "the conditions do not bound the numbers in a struct that the offset depends on: state in `requires(…)` how far they reach".to_owned(),
         ),
@@ -111,7 +152,7 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
 const SPLITS: usize = 3;
 
 /// Decides it where the way settles choices, or without the alternatives of the launch that are conjunctions. Most questions need none of these.
-fn is_decided_simply(machine: &Machine<'_>, conds: &[Cond], goal: &Cond, splits: usize) -> bool {
+fn is_decided_simply(machine: &Machine<'_>, (conds, goal): (&[Cond], &Cond), splits: usize) -> bool {
     let (world, facts) = (&machine.world, &machine.launch.facts);
     if world.is_spent() {
         return false;
@@ -122,7 +163,7 @@ fn is_decided_simply(machine: &Machine<'_>, conds: &[Cond], goal: &Cond, splits:
     if let Some(choice) = world.choice_of_factor(left).filter(|_| splits > 0) {
         return [choice.clone(), choice.negate()].into_iter().all(|side| {
             let conds: Vec<Cond> = conds.iter().cloned().chain([side]).collect();
-            is_decided_simply(machine, &conds, goal, splits - 1)
+            is_decided_simply(machine, (&conds, goal), splits - 1)
         });
     }
     let Some(Settled { world: own, conds, facts: plain, goal }) = question else {

@@ -45,6 +45,7 @@ pub mod pipeline;
 mod prove;
 mod query;
 mod races;
+mod rendezvous;
 mod report;
 mod rings;
 mod rows;

@@ -504,10 +504,16 @@ pub(crate) fn atomic(
     let memory = site.inst.operands.iter().position(|operand| matches!(operand, Operand::Memory { .. }));
     let (Some(ty), Some(memory)) = (site.last_type(), memory) else { return Vec::new() };
     let size = ty.bytes() * count(site, site.operand(memory + 1));
+    // Shares of blocks at a barrier of the grid are such.
+    let shares = integer(ty).filter(|_| site.is("acq_rel"));
+    let value = match shares.map(|of| (machine.source(site, site.operand(memory + 1), Some(ty)), of)) {
+        Some((Value::Bits(form), (bits, signed))) => Some(machine.world.number(&form, bits, signed)),
+        _ => None,
+    };
     for (place, cond) in machine.places(at, site, site.operand(memory)) {
         let guard = Cond::all([guard.clone(), cond]);
         let access = accessed(machine, state, &guard, site, &place, (at, size, Kind::Atomic));
-        machine.record(site, state, &place, Access { strong: true, ..access });
+        machine.record(site, state, &place, Access { strong: true, value: value.clone(), ..access });
     }
     Vec::new()
 }

@@ -183,6 +183,8 @@ fn report(mut machine: Machine<'_>, contract: &Contract, pipeline: Option<Pipeli
         machine.gap_of_order(inst, missing);
     }
     let mut found = bounds::check(&mut machine, contract);
+    // What bounds took is not missing for the order.
+    machine.world.renew();
     found.extend(barriers::check(&machine));
     let are_together = found.iter().all(|finding| {
         finding.property != Property::Barriers || finding.verdict == Verdict::Proved || !finding.verb.is_empty()

@@ -12,6 +12,7 @@ use crate::machine::Machine;
 use crate::near::of_forms;
 use crate::overlap;
 use crate::query::{BUDGET, Clause, Decision, View, Views, differ, difference};
+use crate::rendezvous;
 use crate::report::{Finding, Property, Verdict};
 use crate::rows;
 use crate::solver::gcd;
@@ -167,9 +168,10 @@ fn pairs(machine: &Machine<'_>, flights: &Flights) -> (Vec<Pair>, bool) {
         is_whole &= add(pair);
     }
     let accesses: Vec<usize> = distinct(machine);
+    let meetings = rendezvous::All::new(machine);
     for (i, first) in accesses.iter().enumerate() {
         for second in &accesses[i..] {
-            if conflict(machine, *first, *second, true) {
+            if conflict(machine, *first, *second, true) && !meetings.order(*first, *second) {
                 let (first, second, turns) = (*first, *second, Vec::new());
                 is_whole &= add(Pair {
                     first,
@@ -293,7 +295,7 @@ fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) ->
 }
 
 /// Crossings of the jumps back of loops: how often, or unknown.
-type Crossings = BTreeMap<usize, Option<i128>>;
+pub(crate) type Crossings = BTreeMap<usize, Option<i128>>;
 
 /// An access that may happen between two barriers.
 struct Event {
@@ -407,7 +409,11 @@ fn may_outlast(machine: &Machine<'_>, flight: &Flight, (copy, node): (usize, usi
 }
 
 /// Accesses that follow a place before a barrier that stops.
-fn follow(machine: &Machine<'_>, start: (usize, usize), stops: &dyn Fn(usize) -> bool) -> Vec<(usize, Crossings)> {
+pub(crate) fn follow(
+    machine: &Machine<'_>,
+    start: (usize, usize),
+    stops: &dyn Fn(usize) -> bool,
+) -> Vec<(usize, Crossings)> {
     let trace = &machine.trace;
     let mut found: Set<(usize, Crossings)> = Set::default();
     let mut seen: Set<(usize, usize, Crossings)> = Set::default();

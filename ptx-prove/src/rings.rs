@@ -18,8 +18,13 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Of values relative to the first one, turn by turn; nothing if they have no common step.
+    /// Of values relative to the first one, turn by turn; nothing if they have no common step. All registers return behind the last turn, one alone may
+    /// do so several times: a stage does while its phase does not.
     fn new(register: RegId, values: &[i128]) -> Option<Ring> {
+        let returns = |length: &usize| {
+            values.len().is_multiple_of(*length) && (0..values.len()).all(|turn| values[turn] == values[turn % length])
+        };
+        let values = &values[..(1..=values.len()).find(returns)?];
         let length = values.len() as i128;
         (0..length).find_map(|shift| {
             let index = |turn: usize| (turn as i128 + shift) % length - shift;

@@ -60,7 +60,7 @@ pub(crate) struct Access {
     pub(crate) align: u64,
     pub(crate) path: Path,
     pub(crate) guard: Cond,
-    /// The value that is written, if it is a number.
+    /// The value that is written, or the first operand of an atomic operation, if it is a number.
     pub(crate) value: Option<Form>,
     /// True for volatile, relaxed, acquire and release accesses.
     pub(crate) strong: bool,

@@ -63,8 +63,8 @@ pub(crate) struct Symbol {
     pub(crate) facts: Vec<Cond>,
 }
 
-/// The work of a proof, in inequalities that are looked at.
-const WORK: u32 = 4_000_000;
+/// The work of each half of a proof, what is accessed and in which order, in inequalities that are looked at.
+pub(crate) const WORK: u32 = 12_000_000;
 /// The most forms of a condition in a register, or of a step of a path.
 const LONGEST: usize = 256;
 
@@ -207,6 +207,11 @@ impl World {
         let left = self.work.get().saturating_sub(cost);
         self.work.set(left);
         left > 0
+    }
+
+    /// Gives questions as much work as a proof begins with.
+    pub(crate) fn renew(&mut self) {
+        self.work.set(WORK);
     }
 
     /// Returns true if there is none.

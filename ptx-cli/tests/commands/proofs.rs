@@ -49,7 +49,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 31] = [
+const FROM_TEXT: [(&str, &str, &str); 34] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -217,6 +217,25 @@ const FROM_TEXT: [(&str, &str, &str); 31] = [
         "block = 32, grid = (1, 2), requires(s < 1 << 30, t < 1 << 30, x.len() >= 31 * s + 1, y.len() >= 31 * t + 1)",
         "x: &mut [u32], y: &mut [u32], s: u64, t: u64) { let first = ctaid.y == 0; let (a, b): (u64, u64) = (x, y);
          let at = first.select(a, b) + tid.x as u64 * first.select(t, s) * 4; ptx! { red.global.add.u32 [at], 1; }",
+        "[P091",
+    ),
+    // A stage that returns twice until its phase does, and one stage too many, or one element too few.
+    (
+        "block = 32, grid = 1, requires(x.len() >= 96, n < 1000)",
+        "x: &mut [u32], n: u32) { let (mut stage, mut phase, mut i): (u32, u32, u32) = (0, 0, 0); while i < n { let at = x.at(stage * 32 + tid.x);
+         ptx! { red.global.add.u32 [at], phase; } stage += 1; if stage == 3 { stage = 0; phase = phase ^ 1; } i += 1; }",
+        "",
+    ),
+    (
+        "block = 32, grid = 1, requires(x.len() >= 96, n < 1000)",
+        "x: &mut [u32], n: u32) { let (mut stage, mut phase, mut i): (u32, u32, u32) = (0, 0, 0); while i < n { let at = x.at(stage * 32 + tid.x);
+         ptx! { red.global.add.u32 [at], phase; } stage += 1; if stage == 4 { stage = 0; phase = phase ^ 1; } i += 1; }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = 1, requires(x.len() >= 95, n < 1000)",
+        "x: &mut [u32], n: u32) { let (mut stage, mut phase, mut i): (u32, u32, u32) = (0, 0, 0); while i < n { let at = x.at(stage * 32 + tid.x);
+         ptx! { red.global.add.u32 [at], phase; } stage += 1; if stage == 3 { stage = 0; phase = phase ^ 1; } i += 1; }",
         "[P091",
     ),
     ("block = 32, grid = LIMIT, requires(x.len() >= 32)", "x: &[u32]) {", "`LIMIT` cannot be evaluated"),

@@ -660,9 +660,88 @@ fn assumptions_hold_for_the_threads_that_come_to_them() {
     assert!(code != 0 && out.contains("assumed in line 18"), "{out}");
 }
 
-/// A barrier of the grid, whose blocks are resident at once by the attribute.
+/// A barrier of the grid, whose blocks are resident at once by the attribute, orders the blocks.
 #[test]
-fn cooperative_launches_are_tried_as_such() {
+fn a_barrier_of_the_grid_orders_its_blocks() {
     let (code, out, err) = said(&["prove", concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/15_grid_sync.rs")]);
-    assert!(code == 2 && !out.contains("refuted") && err.is_empty(), "{out}{err}");
+    assert!(code == 0 && err.is_empty(), "{out}{err}");
+    let options = ["--cooperative", "--grid", "b", "--assume", "b <= 1000", "--assume", "len(parts) >= 4*b"];
+    let options = [&options[..], &["--assume", "len(out) >= 4*b"]].concat();
+    assert_eq!(proved(TURN, &options).0, 0, "{}", proved(TURN, &options).1);
+    let mutants: [(&str, &str); 19] = [
+        ("    bar.sync 0;\n", ""),
+        ("    st.global.u32 [%rd4], %r2;\n", "    st.global.u32 [%rd4], %r2;\n    ld.global.u32 %r9, [%rd1];\n"),
+        ("MET:\n    bar.sync 0;\n    @%p1 bra SEEN;", "MET:\n    @%p1 bra SEEN;\n    bar.sync 0;"),
+        ("atom.acq_rel.gpu", "atom.relaxed.gpu"),
+        ("atom.acq_rel.gpu", "atom.acq_rel.cta"),
+        ("ld.acquire.gpu", "ld.relaxed.gpu"),
+        ("ld.acquire.gpu.global.u32 %r6, [arrived]", "ld.acquire.gpu.global.u32 %r6, [arrived+4]"),
+        ("mov.u32 %r4, 1", "mov.u32 %r4, 2"),
+        ("2147483649", "2147483650"),
+        ("setp.ne.u32 %p2, %r2, 0", "setp.gt.u32 %p2, %r2, 1"),
+        ("setp.ne.u32 %p1, %r1, 0", "setp.gt.u32 %p1, %r1, 1"),
+        ("2147483648", "1073741824"),
+        ("setp.ge.u32 %p3", "setp.lt.u32 %p3"),
+        ("@%p3 bra SEEN", "@!%p3 bra SEEN"),
+        ("@%p3 bra SEEN", "@%p2 bra SEEN"),
+        ("xor.b32 %r7, %r5, %r6", "xor.b32 %r7, %r4, %r6"),
+        ("    bra WAIT;\n", "    bra SEEN;\n"),
+        (".u32 arrived;", ".u32 arrived = 1;"),
+        (".visible .entry turn", ".visible .entry other() { st.global.u32 [arrived], 0; ret; }\n.visible .entry turn"),
+    ];
+    for (from, to) in mutants {
+        assert!(TURN.contains(from), "`{from}` is not in the kernel");
+        let (code, out, _) = proved(&TURN.replace(from, to), &[&options[..], &["--entry", "turn"]].concat());
+        assert!(code == 1 || code == 2, "`{from}` as `{to}`: {out}");
+    }
 }
+
+/// Each block writes its number, and reads that of the block opposite to it behind a barrier of the grid.
+const TURN: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.global .align 4 .u32 arrived;
+.visible .entry turn(.param .u64 parts, .param .u64 out)
+{
+    .reg .pred %p<8>;
+    .reg .b32 %r<20>;
+    .reg .b64 %rd<12>;
+    ld.param.u64 %rd1, [parts];
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %nctaid.x;
+    mul.wide.u32 %rd3, %r2, 4;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra MET;
+    add.u64 %rd4, %rd1, %rd3;
+    st.global.u32 [%rd4], %r2;
+MET:
+    bar.sync 0;
+    @%p1 bra SEEN;
+    mov.u32 %r4, 1;
+    setp.ne.u32 %p2, %r2, 0;
+    @%p2 bra ADD;
+    sub.u32 %r4, 2147483649, %r3;
+ADD:
+    atom.acq_rel.gpu.global.add.u32 %r5, [arrived], %r4;
+WAIT:
+    ld.acquire.gpu.global.u32 %r6, [arrived];
+    xor.b32 %r7, %r5, %r6;
+    setp.ge.u32 %p3, %r7, 2147483648;
+    @%p3 bra SEEN;
+    bra WAIT;
+SEEN:
+    bar.sync 0;
+    @%p1 bra DONE;
+    sub.u32 %r8, %r3, %r2;
+    add.u32 %r8, %r8, -1;
+    mul.wide.u32 %rd5, %r8, 4;
+    add.u64 %rd6, %rd1, %rd5;
+    ld.global.u32 %r9, [%rd6];
+    add.u64 %rd7, %rd2, %rd3;
+    st.global.u32 [%rd7], %r9;
+DONE:
+    ret;
+}
+";
