@@ -2,7 +2,7 @@
 //! and behind it are barriers of the block. The shares are at least one and add up to that bit, so that nobody goes on before all blocks have come. What
 //! threads access before is then ordered before all that others access behind it.
 //!
-//! The counter is a variable of the module that nothing else in it names, so that its other bits are zero between these barriers.
+//! The counter is a variable of the module that nothing but these barriers names, so that its other bits are zero between them.
 
 use crate::form::{Cond, Form};
 use crate::machine::Machine;
@@ -41,9 +41,19 @@ type Place = (usize, usize);
 
 impl All {
     pub(crate) fn new(machine: &Machine<'_>) -> All {
-        let arrivals = marks(machine).filter_map(|(place, mark)| match mark {
-            Mark::Access(access) if arrives(machine, access) => Some((place, access)),
-            _ => None,
+        let accesses: Vec<usize> = marks(machine)
+            .filter_map(|(_, mark)| match mark {
+                Mark::Access(access) => Some(access),
+                _ => None,
+            })
+            .collect();
+        let (arrivals, others): (Vec<usize>, Vec<usize>) = accesses.iter().partition(|at| arrives(machine, **at));
+        let inst = |at: &usize| machine.trace.accesses[*at].inst;
+        let loops: Set<usize> =
+            arrivals.iter().map(inst).filter(|first| !others.iter().any(|at| inst(at) == *first)).collect();
+        let arrivals = arrivals.into_iter().filter(|at| match machine.bases[machine.trace.accesses[*at].base].what {
+            What::Var(counter) => is_private(machine, counter, &loops),
+            _ => false,
         });
         All(arrivals.filter_map(|arrival| rendezvous(machine, arrival)).collect())
     }
@@ -61,7 +71,7 @@ fn marks<'m>(machine: &'m Machine<'_>) -> impl Iterator<Item = (Place, Mark)> + 
 }
 
 /// The accesses before the last barrier of the block before an arrival, and those behind the first one behind it.
-fn rendezvous(machine: &Machine<'_>, (_, arrival): (Place, usize)) -> Option<Rendezvous> {
+fn rendezvous(machine: &Machine<'_>, arrival: usize) -> Option<Rendezvous> {
     let trace = &machine.trace;
     let reached = |start: Place, stop: Option<usize>| -> Set<usize> {
         follow(machine, start, &|barrier| Some(barrier) == stop).into_iter().map(|(access, _)| access).collect()
@@ -105,7 +115,6 @@ fn arrives(machine: &Machine<'_>, at: usize) -> bool {
         && is_free
         && is_one_thread(machine, at)
         && waits(machine.function, access.inst, counter)
-        && is_private(machine, counter)
         && has_share(machine, at).unwrap_or(false)
 }
 
@@ -186,8 +195,8 @@ fn waits(function: &Function, first: usize, counter: VarId) -> bool {
         && to(back) == Some(first + 1)
 }
 
-/// Returns true if the counter begins with zeros, and only such loops name it, of this entry alone.
-fn is_private(machine: &Machine<'_>, counter: VarId) -> bool {
+/// Returns true if the counter begins with zeros, and only these loops name it, of this entry alone. Each begins at an addition.
+fn is_private(machine: &Machine<'_>, counter: VarId, loops: &Set<usize>) -> bool {
     let is_zero = |init: &ptx_core::ir::Init| init.relocations.is_empty() && init.bytes.iter().all(|byte| *byte == 0);
     let variable = machine.module.variables.get(counter.index());
     let is_here = |linkage: Option<&str>| linkage.is_none_or(|linkage| linkage == "visible");
@@ -196,17 +205,17 @@ fn is_private(machine: &Machine<'_>, counter: VarId) -> bool {
     let insts = &machine.function.insts;
     let named = insts.iter().enumerate().filter(|(_, inst)| inst.operands.iter().any(|own| names(own, counter)));
     // The addition, or the load behind it.
-    let of_loop = |at: usize| {
-        [Some(at), at.checked_sub(1)].into_iter().flatten().any(|first| waits(machine.function, first, counter))
-    };
+    let of_loop = |at: usize| [Some(at), at.checked_sub(1)].into_iter().flatten().any(|first| loops.contains(&first));
+    let mut inits = machine.module.variables.iter().filter_map(|variable| variable.init.as_ref());
     is_plain
+        && !inits.any(|init| init.relocations.iter().any(|own| own.of == Symbol::Var(counter)))
         && named.into_iter().all(|(at, _)| of_loop(at))
         && !others.flat_map(|function| &function.insts).any(|inst| inst.operands.iter().any(|own| names(own, counter)))
 }
 
 /// Returns true if an operand names a variable.
 fn names(operand: &Operand, variable: VarId) -> bool {
-    let is = |base: &Base| matches!(base, Base::Symbol(Symbol::Var(id)) if *id == variable);
+    let is = |base: &Base| base.symbol() == Some(Symbol::Var(variable));
     match operand {
         Operand::Symbol(Symbol::Var(id), _) => *id == variable,
         Operand::Memory { base, .. } | Operand::Element(base, _) => is(base),

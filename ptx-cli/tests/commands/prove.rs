@@ -668,7 +668,7 @@ fn a_barrier_of_the_grid_orders_its_blocks() {
     let options = ["--cooperative", "--grid", "b", "--assume", "b <= 1000", "--assume", "len(parts) >= 4*b"];
     let options = [&options[..], &["--assume", "len(out) >= 4*b"]].concat();
     assert_eq!(proved(TURN, &options).0, 0, "{}", proved(TURN, &options).1);
-    let mutants: [(&str, &str); 19] = [
+    let mutants: [(&str, &str); 22] = [
         ("    bar.sync 0;\n", ""),
         ("    st.global.u32 [%rd4], %r2;\n", "    st.global.u32 [%rd4], %r2;\n    ld.global.u32 %r9, [%rd1];\n"),
         ("MET:\n    bar.sync 0;\n    @%p1 bra SEEN;", "MET:\n    @%p1 bra SEEN;\n    bar.sync 0;"),
@@ -688,6 +688,10 @@ fn a_barrier_of_the_grid_orders_its_blocks() {
         ("    bra WAIT;\n", "    bra SEEN;\n"),
         (".u32 arrived;", ".u32 arrived = 1;"),
         (".visible .entry turn", ".visible .entry other() { st.global.u32 [arrived], 0; ret; }\n.visible .entry turn"),
+        // The counter by an index, by its address in another variable, and in a loop that adds no share.
+        (".u32 arrived;", ".u32 arrived[4];\n.visible .entry other() { st.global.u32 arrived[0], 0; ret; }"),
+        (".u32 arrived;", ".u32 arrived;\n.global .u64 to = arrived;"),
+        ("    st.global.u32 [%rd4], %r2;\n", FLIPPED),
     ];
     for (from, to) in mutants {
         assert!(TURN.contains(from), "`{from}` is not in the kernel");
@@ -695,6 +699,17 @@ fn a_barrier_of_the_grid_orders_its_blocks() {
         assert!(code == 1 || code == 2, "`{from}` as `{to}`: {out}");
     }
 }
+
+/// Every block flips the counter's highest bit before the barrier.
+const FLIPPED: &str = "    st.global.u32 [%rd4], %r2;
+    atom.acq_rel.gpu.global.add.u32 %r15, [arrived], 2147483648;
+AGAIN:
+    ld.acquire.gpu.global.u32 %r16, [arrived];
+    xor.b32 %r17, %r15, %r16;
+    setp.ge.u32 %p5, %r17, 2147483648;
+    @%p5 bra MET;
+    bra AGAIN;
+";
 
 /// Each block writes its number, and reads that of the block opposite to it behind a barrier of the grid.
 const TURN: &str = ".version 8.0
