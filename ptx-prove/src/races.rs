@@ -16,7 +16,7 @@ use crate::rendezvous;
 use crate::report::{Finding, Property, Verdict};
 use crate::rows;
 use crate::solver::gcd;
-use crate::trace::{Access, Kind, Mark, Node, Span, What};
+use crate::trace::{Access, Crossings, Kind, Mark, Node, Span, What};
 use crate::world::{Meaning, Scope, Symbol};
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::Space;
@@ -203,7 +203,7 @@ fn ended(machine: &Machine<'_>, flights: &Flights) -> Vec<Pair> {
             let leaves = barrier.path.steps().filter(|step| step.decides && step.excused);
             let leaves = leaves.map(|step| &step.cond).filter(|cond| machine.world.cond_scope(cond) == Scope::Thread);
             for cond in leaves {
-                let behind = follow(machine, (node, place + 1), &|_| false);
+                let behind = machine.trace.follow((node, place + 1), &|_| false);
                 for second in behind.iter().map(|(access, _)| *access) {
                     if !seen.insert((cond.clone(), second)) {
                         continue;
@@ -294,9 +294,6 @@ fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) ->
     a.base == b.base && is_common && writes && !are_strong
 }
 
-/// Crossings of the jumps back of loops: how often, or unknown.
-pub(crate) type Crossings = BTreeMap<usize, Option<i128>>;
-
 /// An access that may happen between two barriers.
 struct Event {
     access: usize,
@@ -338,7 +335,7 @@ fn intervals(
                 |access: &usize| Event { access: *access, crossed: flight.began(), flight: Some(flight.clone()) };
             flight.copies.iter().map(event)
         });
-        let next = follow(machine, start, &stops);
+        let next = machine.trace.follow(start, &stops);
         let next = next.into_iter().map(|(access, crossed)| Event { access, crossed, flight: None });
         (start.0, last.chain(next).collect())
     });
@@ -406,48 +403,6 @@ fn may_outlast(machine: &Machine<'_>, flight: &Flight, (copy, node): (usize, usi
     let mixed = vec![vec![vec![difference((0, &own), (1, &own), 0), difference((1, &own), (0, &own), 0)]]];
     let views = of_pair(machine, &pair, None);
     !(Views { world: &machine.world, views, conds, mixed, compares: false }).decide(BUDGET).is_impossible()
-}
-
-/// Accesses that follow a place before a barrier that stops.
-pub(crate) fn follow(
-    machine: &Machine<'_>,
-    start: (usize, usize),
-    stops: &dyn Fn(usize) -> bool,
-) -> Vec<(usize, Crossings)> {
-    let trace = &machine.trace;
-    let mut found: Set<(usize, Crossings)> = Set::default();
-    let mut seen: Set<(usize, usize, Crossings)> = Set::default();
-    let mut pending = vec![(start.0, start.1, Crossings::new())];
-    let mut order = Vec::new();
-    'next: while let Some((node, from, crossed)) = pending.pop() {
-        if !seen.insert((node, from, crossed.clone())) {
-            continue;
-        }
-        for mark in trace.nodes[node].marks.iter().skip(from) {
-            match mark {
-                Mark::Barrier(barrier) if stops(*barrier) => continue 'next,
-                Mark::Barrier(_) | Mark::Copy(_) | Mark::Waits | Mark::Tensor(_) | Mark::Map(_) => {}
-                Mark::Access(access) => {
-                    if found.insert((*access, crossed.clone())) {
-                        order.push((*access, crossed.clone()));
-                    }
-                }
-            }
-        }
-        for (next, back) in &trace.nodes[node].next {
-            let mut crossed = crossed.clone();
-            if let Some(own) = back
-                && trace.loops[*own].together
-            {
-                let count = crossed.entry(*own).or_insert(Some(0));
-                *count = count.and_then(|count| if count < 1 { Some(count + 1) } else { None });
-                // Loops inside of it begin again.
-                crossed.extend((own + 1..trace.loops.len()).map(|inner| (inner, None)));
-            }
-            pending.push((*next, 0, crossed));
-        }
-    }
-    order
 }
 
 /// Turns that are known of two events: of loops that are not around the place where their threads come from, each thread takes every jump back since it

@@ -7,7 +7,6 @@
 use crate::form::{Cond, Form};
 use crate::machine::Machine;
 use crate::query::{BUDGET, decide};
-use crate::races::follow;
 use crate::settled::settled;
 use crate::site::Site;
 use crate::trace::{Kind, Mark, Span, What};
@@ -74,12 +73,12 @@ fn marks<'m>(machine: &'m Machine<'_>) -> impl Iterator<Item = (Place, Mark)> + 
 fn rendezvous(machine: &Machine<'_>, arrival: usize) -> Option<Rendezvous> {
     let trace = &machine.trace;
     let reached = |start: Place, stop: Option<usize>| -> Set<usize> {
-        follow(machine, start, &|barrier| Some(barrier) == stop).into_iter().map(|(access, _)| access).collect()
+        trace.follow(start, &|barrier| Some(barrier) == stop).into_iter().map(|(access, _)| access).collect()
     };
     let (mut from, mut to) = (None, None);
     for (place, mark) in marks(machine) {
         let Mark::Barrier(barrier) = mark else { continue };
-        // All threads of the block come to it together, or `barriers` says that they may not. Not in another turn of a loop.
+        // All threads of the block come to it together, or `barriers` has a finding. Not in another turn of a loop.
         if trace.barriers[barrier].span != Span::Block || !trace.nodes[place.0].turns.is_empty() {
             continue;
         }

@@ -4,6 +4,7 @@ use crate::form::{Cond, Form, Sym};
 use crate::path::Path;
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::{Space, VarId};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A buffer or a variable.
@@ -252,6 +253,9 @@ pub(crate) struct Trace {
     pub(crate) slot_loads: Map<usize, Sym>,
 }
 
+/// Crossings of the jumps back of loops: how often, or unknown.
+pub(crate) type Crossings = BTreeMap<usize, Option<i128>>;
+
 impl Trace {
     /// A new node behind others.
     pub(crate) fn node(&mut self, from: &[usize], turns: &[usize], path: &Path) -> usize {
@@ -309,5 +313,42 @@ impl Trace {
             self.mark(node, Mark::Barrier(self.barriers.len()));
         }
         self.barriers.push(barrier);
+    }
+
+    /// Accesses that follow a place before a barrier that stops.
+    pub(crate) fn follow(&self, start: (usize, usize), stops: &dyn Fn(usize) -> bool) -> Vec<(usize, Crossings)> {
+        let mut found: Set<(usize, Crossings)> = Set::default();
+        let mut seen: Set<(usize, usize, Crossings)> = Set::default();
+        let mut pending = vec![(start.0, start.1, Crossings::new())];
+        let mut order = Vec::new();
+        'next: while let Some((node, from, crossed)) = pending.pop() {
+            if !seen.insert((node, from, crossed.clone())) {
+                continue;
+            }
+            for mark in self.nodes[node].marks.iter().skip(from) {
+                match mark {
+                    Mark::Barrier(barrier) if stops(*barrier) => continue 'next,
+                    Mark::Barrier(_) | Mark::Copy(_) | Mark::Waits | Mark::Tensor(_) | Mark::Map(_) => {}
+                    Mark::Access(access) => {
+                        if found.insert((*access, crossed.clone())) {
+                            order.push((*access, crossed.clone()));
+                        }
+                    }
+                }
+            }
+            for (next, back) in &self.nodes[node].next {
+                let mut crossed = crossed.clone();
+                if let Some(own) = back
+                    && self.loops[*own].together
+                {
+                    let count = crossed.entry(*own).or_insert(Some(0));
+                    *count = count.and_then(|count| if count < 1 { Some(count + 1) } else { None });
+                    // Loops inside of it begin again.
+                    crossed.extend((own + 1..self.loops.len()).map(|inner| (inner, None)));
+                }
+                pending.push((*next, 0, crossed));
+            }
+        }
+        order
     }
 }
