@@ -501,7 +501,7 @@ fn document(rows: &[(String, String, Row)]) -> String {
         "# Proofs of our kernels\n\n\
          The verdicts of `ptx-prove` on every kernel of the examples and of the library, for all launches that its attribute admits: bounds with alignment, races \
          with barriers and reads of unwritten shared memory. Where a kernel has barriers in memory, its pipeline is explored: its states, and the steps \
-         of the exploration. The first instance of each kernel is tried. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test -p ptx-cli --test commands -- --ignored proofs`.\n\n\
+         of the exploration. The first instance of each kernel is tried. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test --config profile.dev.package.ptx-prove.opt-level=2 -p ptx-cli --test commands -- --ignored proofs`.\n\n\
          Of {all} kernels, bounds are proved of {}, races of {}, races are decided of {}, and a property is refuted of {}.\n\n\
          | file | kernel | bounds | races | pipeline | reason |\n|---|---|---|---|---|---|\n",
         share(bounds),

@@ -109,11 +109,13 @@ fn error(kernel: &Kernel, (old, new): (&str, &str)) -> Option<String> {
     Source::text("k.rs", &text).compile().err().map(|error| error.to_string())
 }
 
+/// The first mutant of each kernel; with `PTX_THOROUGH=1` all of them.
 #[test]
 fn offsets_are_compared_by_strides() {
+    let tried = if std::env::var_os("PTX_THOROUGH").is_some() { usize::MAX } else { 1 };
     for kernel in &KERNELS {
         assert_eq!(error(kernel, ("", "")), None, "{}", kernel.body);
-        for mutant in kernel.mutants {
+        for mutant in kernel.mutants.iter().take(tried) {
             let error = error(kernel, *mutant).unwrap_or_else(|| panic!("proved: {mutant:?}"));
             assert!(error.contains("bounds are not decided") || error.contains("[P09"), "{mutant:?}\n{error}");
         }
