@@ -10,6 +10,7 @@ use crate::query::{BUDGET, decide};
 use crate::settled::settled;
 use crate::site::Site;
 use crate::trace::{Kind, Mark, Span, What};
+use ptx_core::check::access;
 use ptx_core::hash::Set;
 use ptx_core::ir::{Base, Function, Operand, RegId, Space, Symbol, VarId};
 
@@ -214,13 +215,7 @@ fn is_private(machine: &Machine<'_>, counter: VarId, loops: &Set<usize>) -> bool
 
 /// Returns true if an operand names a variable.
 fn names(operand: &Operand, variable: VarId) -> bool {
-    let is = |base: &Base| base.symbol() == Some(Symbol::Var(variable));
-    match operand {
-        Operand::Symbol(Symbol::Var(id), _) => *id == variable,
-        Operand::Memory { base, .. } | Operand::Element(base, _) => is(base),
-        Operand::Vector(all) | Operand::List(all) => all.iter().any(|own| names(own, variable)),
-        Operand::Pair(a, b) => names(a, variable) || names(b, variable),
-        Operand::Unified(inner) | Operand::Not(inner) | Operand::Neg(inner) => names(inner, variable),
-        _ => false,
-    }
+    let mut found = false;
+    access::symbols(operand, &mut |symbol| found |= symbol == Symbol::Var(variable));
+    found
 }

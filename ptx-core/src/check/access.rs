@@ -70,7 +70,7 @@ fn leaves(operand: &Operand, visit: &mut dyn FnMut(RegId)) {
 }
 
 /// Every symbol in an operand.
-pub(super) fn symbols(operand: &Operand, visit: &mut dyn FnMut(Symbol)) {
+pub fn symbols(operand: &Operand, visit: &mut dyn FnMut(Symbol)) {
     match operand {
         Operand::Symbol(symbol, _) => visit(*symbol),
         Operand::Element(base, _) => base.symbol().into_iter().for_each(visit),
@@ -84,7 +84,7 @@ pub(super) fn symbols(operand: &Operand, visit: &mut dyn FnMut(Symbol)) {
             symbols(a, visit);
             symbols(b, visit);
         }
-        Operand::Not(inner) | Operand::Neg(inner) => symbols(inner, visit),
+        Operand::Unified(inner) | Operand::Not(inner) | Operand::Neg(inner) => symbols(inner, visit),
         _ => {}
     }
 }

@@ -1,6 +1,7 @@
 //! The variables that an entry may use: those that its instructions name, those of the functions that it may call, and those
 //! whose addresses these variables hold.
 
+use ptx_core::check::access;
 use ptx_core::hash::Set;
 use ptx_core::ir::{Function, Inst, Module, Operand, Space, Symbol, Variable};
 use ptx_core::span::Span;
@@ -120,17 +121,5 @@ fn of_function(function: &Function, to: &mut Vec<Symbol>) {
 }
 
 fn of_operand(operand: &Operand, to: &mut Vec<Symbol>) {
-    match operand {
-        Operand::Symbol(symbol, _) => to.push(*symbol),
-        Operand::Element(base, _) => to.extend(base.symbol()),
-        Operand::Func(id) => to.push(Symbol::Func(*id)),
-        Operand::Memory { base, rest, .. } => {
-            to.extend(base.symbol());
-            rest.iter().for_each(|operand| of_operand(operand, to));
-        }
-        Operand::Vector(parts) | Operand::List(parts) => parts.iter().for_each(|operand| of_operand(operand, to)),
-        Operand::Pair(one, other) => [one, other].into_iter().for_each(|operand| of_operand(operand, to)),
-        Operand::Unified(inner) | Operand::Not(inner) | Operand::Neg(inner) => of_operand(inner, to),
-        _ => {}
-    }
+    access::symbols(operand, &mut |symbol| to.push(symbol));
 }
