@@ -70,6 +70,22 @@ impl File {
     }
 }
 
+/// Returns true if all of the long lists are tested.
+fn is_thorough() -> bool {
+    std::env::var_os("PTX_THOROUGH").is_some()
+}
+
+/// Compiles a text whose kernels are proved, or whose error has the expected part, where there is one.
+fn assert_proved_or(text: &str, expected: &str) {
+    match ptx_jit::Source::text("k.rs", text).compile() {
+        Ok(_) => assert!(expected.is_empty(), "proved: {text}"),
+        Err(error) => {
+            let error = error.to_string();
+            assert!(!expected.is_empty() && error.contains(expected), "{text}\n{error}");
+        }
+    }
+}
+
 fn ptx(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ptx")).args(args).output().unwrap()
 }

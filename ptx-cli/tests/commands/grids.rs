@@ -1,7 +1,7 @@
 //! Races between rows and columns of matrices, and mutants of kernels that are proved: a column that reaches over its row, rows that overlap, and
 //! blocks whose places are not apart.
 
-use ptx_jit::Source;
+use super::{assert_proved_or, is_thorough};
 
 /// Attributes, kernels, and the beginning of the error; none for a kernel that is proved.
 const KERNELS: [(&str, &str, &str); 17] = [
@@ -19,7 +19,7 @@ const KERNELS: [(&str, &str, &str); 17] = [
          let at = x.at(ctaid.y as u64 * n as u64 + column as u64); ptx! { st.global.u32 [at], 1; } }",
         "without order",
     ),
-    // Two elements for each thread, of which the second may be behind the row.
+    // Each thread stores two elements; the second one may lie behind the row.
     (
         "grid = (n.div_ceil(64), m), requires(n % 2 == 0, n < 1 << 20, m < 1 << 16, x.len() >= m * n)",
         "#[align(8)] x: &mut [u32], m: u32, n: u32) { let column = ctaid.x * 64 + tid.x * 2; if column < n {
@@ -126,20 +126,14 @@ const TILES: [(u32, u32, u32, bool); 4] = [(0, 8, 0, false), (1, 8, 0, true), (0
 fn rows_and_columns_are_apart_or_race() {
     for (options, kernel, expected) in KERNELS {
         let text = format!("#[ptx_kernel(arch = \"sm_90\", block = 32, {options}, proved)] pub fn k({kernel} }}");
-        match Source::text("k.rs", &text).compile() {
-            Ok(_) => assert!(expected.is_empty(), "proved: {text}"),
-            Err(error) => {
-                let error = error.to_string();
-                assert!(!expected.is_empty() && error.contains(expected), "{text}\n{error}");
-            }
-        }
+        assert_proved_or(&text, expected);
     }
 }
 
 /// The kernel; with `PTX_THOROUGH=1` its variants, too, which take ten seconds each.
 #[test]
 fn tiles_of_a_band_stay_in_the_matrix() {
-    let tried = if std::env::var_os("PTX_THOROUGH").is_some() { TILES.len() } else { 1 };
+    let tried = if is_thorough() { TILES.len() } else { 1 };
     for (more, step, behind, leaves) in TILES.into_iter().take(tried) {
         let text = format!(
             "#[ptx_kernel(arch = \"sm_90\", block = 32, grid = (m / 32) * (n / 32) + {more}, proved(bounds),
@@ -156,9 +150,6 @@ fn tiles_of_a_band_stay_in_the_matrix() {
                 let at = x.at(row as u64 * n as u64 + (column * 32 + {behind}) as u64);
                 ptx! {{ st.global.u32 [at], 1; }} }}"
         );
-        match Source::text("k.rs", &text).compile() {
-            Ok(_) => assert!(!leaves, "proved: {text}"),
-            Err(error) => assert!(leaves && error.to_string().contains("[P091"), "{text}\n{error}"),
-        }
+        assert_proved_or(&text, if leaves { "[P091" } else { "" });
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The lines of a kernel's text that begin with `//!` have its contract, and launches of it.
 
-use super::{file, said};
+use super::{file, is_thorough, said};
 use ptx_core::check::{Checked, check};
 use ptx_expand::program::contract::Reader;
 use ptx_interp::{FaultKind, Launch, Machine, Options, Program};
@@ -299,7 +299,7 @@ fn kernels_are_proved() {
 /// `PTX_THOROUGH=1` tests all of them, and runs the command of every refutation.
 #[test]
 fn no_harmful_mutant_is_proved() {
-    let is_thorough = std::env::var_os("PTX_THOROUGH").is_some();
+    let is_thorough = is_thorough();
     let (mut harmful, mut all, mut longest) = (0, 0, (Duration::ZERO, String::new()));
     let mut verdicts = [[0; 3]; 2];
     let mut faults = Vec::new();

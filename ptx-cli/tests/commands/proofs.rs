@@ -1,6 +1,7 @@
 //! `proved` in the attribute of a kernel that is compiled from text, and the verdicts on every kernel of the examples and of the library, which
 //! are in `docs/proofs.md`.
 
+use super::assert_proved_or;
 use expect_test::expect_file;
 use ptx_core::check::{Checked, check};
 use ptx_core::parse::parse_text;
@@ -347,13 +348,7 @@ fn conditions_read_structs() {
                 let at: u64 = x + (p.strides[1][0] * (ctaid.x as u64) + p.strides[1][1] * (tid.x as u64)) * 4;
                 ptx! {{ st.global.f32 [at], 0.0; }} }}"
         );
-        match Source::text("k.rs", &text).compile() {
-            Ok(_) => assert!(expected.is_empty(), "proved: {text}"),
-            Err(error) => {
-                let error = error.to_string();
-                assert!(!expected.is_empty() && error.contains(expected), "{text}\n{error}");
-            }
-        }
+        assert_proved_or(&text, expected);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The solver of the prover beside z3, on random questions.
 
+use super::is_thorough;
 use ptx_prove::solver::{Answer, Conjunction, Linear, Problem, solve};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -110,7 +111,7 @@ fn written(problem: &Problem) -> String {
 #[test]
 #[ignore = "needs z3: pip install z3-solver, then cargo test -p ptx-cli --test commands z3 -- --include-ignored"]
 fn z3_agrees() {
-    let count = if std::env::var_os("PTX_THOROUGH").is_some() { 20_000 } else { 1_000 };
+    let count = if is_thorough() { 20_000 } else { 1_000 };
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (mut questions, mut answers) = (Vec::new(), Vec::new());
     let mut lengths = [0; 3];

@@ -1,5 +1,6 @@
-//! Proofs of bounds by strides and by cases, of kernels from text; and changes of them by one, of which none is proved.
+//! Kernels from text whose bounds are proved by strides and by cases, and mutants of them, none of which is proved.
 
+use super::is_thorough;
 use ptx_jit::Source;
 
 /// Extents, offsets and conditions: the first one is proved, and the change of a part in each of the others makes an access outside of the buffer.
@@ -7,7 +8,7 @@ struct Kernel {
     options: &'static str,
     functions: &'static str,
     body: &'static str,
-    /// What is replaced, by what.
+    /// The text that a mutant lacks, and the text in its place.
     mutants: &'static [(&'static str, &'static str)],
 }
 
@@ -112,7 +113,7 @@ fn error(kernel: &Kernel, (old, new): (&str, &str)) -> Option<String> {
 /// The first mutant of each kernel; with `PTX_THOROUGH=1` all of them.
 #[test]
 fn offsets_are_compared_by_strides() {
-    let tried = if std::env::var_os("PTX_THOROUGH").is_some() { usize::MAX } else { 1 };
+    let tried = if is_thorough() { usize::MAX } else { 1 };
     for kernel in &KERNELS {
         assert_eq!(error(kernel, ("", "")), None, "{}", kernel.body);
         for mutant in kernel.mutants.iter().take(tried) {
