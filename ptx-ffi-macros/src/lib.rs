@@ -1,5 +1,5 @@
 //! The procedural macros of `ptx-ffi`: a function becomes its description, and the symbols that other languages call; a struct becomes a part of
-//! such a description. Calls and their checks stand in `ptx-ffi`; nothing here reads a kernel's body.
+//! such a description. `ptx-ffi` holds the calls and their checks; nothing here reads a kernel's body.
 
 #![forbid(unsafe_code)]
 

@@ -393,7 +393,7 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Where the address of an element is while its instruction runs.
+    /// The slot that holds the address of an element while its instruction runs.
     fn element_slot(&self) -> Result<u32, Refusal> {
         let sizes = self.layout.functions.get(self.function);
         sizes.map(|sizes| sizes.element).ok_or_else(|| "a function without a frame".into())

@@ -13,7 +13,7 @@ use crate::world::WORK;
 use ptx_core::hash::Map;
 use std::collections::BTreeMap;
 
-/// What was found, by instruction, buffer and property.
+/// Findings by instruction, buffer and property.
 type Found = BTreeMap<(usize, usize, Property), Finding>;
 
 /// At first an access has this part of all work, so that those which are hard leave enough for the others. Behind these they share what is left.
