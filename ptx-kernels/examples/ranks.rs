@@ -117,10 +117,10 @@ fn check_type<T: Number>(devices: &Devices) -> Result<()> {
     let mut group = Rank::group(devices)?;
     let mut x = SymmetricBuffer::<T>::zeros(devices, most)?;
     let (mut call, mut random) = (0, Random(7));
-    for algorithm in [Algorithm::Packets, Algorithm::Shares] {
+    for algorithm in algorithms(count) {
         for at in 0..24 {
             let top = if algorithm == Algorithm::Packets { comm::MOST_ANYWHERE / size_of::<T>() } else { most };
-            let len = if at == 0 { top } else { 1 + random.below(top >> (at % 18)) };
+            let len = fitting::<T>(algorithm, if at == 0 { top } else { 1 + random.below(top >> (at % 18)) });
             call += 1;
             for rank in 0..count {
                 x.on_mut(rank)?.slice_mut(..len)?.write(&values::<T>(rank, call, len))?;
@@ -161,6 +161,17 @@ fn check_type<T: Number>(devices: &Devices) -> Result<()> {
     Ok(())
 }
 
+/// What so many ranks can do.
+fn algorithms(ranks: usize) -> Vec<Algorithm> {
+    let all = [Algorithm::Packets, Algorithm::Exchange, Algorithm::Shares];
+    all.into_iter().filter(|algorithm| *algorithm != Algorithm::Exchange || ranks == 2).collect()
+}
+
+/// The next length that an algorithm takes.
+fn fitting<T>(algorithm: Algorithm, len: usize) -> usize {
+    if algorithm == Algorithm::Exchange { len.next_multiple_of(16 / size_of::<T>()) } else { len }
+}
+
 /// A thread for each rank, with a stream of its own.
 fn check_threads(devices: &Devices) -> Result<()> {
     let len = 300_000;
@@ -171,10 +182,11 @@ fn check_threads(devices: &Devices) -> Result<()> {
     devices.on_threads(patience, parts, |thread, (mut rank, mut x)| {
         let (device, stream) = (thread.device(), thread.device().new_stream()?);
         for call in 0..50 {
-            let len = if call % 2 == 0 { len } else { 1000 + call };
+            let len = if call % 2 == 0 { len } else { 1000 + 8 * call };
             x.slice_mut(..len)?.write(&values(rank.rank(), call, len))?;
             device.synchronize()?;
-            let algorithm = if call % 3 == 0 { Algorithm::Packets } else { Algorithm::Shares };
+            let all = algorithms(devices.len());
+            let algorithm = all[call % all.len()];
             // A signal orders the write of this rank before the reads of others, which begin in a kernel behind it.
             comm::all_reduce_by(algorithm, &stream, &mut rank, &mut x, len)?;
             thread.finish(&stream)?;
@@ -232,6 +244,7 @@ fn soak(devices: &Devices) -> Result<()> {
         let sizes: Vec<(Algorithm, usize)> = (0..calls)
             .map(|_| match random.below(8) {
                 0 => (Algorithm::Shares, 1 + random.below(len)),
+                2 if devices.len() == 2 => (Algorithm::Exchange, 8 + random.below(len) / 8 * 8),
                 1 => (Algorithm::Packets, 1 + random.below(len)),
                 _ => (Algorithm::Packets, 1 + random.below(2048)),
             })
@@ -276,7 +289,7 @@ fn latency(devices: &Devices) -> Result<()> {
     let mut x = SymmetricBuffer::<bf16>::zeros(devices, most / 2)?;
     let sizes = [16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 16 << 20, 64 << 20];
     for bytes in sizes {
-        for algorithm in [Algorithm::Packets, Algorithm::Shares] {
+        for algorithm in algorithms(devices.len()) {
             if algorithm == Algorithm::Packets && bytes > comm::MOST_ANYWHERE {
                 continue;
             }

@@ -6,6 +6,7 @@
 //! | operation | algorithm | memory |
 //! |---|---|---|
 //! | [`all_reduce`], small | one shot: each rank sends its data to all others in packets that need no signal, and adds what comes | any |
+//! | [`all_reduce`] of two ranks | the same in chunks with a signal for each, through a ring of slots: every byte crosses the link once in each direction | symmetric |
 //! | [`all_reduce`], large | each rank adds a share of the data of all ranks, and writes it to all: every byte crosses a link twice | symmetric |
 //! | [`reduce_scatter`] | each rank reads its part of all ranks | symmetric input |
 //! | [`all_gather`] | each rank writes its part to all ranks | symmetric output |
@@ -28,8 +29,8 @@ pub mod products;
 
 use half::{bf16, f16};
 use kernels::kernels::{
-    BLOCKS, Inbox, Member, Peers, THREADS, TURNS, all_gather as gather, all_reduce as reduce, all_reduce_packets,
-    reduce_scatter as scatter,
+    BLOCKS, CHUNK, EXCHANGE_BLOCKS, Inbox, Member, Peers, Ring, THREADS, TURNS, WARPS, all_gather as gather,
+    all_reduce as reduce, all_reduce_packets, exchange, reduce_scatter as scatter,
 };
 use ptx_launch::{
     AsStream, Buffer, Device, Devices, Element, Error, ErrorKind, IntoTensor, IntoTensorMut, ProcessGroup, Result,
@@ -47,8 +48,10 @@ pub const MODULES: &[(&str, &str)] = &[
     ("comm_products_sm_90a", products::PTX),
 ];
 
-/// The most bytes that all-reduce sends in packets between two ranks; with more ranks less.
+/// The most bytes that all-reduce sends in packets; the sum over the other ranks if there are more than two.
 const MOST_BY_PACKETS: usize = 1 << 20;
+/// The same where two ranks can exchange chunks.
+const MOST_BEFORE_EXCHANGE: usize = 1 << 19;
 /// The most bytes of all-reduce for memory that is not symmetric.
 pub const MOST_ANYWHERE: usize = BLOCKS as usize * TURNS as usize * THREADS as usize * 8;
 /// Accesses of a thread below which a grid has fewer blocks.
@@ -69,6 +72,8 @@ impl Float for bf16 {}
 pub enum Algorithm {
     /// One shot, in packets of 8 bytes with the number of the message beside them.
     Packets,
+    /// Two ranks: each sends all of its data to the other, in chunks with a signal for each. For multiples of 16 bytes.
+    Exchange,
     /// Each rank adds a share and writes it to all ranks.
     Shares,
 }
@@ -76,11 +81,19 @@ pub enum Algorithm {
 impl Algorithm {
     /// The faster one for so many elements.
     fn of<T>(len: usize, ranks: usize) -> Algorithm {
-        match len * size_of::<T>() * (ranks.max(2) - 1) <= MOST_BY_PACKETS {
-            true => Algorithm::Packets,
-            false => Algorithm::Shares,
+        let bytes = len * size_of::<T>();
+        match bytes * (ranks.max(2) - 1) {
+            sent if sent <= MOST_BEFORE_EXCHANGE => Algorithm::Packets,
+            _ if can_exchange::<T>(len, ranks) => Algorithm::Exchange,
+            sent if sent <= MOST_BY_PACKETS => Algorithm::Packets,
+            _ => Algorithm::Shares,
         }
     }
+}
+
+/// Returns true if chunks carry so many elements: their accesses are of 16 bytes.
+fn can_exchange<T>(len: usize, ranks: usize) -> bool {
+    ranks == 2 && (len * size_of::<T>()).is_multiple_of(16)
 }
 
 /// A rank of a group: its inbox for packets, its signals, and the numbers of its messages.
@@ -103,9 +116,12 @@ impl Algorithm {
 #[derive(Debug)]
 pub struct Rank {
     inbox: Symmetric<u64>,
-    /// The numbers of the messages of each block: in packets, and at the meetings.
+    /// The slots for chunks; empty unless there are two ranks.
+    ring: Symmetric<u8>,
+    /// The numbers of the messages of each block: in packets, and at the meetings; and of the chunks of each warp.
     packets: Buffer<u32>,
     meetings: Buffer<u32>,
+    chunks: Buffer<u32>,
     patience: u64,
 }
 
@@ -117,8 +133,10 @@ impl Rank {
     pub fn group(devices: &Devices) -> Result<Vec<Rank>> {
         let [inbox, signals] = Rank::lens(devices.len());
         let inboxes = SymmetricBuffer::with_signals(devices, inbox, signals)?.into_ranks();
+        let [slots, signals] = Rank::ring_lens(devices.len());
+        let rings = SymmetricBuffer::with_signals(devices, slots, signals)?.into_ranks();
         devices.iter().try_for_each(Rank::load)?;
-        devices.iter().zip(inboxes).map(|(device, inbox)| Rank::of(device, inbox)).collect()
+        devices.iter().zip(inboxes.into_iter().zip(rings)).map(|(device, memory)| Rank::of(device, memory)).collect()
     }
 
     /// This process's rank of a group of processes. Every process calls it. On a GPU kernels have the patience of the group.
@@ -129,7 +147,9 @@ impl Rank {
         Rank::load(group.device())?;
         let [inbox, signals] = Rank::lens(group.ranks());
         let inbox = SymmetricBuffer::join_with_signals(group, inbox, signals)?;
-        let mut rank = Rank::of(group.device(), inbox)?;
+        let [slots, signals] = Rank::ring_lens(group.ranks());
+        let ring = SymmetricBuffer::join_with_signals(group, slots, signals)?;
+        let mut rank = Rank::of(group.device(), (inbox, ring))?;
         rank.patience = Rank::patience_in(group);
         Ok(rank)
     }
@@ -140,14 +160,21 @@ impl Rank {
         [2 * blocks * ranks * (2 * THREADS as usize * TURNS as usize), blocks * ranks]
     }
 
+    /// Bytes of the slots for chunks, and signals of warps.
+    fn ring_lens(ranks: usize) -> [usize; 2] {
+        let warps = if ranks == 2 { (EXCHANGE_BLOCKS * WARPS) as usize } else { 0 };
+        [warps * 2 * CHUNK as usize, warps]
+    }
+
     /// A kernel that is loaded while another rank waits for it could wait for that rank, because memory is mapped into all.
     fn load(device: &Device) -> Result<()> {
         f32::load(device).and_then(|()| f16::load(device)).and_then(|()| bf16::load(device))
     }
 
-    fn of(device: &Device, inbox: Symmetric<u64>) -> Result<Rank> {
+    fn of(device: &Device, (inbox, ring): (Symmetric<u64>, Symmetric<u8>)) -> Result<Rank> {
         let counters = || device.zeros(BLOCKS as usize);
-        Ok(Rank { inbox, packets: counters()?, meetings: counters()?, patience: 0 })
+        let chunks = device.zeros((EXCHANGE_BLOCKS * WARPS) as usize)?;
+        Ok(Rank { inbox, ring, packets: counters()?, meetings: counters()?, chunks, patience: 0 })
     }
 
     /// The patience of kernels in a group of processes. The CPU device ends waits itself.
@@ -186,6 +213,9 @@ pub trait Launch: Element {
     fn packets(stream: impl AsStream, rank: &mut Rank, x: &mut TensorMut<'_, Self, 1>, len: u32) -> Result<()>;
 
     #[doc(hidden)]
+    fn exchange(stream: impl AsStream, rank: &mut Rank, x: &mut Symmetric<Self>, len: u32) -> Result<()>;
+
+    #[doc(hidden)]
     fn shares(stream: impl AsStream, rank: &mut Rank, x: &mut Symmetric<Self>, len: u32) -> Result<()>;
 
     #[doc(hidden)]
@@ -219,16 +249,18 @@ macro_rules! pick {
 impl<T: Element> Launch for T
 where
     all_reduce_packets::Types<T>: all_reduce_packets::Exists,
+    exchange::Types<T>: exchange::Exists,
     reduce::Types<T>: reduce::Exists,
     scatter::Types<T>: scatter::Exists,
     gather::Types<T>: gather::Exists,
 {
     fn load(device: &Device) -> Result<()> {
         let packets = <all_reduce_packets::Types<T> as all_reduce_packets::Exists>::kernels().iter().map(|(_, k)| *k);
+        let exchange = <exchange::Types<T> as exchange::Exists>::kernels().iter().map(|(_, k)| *k);
         let reduce = <reduce::Types<T> as reduce::Exists>::kernels().iter().map(|(_, k)| *k);
         let scatter = <scatter::Types<T> as scatter::Exists>::kernels().iter().map(|(_, k)| *k);
         let gather = <gather::Types<T> as gather::Exists>::kernels().iter().map(|(_, k)| *k);
-        packets.chain(reduce).chain(scatter).chain(gather).try_for_each(|kernel| kernel.load(device))
+        packets.chain(exchange).chain(reduce).chain(scatter).chain(gather).try_for_each(|kernel| kernel.load(device))
     }
 
     fn packets(stream: impl AsStream, rank: &mut Rank, x: &mut TensorMut<'_, T, 1>, len: u32) -> Result<()> {
@@ -243,6 +275,16 @@ where
             _ => all_reduce_packets::Instance::of_4,
         };
         all_reduce_packets::launch(instance, stream, x, inbox, len, turns, member)
+    }
+
+    fn exchange(stream: impl AsStream, rank: &mut Rank, x: &mut Symmetric<T>, len: u32) -> Result<()> {
+        let (ring, patience) = (rank.ring.parts_mut(), rank.patience);
+        let member = Member { rank: ring.rank, ranks: ring.ranks, patience };
+        let ring = Ring { table: ring.table, counters: &mut rank.chunks };
+        let chunks = (len as usize * size_of::<T>()).div_ceil(CHUNK as usize);
+        let blocks = chunks.clamp(1, EXCHANGE_BLOCKS as usize) as u32;
+        let instance = if size_of::<T>() == 4 { exchange::Instance::by_4 } else { exchange::Instance::by_8 };
+        exchange::launch(instance, stream, x.parts_mut().data, ring, len, blocks, member)
     }
 
     fn shares(stream: impl AsStream, rank: &mut Rank, x: &mut Symmetric<T>, len: u32) -> Result<()> {
@@ -326,7 +368,7 @@ pub fn all_reduce<T: Float>(stream: impl AsStream, rank: &mut Rank, x: &mut Symm
 ///
 /// # Errors
 /// As [`all_reduce`]; [`ErrorKind::Condition`] if `x` has fewer elements, [`ErrorKind::Unsupported`] for more than [`MOST_ANYWHERE`] bytes in
-/// packets.
+/// packets, and for an exchange of other than two ranks or of bytes that are no multiple of 16.
 pub fn all_reduce_by<T: Float>(
     algorithm: Algorithm,
     stream: impl AsStream,
@@ -339,6 +381,8 @@ pub fn all_reduce_by<T: Float>(
     match (count.ok_or_else(|| too_long(len, x.len()))?, algorithm) {
         (0, _) => Ok(()),
         (len, Algorithm::Shares) => T::shares(stream, rank, x, len),
+        (_, Algorithm::Exchange) if !can_exchange::<T>(len, rank.ranks()) => Err(no_exchange::<T>(len, rank.ranks())),
+        (len, Algorithm::Exchange) => T::exchange(stream, rank, x, len),
         (_, Algorithm::Packets) => all_reduce_anywhere(stream, rank, x.slice_mut(..len)?.tile_mut([len])?),
     }
 }
@@ -435,6 +479,13 @@ fn too_large(len: usize, size: usize) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{len} elements of {size} bytes are reduced in packets"))
         .possible(format!("up to {MOST_ANYWHERE} bytes"))
         .help("make the memory symmetric (`SymmetricBuffer`), and call `all_reduce`")
+}
+
+#[cold]
+fn no_exchange<T>(len: usize, ranks: usize) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("{ranks} ranks exchange {len} elements of {} bytes", size_of::<T>()))
+        .possible("two ranks, and a multiple of 16 bytes")
+        .help("`all_reduce` takes an algorithm that is possible")
 }
 
 #[cold]

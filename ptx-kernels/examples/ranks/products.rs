@@ -250,16 +250,23 @@ pub(crate) fn measure(devices: &Devices) -> Result<()> {
             streams.iter().try_for_each(Stream::synchronize)?;
         }
         let calls = 10;
-        let chunks = std::env::var("PTX_CHUNKS").unwrap_or_else(|_| "2048".to_owned());
-        let chunks: Vec<u32> = chunks.split(' ').filter_map(|chunk| chunk.parse().ok()).collect();
+        let (chunks, bands, runs) = (list("PTX_CHUNKS", "1024"), list("PTX_BANDS", "4"), list("PTX_RUNS", "8"));
+        let settings: Vec<[u32; 3]> = chunks
+            .iter()
+            .flat_map(|chunk| bands.iter().flat_map(|band| runs.iter().map(|run| [*chunk, *band, *run])))
+            .collect();
         let mut all: Vec<(String, Vec<Graph>)> = Vec::new();
         for way in WAYS {
             let is_fused = matches!(way, Way::Scatter | Way::Reduce | Way::Gather);
-            for chunk in if is_fused { &chunks[..] } else { &chunks[..1] } {
-                data.fused.iter_mut().for_each(|rank| rank.set_chunk(*chunk));
+            for setting in if is_fused { &settings[..] } else { &settings[..1] } {
+                let [chunk, band, run] = *setting;
+                for rank in &mut data.fused {
+                    rank.set_chunk(chunk);
+                    rank.set_raster([band, run]);
+                }
                 let graphs =
                     graphs(devices, &streams, |rank, stream| (0..calls).try_for_each(|_| data.run(way, rank, stream)))?;
-                all.push((if is_fused { format!("{way:?} {chunk}") } else { format!("{way:?}") }, graphs));
+                all.push((if is_fused { format!("{way:?} {chunk} {band} {run}") } else { format!("{way:?}") }, graphs));
             }
         }
         let mut times: Vec<(String, Vec<Duration>)> = Vec::new();
@@ -293,6 +300,12 @@ pub(crate) fn measure(devices: &Devices) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The numbers in a variable of the environment.
+fn list(name: &str, default: &str) -> Vec<u32> {
+    let text = std::env::var(name).unwrap_or_else(|_| default.to_owned());
+    text.split(' ').filter_map(|number| number.parse().ok()).collect()
 }
 
 fn note(times: &mut Vec<(String, Vec<Duration>)>, name: &str, time: Duration) {

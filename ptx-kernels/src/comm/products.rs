@@ -100,6 +100,7 @@ pub struct Rank {
     num_blocks: u32,
     most: [usize; 2],
     chunk: u32,
+    raster: [u32; 2],
     patience: u64,
 }
 
@@ -163,6 +164,12 @@ impl Rank {
         self.chunk = chunk.clamp(512, 32_768).next_power_of_two();
     }
 
+    /// The order of tiles: clusters along M in a band, and along N in a run; for measurements.
+    #[doc(hidden)]
+    pub fn set_raster(&mut self, raster: [u32; 2]) {
+        self.raster = raster.map(|extent| extent.max(1));
+    }
+
     /// The division of a product of `m` rows.
     fn shape(&self, [m, n, k]: [usize; 3], copies: usize) -> Result<Shape> {
         let ranks = self.ranks();
@@ -173,8 +180,8 @@ impl Rank {
             rows: (m / ranks) as u32,
             n: n as u32,
             k: k as u32,
-            band: RASTER[0],
-            run: RASTER[1],
+            band: self.raster[0],
+            run: self.raster[1],
             rank: self.rank() as u32,
             ranks: ranks as u32,
             copies: copies as u32,
@@ -226,7 +233,18 @@ impl Sizes {
         let counters = || device.zeros(2 * self.num_blocks as usize);
         let (reduced, gathered) = (counters()?, counters()?);
         let (num_blocks, most) = (self.num_blocks, self.most);
-        Ok(Rank { inbox, progress, reduced, gathered, ids, num_blocks, most, chunk: CHUNK, patience: 0 })
+        Ok(Rank {
+            inbox,
+            progress,
+            reduced,
+            gathered,
+            ids,
+            num_blocks,
+            most,
+            chunk: CHUNK,
+            raster: RASTER,
+            patience: 0,
+        })
     }
 }
 

@@ -113,6 +113,18 @@ fn every_rank_has_the_sum() {
 }
 
 #[test]
+fn two_ranks_exchange() {
+    // Less than a chunk, and chunks of more warps than a block has, whose last one is not full.
+    all_reduce::<bf16>(&Devices::best(2).unwrap(), &[8, 2056, 40_008], &[Algorithm::Exchange]);
+    all_reduce::<f32>(&Devices::best(2).unwrap().each(|device| device.seed(5)), &[4, 1028], &[Algorithm::Exchange]);
+    let devices = Devices::best(3).unwrap();
+    let (mut ranks, mut x) = (Rank::group(&devices).unwrap(), SymmetricBuffer::<f32>::zeros(&devices, 8).unwrap());
+    let x = x.on_mut(0).unwrap();
+    let error = comm::all_reduce_by(Algorithm::Exchange, &devices[0], &mut ranks[0], x, 8).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+}
+
+#[test]
 fn one_rank_is_a_group() {
     all_reduce::<f32>(&Devices::best(1).unwrap(), &[5, 64], &BOTH);
 }
