@@ -15,7 +15,7 @@ pub(super) mod kernels {
     /// Accesses of 16 bytes that a thread has under way at once.
     const AHEAD: u32 = 4;
     /// Blocks of an exchange, and accesses of 16 bytes of a thread in a chunk. So many chunks keep the link full while warps wait for a
-    /// signal: 8 MiB of 64 take 24 µs of 197 on two H200 (benches/results/all-reduce.json).
+    /// signal: fewer blocks, or half a chunk, take 3 to 8 % longer for 64 MiB on two H200 (docs/benchmarks/tried.md).
     pub const EXCHANGE_BLOCKS: u32 = 128;
     pub const EACH_OF_CHUNK: u32 = 8;
     /// Warps of a block, and bytes of a chunk, which is what a warp sends at once.
