@@ -348,7 +348,7 @@ pub enum Operand {
     F64(u64),
     /// The address of a symbol: `x+4`.
     Symbol(Symbol, i64),
-    /// The address of an element of an array, `x[3]` or `x[%r1+2]`, and its offset in bytes. Where an instruction takes
+    /// The address of an element of an array, `x[3]`, `x[%r1+2]` or `x[%laneid]`, and its offset in bytes. Where an instruction takes
     /// an address in brackets, it becomes [`Operand::Memory`].
     Element(Base, i64),
     /// `[base+offset]`, `[base, {…}]`, `[base, a, b]`: what follows the address stands in `rest`.
@@ -404,40 +404,67 @@ impl FromIterator<Operand> for Rest {
 }
 
 /// The base of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Base {
     /// A register.
     Reg(RegId),
     /// A symbol.
     Symbol(Symbol),
-    /// An element of an array by the value of a register.
+    /// An element of an array by an index that is no constant.
     Element(Element),
     /// Nothing: the offset is the address.
     Absolute,
 }
 
-/// `x[%r1]`. Its distance from the beginning has 32 bits without a sign: the low bits of the register times the size, plus
+/// `x[%r1]`. Its distance from the beginning has 32 bits without a sign: the low bits of the index times the size, plus
 /// the offset, whatever the width of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Element {
     /// The variable.
     pub array: VarId,
-    /// The register.
-    pub index: RegId,
+    /// The index.
+    pub index: Index,
     /// Bytes of an element; of a vector's component in an array of vectors.
     pub size: u32,
+}
+
+/// The index of an element, where it is no constant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Index {
+    /// `x[%r1]`
+    Reg(RegId),
+    /// `x[%laneid]`
+    Special(&'static SpecialRegister),
+    /// `x[y]`: the address of `y`.
+    Symbol(Symbol),
 }
 
 impl Base {
     /// The register in it.
     pub fn register(&self) -> Option<RegId> {
         match self {
-            Base::Reg(register) | Base::Element(Element { index: register, .. }) => Some(*register),
-            Base::Symbol(_) | Base::Absolute => None,
+            Base::Reg(register) | Base::Element(Element { index: Index::Reg(register), .. }) => Some(*register),
+            Base::Element(_) | Base::Symbol(_) | Base::Absolute => None,
         }
     }
 
-    /// The symbol in it.
+    /// The special register in it.
+    pub fn special(&self) -> Option<&'static SpecialRegister> {
+        match self {
+            Base::Element(Element { index: Index::Special(special), .. }) => Some(special),
+            _ => None,
+        }
+    }
+
+    /// The symbol whose address is an index.
+    pub fn index_symbol(&self) -> Option<Symbol> {
+        match self {
+            Base::Element(Element { index: Index::Symbol(symbol), .. }) => Some(*symbol),
+            _ => None,
+        }
+    }
+
+    /// The symbol whose memory it is in.
     pub fn symbol(&self) -> Option<Symbol> {
         match self {
             Base::Symbol(symbol) => Some(*symbol),

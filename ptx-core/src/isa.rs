@@ -285,7 +285,7 @@ pub struct Row {
     pub uses: Vec<Access>,
     /// True if an operand names a function or a list of targets.
     pub leads: bool,
-    /// True if an operand may be a special register.
+    /// True if a special register may stand in an operand.
     pub special: bool,
     /// Targets and versions that have it.
     pub gate: Gate,
@@ -340,6 +340,14 @@ pub struct SpecialRegister {
     pub needs: &'static str,
     /// The manual's section.
     pub section: &'static str,
+}
+
+impl SpecialRegister {
+    /// Returns true for one integer under a name without a component.
+    pub fn is_integer(&self) -> bool {
+        let integer = matches!(self.ty.class(), Class::Signed | Class::Unsigned | Class::Bits);
+        integer && !self.vector && self.component.is_empty()
+    }
 }
 
 /// One `directive` or `feature` line.

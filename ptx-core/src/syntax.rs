@@ -263,7 +263,7 @@ pub enum ExprKind {
     Index(ExprId, ExprId),
     /// `label<4>` in a list: `label0` to `label3`.
     Range(ExprId, ExprId),
-    /// `[a].unified`: something in brackets or braces and a `Dot` token behind it.
+    /// `[a].unified`: something in brackets or braces, or an element, and a `Dot` token behind it.
     Select(ExprId, TokenId),
     /// `generic(x)`, `0xff00(x)`, `.unified(1, 2)`; `function_name x+8` and `inlined_at 1 2 3` without parentheses:
     /// the token in front and its arguments.

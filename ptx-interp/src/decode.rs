@@ -11,7 +11,7 @@ use super::site::Site;
 use ptx_core::check::{Checked, access};
 use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::ir::{Function, Inst, Module, Operand, Param, Variable};
-use ptx_core::isa::{Access, Type};
+use ptx_core::isa::{Access, SpecialRegister, Type};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Program {
@@ -116,9 +116,12 @@ const SERVICES: [&str; 2] = ["malloc", "free"];
 fn sees_order(function: &Function) -> bool {
     let shared = |inst: &Inst| inst.slots.iter().flatten().any(|m| m.text.starts_with("shared"));
     let ordered = |inst: &Inst| inst.row.is_some_and(|row| ORDERED.contains(&row.opcode()));
-    let clock =
-        |operand: &Operand| matches!(operand, Operand::Special(r) if CLOCKS.iter().any(|c| r.name.starts_with(c)));
-    let reads = |inst: &Inst| inst.operands.iter().any(clock);
+    let reads = |inst: &Inst| {
+        let mut found = false;
+        let clock = |register: &SpecialRegister| CLOCKS.iter().any(|clock| register.name.starts_with(clock));
+        inst.operands.iter().for_each(|o| access::specials(o, &mut |register| found |= clock(register)));
+        found
+    };
     let serves = SERVICES.contains(&function.name.as_str()) && !function.defined;
     serves || function.insts.iter().any(|inst| ordered(inst) && !shared(inst) || reads(inst))
 }

@@ -9,7 +9,7 @@ use super::layout::{Home, Layout};
 use super::soft::{self, Round};
 use super::space::{Where, code_address};
 use super::special;
-use ptx_core::ir::{Base, Element, Function, Inst, LabelId, Module, Operand, RegId, Symbol};
+use ptx_core::ir::{Base, Element, Function, Index, Inst, LabelId, Module, Operand, RegId, Symbol};
 use ptx_core::isa::{Class, OperandKind, OperandSpec, Row, Type, TypeOf};
 use std::cell::RefCell;
 
@@ -399,7 +399,7 @@ impl<'a> Site<'a> {
         sizes.map(|sizes| sizes.element).ok_or_else(|| "a function without a frame".into())
     }
 
-    /// A step whose address is that of an element by a register's value: computed in front of the step.
+    /// A step whose address is that of an element by a value that is no constant: computed in front of the step.
     pub(super) fn with_element(&self, step: Step) -> Decoded {
         let element = self.inst.operands.iter().find_map(|operand| match operand {
             Operand::Memory { base: Base::Element(element), offset, .. }
@@ -409,7 +409,12 @@ impl<'a> Site<'a> {
         let Some((Element { array, index, size }, offset)) = element.map(|(element, offset)| (*element, offset)) else {
             return Ok(step);
         };
-        let (array, index) = (self.symbol(Symbol::Var(array), 0)?.base, Src::Reg(self.slot(index)?));
+        let array = self.symbol(Symbol::Var(array), 0)?.base;
+        let index = match index {
+            Index::Reg(register) => Src::Reg(self.slot(register)?),
+            Index::Special(register) => Src::Special(special::read(register)?),
+            Index::Symbol(symbol) => self.symbol(symbol, 0)?.base,
+        };
         let to = Dst { slot: self.element_slot()?, mask: u64::MAX };
         Ok(Box::new(move |ctx, group| {
             let (arrays, indices) = (ctx.fetch(array), ctx.fetch(index));

@@ -1,7 +1,9 @@
 //! The shape of a function: basic blocks in an order in which predecessors come first, and its loops.
 
+use ptx_core::check::access;
 use ptx_core::check::graph::Graph;
 use ptx_core::ir::{Function, Inst, Operand};
+use ptx_core::isa::SpecialRegister;
 
 /// The end of a basic block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,15 +111,16 @@ const PLACES: [&str; 6] = ["ctaid", "nctaid", "clusterid", "nclusterid", "cluste
 
 /// Returns true if the function reads a block's place in a dimension; x is always one.
 fn reads(function: &Function, dimension: usize) -> bool {
-    let special = |operand: &Operand| match operand {
-        Operand::Special(register) => {
-            let name = register.name.trim_start_matches('%');
-            let (name, component) = name.split_once('.').unwrap_or((name, register.component));
-            PLACES.contains(&name) && (component.is_empty() || component == ["x", "y", "z"][dimension])
-        }
-        _ => false,
+    let names_it = |register: &SpecialRegister| {
+        let name = register.name.trim_start_matches('%');
+        let (name, component) = name.split_once('.').unwrap_or((name, register.component));
+        PLACES.contains(&name) && (component.is_empty() || component == ["x", "y", "z"][dimension])
     };
-    dimension == 0 || function.insts.iter().any(|inst| inst.operands.iter().any(special))
+    let mut found = dimension == 0;
+    for operand in function.insts.iter().flat_map(|inst| &inst.operands) {
+        access::specials(operand, &mut |register| found |= names_it(register));
+    }
+    found
 }
 
 fn end(graph: &Graph, function: &Function, block: usize) -> End {

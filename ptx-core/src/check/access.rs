@@ -1,7 +1,7 @@
-//! Walks over operands: which registers an instruction reads and writes, which symbols it names.
+//! Walks over operands: which registers an instruction reads and writes, which symbols and special registers it names.
 
 use crate::ir::{Inst, Operand, RegId, Symbol};
-use crate::isa::{Access, OperandKind, OperandSpec, Row};
+use crate::isa::{Access, OperandKind, OperandSpec, Row, SpecialRegister};
 
 /// Calls `visit` for every register of an instruction, sources first, then destinations.
 pub fn registers(inst: &Inst, visit: &mut dyn FnMut(RegId, Access)) {
@@ -73,10 +73,10 @@ fn leaves(operand: &Operand, visit: &mut dyn FnMut(RegId)) {
 pub fn symbols(operand: &Operand, visit: &mut dyn FnMut(Symbol)) {
     match operand {
         Operand::Symbol(symbol, _) => visit(*symbol),
-        Operand::Element(base, _) => base.symbol().into_iter().for_each(visit),
+        Operand::Element(base, _) => [base.symbol(), base.index_symbol()].into_iter().flatten().for_each(visit),
         Operand::Func(func) => visit(Symbol::Func(*func)),
         Operand::Memory { base, rest, .. } => {
-            base.symbol().into_iter().for_each(&mut *visit);
+            [base.symbol(), base.index_symbol()].into_iter().flatten().for_each(&mut *visit);
             rest.iter().for_each(|o| symbols(o, visit));
         }
         Operand::Vector(list) | Operand::List(list) => list.iter().for_each(|o| symbols(o, visit)),
@@ -85,6 +85,16 @@ pub fn symbols(operand: &Operand, visit: &mut dyn FnMut(Symbol)) {
             symbols(b, visit);
         }
         Operand::Unified(inner) | Operand::Not(inner) | Operand::Neg(inner) => symbols(inner, visit),
+        _ => {}
+    }
+}
+
+/// Every special register in an operand.
+pub fn specials(operand: &Operand, visit: &mut dyn FnMut(&'static SpecialRegister)) {
+    match operand {
+        Operand::Special(register) => visit(register),
+        Operand::Element(base, _) | Operand::Memory { base, .. } => base.special().into_iter().for_each(visit),
+        Operand::Vector(list) => list.iter().for_each(|o| specials(o, visit)),
         _ => {}
     }
 }

@@ -1,7 +1,8 @@
 //! Special registers: whether the target and version have them, and the directives that they need.
 
+use super::access;
 use crate::diag::{Diagnostic, codes};
-use crate::ir::{Function, Module, Operand};
+use crate::ir::{Function, Module};
 use crate::isa::SpecialRegister;
 use crate::span::Span;
 use crate::syntax::Tree;
@@ -10,17 +11,11 @@ pub(super) fn check_specials(_: &Tree, module: &Module, out: &mut Vec<Diagnostic
     for function in &module.functions {
         for inst in function.insts.iter().filter(|i| i.row.is_none_or(|row| row.special)) {
             for (at, operand) in inst.operands.iter().enumerate() {
-                each(operand, &mut |register| one(register, function.operand_span(inst, at), function, module, out));
+                access::specials(operand, &mut |register| {
+                    one(register, function.operand_span(inst, at), function, module, out)
+                });
             }
         }
-    }
-}
-
-fn each(operand: &Operand, visit: &mut dyn FnMut(&'static SpecialRegister)) {
-    match operand {
-        Operand::Special(register) => visit(register),
-        Operand::Vector(list) => list.iter().for_each(|o| each(o, visit)),
-        _ => {}
     }
 }
 

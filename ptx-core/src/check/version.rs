@@ -1,6 +1,6 @@
 //! The lowest PTX version that a module needs, so that older drivers load it.
 
-use super::features;
+use super::{access, features};
 use crate::ir::{Inst, Module};
 use crate::isa::find::Form;
 use crate::isa::{Gate, Version, table};
@@ -24,21 +24,16 @@ fn of_instruction(inst: &Inst, module: &Module) -> Version {
     let lowest = Version { major: 1, minor: 0 };
     let since = |gate: &Gate| gate.since(arch).unwrap_or(newest);
     let members = inst.slots.iter().flatten().filter_map(|m| m.gate.as_ref());
-    let specials = inst.operands.iter().filter_map(special).map(since);
-    let gates = members.map(since).chain(specials).fold(since(&row.gate), Version::max).max(lowest);
+    let mut gates = members.map(since).fold(since(&row.gate), Version::max).max(lowest);
+    for operand in &inst.operands {
+        access::specials(operand, &mut |register| gates = gates.max(since(&register.gate)));
+    }
     let form = Form { row, slots: inst.slots.clone(), reordered: false, idle: None };
     let holds = |version: Version| {
         let case = Case { form: &form, operands: &inst.operands, options: &module.options, arch, version };
         row.rules.iter().all(|rule| rule.check(&case).is_ok())
     };
     versions(gates, newest).find(|v| holds(*v)).unwrap_or(newest)
-}
-
-fn special(operand: &crate::ir::Operand) -> Option<&'static Gate> {
-    match operand {
-        crate::ir::Operand::Special(register) => Some(&register.gate),
-        _ => None,
-    }
 }
 
 /// Every version from `lo` to `hi`; minors that never came out do no harm.

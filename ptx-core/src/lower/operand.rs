@@ -4,7 +4,7 @@ use super::body::Body;
 use super::constant::{self, Constant, Float};
 use super::names::Entity;
 use super::report;
-use crate::ir::{Base, Element, Operand, RegId, Symbol};
+use crate::ir::{Base, Element, Index, Operand, RegId, Symbol};
 use crate::isa::{Class, SpecialRegister, table};
 use crate::syntax::{ExprId, ExprKind, ExprList};
 
@@ -22,7 +22,11 @@ impl<'t> Body<'_, 't> {
             }
             ExprKind::Brackets(list) => self.memory(id, list),
             ExprKind::Select(address, field) if tree.source.text(*field) == ".unified" => {
-                Operand::Unified(Box::new(self.operand(*address)))
+                match tree.expr(*address).kind {
+                    // Behind an element ptxas ignores it.
+                    ExprKind::Index(..) => self.operand(*address),
+                    _ => Operand::Unified(Box::new(self.operand(*address))),
+                }
             }
             ExprKind::Pair(a, b) => Operand::Pair(Box::new(self.operand(*a)), Box::new(self.operand(*b))),
             ExprKind::Index(array, index) => self.element(id, *array, *index),
@@ -119,10 +123,10 @@ impl<'t> Body<'_, 't> {
         }
     }
 
-    /// `array[index]`: the index is a number, or a register with a number added.
+    /// `array[index]`
     fn element(&mut self, id: ExprId, array: ExprId, index: ExprId) -> Operand {
         let before = self.cx.diagnostics.len();
-        let (array, index) = (self.name(array), self.address(index));
+        let (array, index) = (self.name(array), self.index(index));
         let tree = self.cx.tree;
         let span = tree.span(&tree.expr(id).tokens);
         if self.cx.diagnostics.len() > before {
@@ -139,14 +143,33 @@ impl<'t> Body<'_, 't> {
         let size = variable.ty.bits() / 8;
         let offset = |index: i64| i64::from((index as i32).wrapping_mul(size as i32));
         match index {
-            Some((Base::Absolute, index)) => Operand::Element(Base::Symbol(Symbol::Var(array)), offset(index)),
-            Some((Base::Reg(index), more)) if self.counts(index) => {
-                Operand::Element(Base::Element(Element { array, index, size }), offset(more))
-            }
-            _ => {
+            Some((None, index)) => Operand::Element(Base::Symbol(Symbol::Var(array)), offset(index)),
+            Some((Some(index), more)) => Operand::Element(Base::Element(Element { array, index, size }), offset(more)),
+            None => {
                 self.cx.diagnostics.push(report::not_an_index(span));
                 Operand::Error
             }
+        }
+    }
+
+    /// The index of an element: a number, or a name and a number that is added.
+    fn index(&mut self, id: ExprId) -> Option<(Option<Index>, i64)> {
+        let tree = self.cx.tree;
+        if let Some(value) = constant::integer(tree, id) {
+            return Some((None, value));
+        }
+        match &tree.expr(id).kind {
+            ExprKind::Name => match self.name(id) {
+                Operand::Reg(register) if self.counts(register) => Some((Some(Index::Reg(register)), 0)),
+                Operand::Special(special) if special.is_integer() => Some((Some(Index::Special(special)), 0)),
+                Operand::Symbol(symbol, _) => Some((Some(Index::Symbol(symbol)), 0)),
+                _ => None,
+            },
+            ExprKind::Binary(op, a, b) if op[0] == b'+' => {
+                let (index, offset) = self.index(*a)?;
+                Some((index, offset.wrapping_add(constant::integer(tree, *b)?)))
+            }
+            _ => None,
         }
     }
 

@@ -192,12 +192,12 @@ impl Parser {
         Ok(self.push_expr(first, ExprKind::Apply(first, list)))
     }
 
-    /// `name "[" expr "]"`
+    /// `name "[" expr "]"`, and a `Dot` token behind it.
     fn index(&mut self, first: TokenId, name: ExprId) -> Parsed<ExprId> {
         self.bump();
         let index = self.deeper(Self::expr)?;
         self.expect(b']')?;
-        Ok(self.push_expr(first, ExprKind::Index(name, index)))
+        self.selected(first, ExprKind::Index(name, index))
     }
 
     /// An integer; a mask in front of a parenthesis; `1.x`.
@@ -237,7 +237,7 @@ impl Parser {
         self.report(&codes::P0304, token, message);
     }
 
-    /// `[a].unified`: brackets or braces and a `Dot` token behind them on the same line.
+    /// `[a].unified`: brackets, braces or an element, and a `Dot` token behind them on the same line.
     fn selected(&mut self, first: TokenId, kind: ExprKind) -> Parsed<ExprId> {
         let inner = self.push_expr(first, kind);
         if self.kind() != Kind::Dot || self.starts_line() {

@@ -65,14 +65,19 @@ struct Facts {
 
 impl Facts {
     fn of(operands: &[OperandSpec]) -> Facts {
-        use OperandKind::{Branches, Callee, Callees, Func, Memory, Value};
+        use OperandKind::{Branches, Callee, Callees, Func, Memory, Symbol, Value};
         let (mut leads, mut special) = (false, false);
         let mut uses = Vec::new();
         for operand in operands {
             operand.each(&mut |o| {
                 uses.push(if matches!(o.kind, Memory { .. }) { Access::Read } else { o.access });
                 leads |= matches!(o.kind, Func | Callee | Branches | Callees);
-                special |= matches!(&o.kind, Value(value) if value.special);
+                special |= match &o.kind {
+                    Value(value) => value.special,
+                    Memory { element, .. } => *element,
+                    Symbol(_) => true,
+                    _ => false,
+                };
             });
         }
         let sources_first = [Access::Read, Access::ReadWrite, Access::Write];

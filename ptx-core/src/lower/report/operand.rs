@@ -42,7 +42,7 @@ pub(in crate::lower) fn not_an_array(span: Span) -> Diagnostic {
 
 pub(in crate::lower) fn not_an_index(span: Span) -> Diagnostic {
     Diagnostic::error(&codes::P0309, span, "this is no index")
-        .help("an index is an integer, a register with one, or such a register with a constant added; any other is computed before")
+        .help("an index is an integer, a register with one, or a variable's name for its address, each with or without a constant added; any other is computed before")
         .section("6.4.2")
 }
 
