@@ -53,9 +53,11 @@ fn rank() {
 fn collectives<T: Number>(group: &ProcessGroup) -> Result<()> {
     let (device, mut rank) = (group.device(), Rank::join(group)?);
     let mut call = 0;
-    for algorithm in BOTH {
+    let all = BOTH.into_iter().chain((group.ranks() == 2).then_some(Algorithm::Exchange));
+    for algorithm in all {
         for len in [1, 7, 1024, 2500] {
             call += 1;
+            let len = if algorithm == Algorithm::Exchange { 8 * len } else { len };
             let mut x = SymmetricBuffer::<T>::join(group, len)?;
             x.write(&values::<T>(group.rank(), call, len))?;
             comm::all_reduce_by(algorithm, device, &mut rank, &mut x, len)?;
