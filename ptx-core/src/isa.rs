@@ -291,8 +291,7 @@ pub struct Row {
     pub gate: Gate,
     /// The first version that no longer has it.
     pub until: Option<Version>,
-    /// Rules that the columns cannot express.
-    pub rules: Vec<rule::Rule>,
+    pub(crate) rules: read::Rules,
     /// The manual's section.
     pub section: &'static str,
     /// The form as written in the file, for help texts.
@@ -313,6 +312,11 @@ impl Row {
     /// The opcode: `mul`.
     pub fn opcode(&self) -> &'static str {
         self.opcode
+    }
+
+    /// Rules that the columns cannot express.
+    pub fn rules(&self) -> &[rule::Rule] {
+        self.rules.of(self)
     }
 
     /// The place of the operand of this name.
@@ -447,7 +451,6 @@ impl Table {
 
     /// Mistakes in the files themselves; a test requires that there are none.
     pub fn mistakes(&'static self) -> Vec<String> {
-        self.rows().for_each(drop);
-        self.index.mistakes()
+        self.index.mistakes(self)
     }
 }

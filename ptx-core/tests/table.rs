@@ -20,7 +20,7 @@ fn every_rule_is_said_in_words() {
     let mut wrong = Vec::new();
     let rows = table.opcodes().into_iter().flat_map(|opcode| table.forms(opcode));
     for row in rows {
-        let rules = row.rules.iter().map(|rule| show::rule(row, rule));
+        let rules = row.rules().iter().map(|rule| show::rule(row, rule));
         for text in rules.chain([show::operands(row)]) {
             // What stands in backticks is PTX.
             let words: String = text.split('`').step_by(2).collect();

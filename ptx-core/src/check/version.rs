@@ -31,7 +31,7 @@ fn of_instruction(inst: &Inst, module: &Module) -> Version {
     let form = Form { row, slots: inst.slots.clone(), reordered: false, idle: None };
     let holds = |version: Version| {
         let case = Case { form: &form, operands: &inst.operands, options: &module.options, arch, version };
-        row.rules.iter().all(|rule| rule.check(&case).is_ok())
+        row.rules().iter().all(|rule| rule.check(&case).is_ok())
     };
     versions(gates, newest).find(|v| holds(*v)).unwrap_or(newest)
 }

@@ -24,13 +24,13 @@ impl Gate {
 impl Gate {
     /// Reads a version column and a target column: `8.6` and `sm_100a sm_103a:8.8`; `all` is every target.
     pub fn read(since: &str, targets: &str) -> Option<Gate> {
-        let since: Version = since.trim().parse().ok()?;
+        let since: Version = since.trim_ascii().parse().ok()?;
         let one = |word: &str| {
             let (name, version) = word.split_once(':').map_or((word, Ok(since)), |(n, v)| (n, v.parse()));
             let arch = if name == "all" { Ok(Arch::base(0)) } else { name.parse() };
             Some((arch.ok()?, version.ok()?))
         };
-        let anyof: Option<Vec<_>> = targets.split_whitespace().map(one).collect();
+        let anyof: Option<Vec<_>> = targets.split_ascii_whitespace().map(one).collect();
         anyof.filter(|a| !a.is_empty()).map(|anyof| Gate { anyof })
     }
 }

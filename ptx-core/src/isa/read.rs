@@ -1,13 +1,18 @@
 //! The reader of the `.isa` files: lines to sections, sections to rows. `read/` holds the parsers of single lines.
 //!
-//! Reading is lazy: the first pass only finds the lines; a row is parsed when its opcode is first asked for.
+//! Reading is lazy: the first pass only finds the lines; a row is parsed when its opcode is first asked for, and a set when a row names it.
 
 mod form;
 mod lines;
+mod rules;
 mod sets;
+
+pub(crate) use rules::Rules;
 
 use super::{Row, Table};
 use crate::hash::Map;
+use lines::Logical;
+use sets::Sets;
 use std::sync::{Mutex, OnceLock};
 
 macro_rules! files {
@@ -39,7 +44,7 @@ struct Section {
     file: &'static str,
     number: &'static str,
     set_lines: Vec<&'static str>,
-    sets: OnceLock<sets::Sets>,
+    sets: OnceLock<Sets>,
 }
 
 /// The lines of one opcode, and their rows once somebody asked.
@@ -77,25 +82,34 @@ pub(crate) fn table() -> Table {
 
 fn read_file(table: &mut Table, file: &'static str, text: &'static str) {
     table.index.sections.push(Section { file, ..Section::default() });
-    for (line, text) in lines::logical(text) {
+    // The rows of an opcode stand together: it is looked up once for all of them.
+    let mut together: (&'static str, Vec<RowLine>) = Default::default();
+    for (line, text) in Logical::new(text) {
         if let Some(heading) = text.strip_prefix("==") {
-            let number = heading.split_whitespace().next().unwrap_or("");
+            let number = heading.split_ascii_whitespace().next().unwrap_or("");
             table.index.sections.push(Section { file, number, ..Section::default() });
         } else if text.starts_with('.') {
             if let Some(section) = table.index.sections.last_mut() {
                 section.set_lines.push(text);
             }
-        } else if !lines::keyword(table, text) {
-            add_row(table, line, text);
+        } else {
+            let word = first_word(text);
+            if !lines::keyword(table, word, text) {
+                let row = RowLine { section: table.index.sections.len() - 1, line, text };
+                if together.0 != word {
+                    table.index.add_rows(std::mem::replace(&mut together, (word, Vec::new())));
+                }
+                together.1.push(row);
+            }
         }
     }
+    table.index.add_rows(together);
 }
 
-fn add_row(table: &mut Table, line: u32, text: &'static str) {
+/// The keyword or the opcode of a line.
+fn first_word(text: &'static str) -> &'static str {
     let end = text.bytes().position(|byte| matches!(byte, b'.' | b' ')).unwrap_or(text.len());
-    let opcode = text.get(..end).unwrap_or_default();
-    let section = table.index.sections.len() - 1;
-    table.index.opcodes.entry(opcode).or_default().lines.push(RowLine { section, line, text });
+    text.get(..end).unwrap_or_default()
 }
 
 impl Index {
@@ -110,7 +124,22 @@ impl Index {
         entry.rows.get_or_init(|| entry.lines.iter().filter_map(|l| self.row(table, l)).collect())
     }
 
-    pub(crate) fn mistakes(&self) -> Vec<String> {
+    fn add_rows(&mut self, (opcode, mut rows): (&'static str, Vec<RowLine>)) {
+        if !rows.is_empty() {
+            self.opcodes.entry(opcode).or_default().lines.append(&mut rows);
+        }
+    }
+
+    /// Everything that cannot be read, in lines that nothing has asked for too.
+    pub(crate) fn mistakes(&'static self, table: &'static Table) -> Vec<String> {
+        for section in &self.sections {
+            self.sets(table, section).read_all();
+        }
+        for opcode in self.opcodes.keys() {
+            for row in self.forms(table, opcode) {
+                row.rules();
+            }
+        }
         self.mistakes.lock().map(|m| m.clone()).unwrap_or_default()
     }
 
@@ -127,34 +156,20 @@ impl Index {
 
     fn row(&'static self, table: &'static Table, line: &RowLine) -> Option<Row> {
         let section = &self.sections[line.section];
-        let sets = Lookup { table, local: self.sets(table, section), global: self.sets(table, &self.sections[0]) };
-        match form::row(&sets, line.text) {
+        let text = lines::joined(line.text);
+        match form::row(self.sets(table, section), text) {
             Ok(row) => Some(Row { section: section.number, file: section.file, line: line.line, ..row }),
             Err(why) => {
-                self.mistake(format!("{}:{}: {why}: {}", section.file, line.line, line.text));
+                self.mistake(format!("{}:{}: {why}: {text}", section.file, line.line));
                 None
             }
         }
     }
 
-    fn sets(&'static self, table: &'static Table, section: &'static Section) -> &'static sets::Sets {
+    fn sets(&'static self, table: &'static Table, section: &'static Section) -> &'static Sets {
         section.sets.get_or_init(|| {
             let global = (!std::ptr::eq(section, &self.sections[0])).then(|| self.sets(table, &self.sections[0]));
-            sets::read(table, &section.set_lines, global, &mut |why| self.mistake(format!("{}: {why}", section.file)))
+            Sets::new(table, section.file, &section.set_lines, global)
         })
-    }
-}
-
-/// Lookup of sets and types for a row: the section's own sets first.
-pub(super) struct Lookup {
-    pub(super) table: &'static Table,
-    local: &'static sets::Sets,
-    global: &'static sets::Sets,
-}
-
-impl Lookup {
-    /// The members of a set, by name without its dot.
-    pub(super) fn set(&self, name: &str) -> Option<&'static [super::Member]> {
-        self.local.get(name).or_else(|| self.global.get(name)).map(Vec::as_slice)
     }
 }

@@ -123,13 +123,10 @@ impl Rule {
     /// Reads one rule.
     pub(super) fn read(text: &'static str, names: &Names) -> Result<Rule, String> {
         let (lax, text) = text.strip_prefix('?').map_or((false, text), |rest| (true, rest.trim_start()));
-        let (when, then, both) = match (text.split_once("<=>"), text.split_once("=>")) {
-            (Some((when, then)), _) => (when, then, true),
-            (None, Some((when, then))) => (when, then, false),
-            (None, None) => ("", text, false),
-        };
+        let (when, then) = text.split_once("=>").unwrap_or(("", text));
+        let (when, both) = when.strip_suffix('<').map_or((when, false), |when| (when, true));
         let read = |side: &'static str| -> Result<Vec<Term>, String> {
-            let words = side.split('&').map(str::trim).filter(|w| !w.is_empty());
+            let words = side.split('&').map(str::trim_ascii).filter(|w| !w.is_empty());
             words.map(|word| term(word, names)).collect()
         };
         Ok(Rule { when: read(when)?, both, then: read(then)?, lax })
@@ -152,7 +149,8 @@ fn atom(word: &'static str, names: &Names) -> Result<Atom, String> {
     }
     let slot = |name: &str| slots.iter().position(|s| s.name == name);
     let operand = |name: &str| Place::find(operands, name);
-    if let Some((a, b)) = word.split_once("<=") {
+    if let Some((a, b)) = word.split_once('<') {
+        let b = b.strip_prefix('=').ok_or_else(|| format!("`<` without `=`: {word}"))?;
         let find = |name: &str| operand(name.trim()).ok_or_else(|| format!("no operand `{}`", name.trim()));
         return Ok(Atom::AtMost(find(a)?, find(b)?));
     }

@@ -29,7 +29,7 @@ impl Candidate {
     fn new(form: Form, module: &Module) -> Candidate {
         let (arch, version) = (module.arch, module.version);
         let case = Case { form: &form, operands: &[], options: &module.options, arch, version };
-        let open = form.row.rules.iter().filter(|rule| !rule.is_settled(&case)).collect();
+        let open = form.row.rules().iter().filter(|rule| !rule.is_settled(&case)).collect();
         let closed = |m: &Option<&Member>| m.and_then(|m| m.gate.as_ref()).is_some_and(|g| !g.admits(arch, version));
         let gate = match form.row.gate.admits(arch, version) {
             true => form.slots.iter().position(closed).map(Refused::MemberGate),

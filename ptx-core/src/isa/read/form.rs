@@ -1,8 +1,8 @@
 //! A row line: name, slots, operands, gate, rules.
 
-use super::Lookup;
+use super::rules::Rules;
+use super::sets::Sets;
 use crate::isa::gate::Gate;
-use crate::isa::rule::{Names, Rule};
 use crate::isa::{
     Access, Count, Handles, Member, OperandKind, OperandSpec, Range, Row, Shift, Short, Slot, SpaceOf, Step, Type,
     TypeOf, Value,
@@ -11,8 +11,8 @@ use crate::isa::{
 type Result<T> = std::result::Result<T, String>;
 
 /// Parses a row; the section's number and the place in the file are the caller's.
-pub(super) fn row(sets: &Lookup, text: &'static str) -> Result<Row> {
-    let mut columns = text.split(" | ").map(str::trim);
+pub(super) fn row(sets: &'static Sets, text: &'static str) -> Result<Row> {
+    let mut columns = columns(text);
     let form = columns.next().unwrap_or("");
     let (name, rest) = form.split_once(' ').unwrap_or((form, ""));
     let rest = rest.trim_start();
@@ -28,11 +28,7 @@ pub(super) fn row(sets: &Lookup, text: &'static str) -> Result<Row> {
         None => (since, None),
     };
     let gate = Gate::read(since, targets).ok_or("cannot read version and targets")?;
-    let names = Names { slots: &slots, operands: &operands, sets: &|name| sets.set(name) };
-    let rules = match columns.next() {
-        Some(rules) => rules.split(';').map(|r| Rule::read(r.trim(), &names)).collect::<Result<_>>()?,
-        None => Vec::new(),
-    };
+    let rules = Rules::new(sets, columns.next());
     let mut pieces = name.split('.');
     let (opcode, parts) = (pieces.next().unwrap_or(name), pieces.collect());
     let Facts { uses, leads, special } = Facts::of(&operands);
@@ -53,6 +49,18 @@ pub(super) fn row(sets: &Lookup, text: &'static str) -> Result<Row> {
         text: form,
         file,
         line,
+    })
+}
+
+/// The columns of a line, at `|` between blanks: operands have others.
+fn columns(text: &'static str) -> impl Iterator<Item = &'static str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let whole = rest?;
+        let is_end = |at: &usize| *at > 0 && whole.as_bytes().get(at - 1..at + 2) == Some(b" | ");
+        let end = whole.match_indices('|').map(|(at, _)| at).find(is_end);
+        rest = end.and_then(|end| whole.get(end + 1..));
+        whole.get(..end.unwrap_or(whole.len())).map(str::trim_ascii)
     })
 }
 
@@ -86,7 +94,7 @@ impl Facts {
 }
 
 /// `{.sat}.rnd^.global.f32`
-fn slots(sets: &Lookup, mut text: &'static str) -> Result<Vec<Slot>> {
+fn slots(sets: &'static Sets, mut text: &'static str) -> Result<Vec<Slot>> {
     let mut slots = Vec::new();
     while !text.is_empty() {
         let (piece, rest, optional) = match text.strip_prefix('{') {
@@ -106,7 +114,7 @@ fn slots(sets: &Lookup, mut text: &'static str) -> Result<Vec<Slot>> {
     Ok(slots)
 }
 
-fn slot(sets: &Lookup, piece: &'static str, optional: bool) -> Result<Slot> {
+fn slot(sets: &'static Sets, piece: &'static str, optional: bool) -> Result<Slot> {
     let (piece, carets) = (piece.trim_start_matches('^'), piece.len() - piece.trim_start_matches('^').len());
     let piece = piece.strip_prefix('.').ok_or_else(|| format!("not a modifier: {piece}"))?;
     let (name, members) = match piece.strip_suffix(')').and_then(|p| p.split_once('(')) {
@@ -121,7 +129,7 @@ fn slot(sets: &Lookup, piece: &'static str, optional: bool) -> Result<Slot> {
 }
 
 /// `f16/bf16`: these modifiers, without gates.
-fn plain_members(sets: &Lookup, values: &'static str) -> &'static [Member] {
+fn plain_members(sets: &'static Sets, values: &'static str) -> &'static [Member] {
     let one = |text| Member { text, number: 1, ty: sets.table.type_names.get(text).copied(), gate: None };
     Vec::leak(values.split('/').map(one).collect())
 }
@@ -131,7 +139,7 @@ struct Reader<'a> {
     text: &'static str,
     at: usize,
     slots: &'a [Slot],
-    sets: &'a Lookup,
+    sets: &'static Sets,
     groups: u8,
 }
 
@@ -141,32 +149,40 @@ impl Reader<'_> {
     }
 
     fn blanks(&mut self) {
-        self.at += self.rest().len() - self.rest().trim_start().len();
+        while self.text.as_bytes().get(self.at) == Some(&b' ') {
+            self.at += 1;
+        }
     }
 
     fn eat(&mut self, what: &str) -> bool {
         self.blanks();
-        let found = self.rest().starts_with(what);
+        let found = self.begins(what);
         if found {
             self.at += what.len();
         }
         found
     }
 
+    /// Returns true if this stands next.
+    fn begins(&self, what: &str) -> bool {
+        self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(what.as_bytes()))
+    }
+
     fn need(&mut self, what: &str) -> Result<()> {
         if self.eat(what) { Ok(()) } else { Err(format!("expected `{what}` before `{}`", self.rest())) }
     }
 
-    fn take(&mut self, part_of: impl Fn(char) -> bool) -> &'static str {
+    fn take(&mut self, part_of: fn(&u8) -> bool) -> &'static str {
         self.blanks();
-        let end = self.rest().find(|c| !part_of(c)).unwrap_or(self.rest().len());
-        let word = &self.rest()[..end];
-        self.at += end;
+        let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let end = self.at + bytes.iter().take_while(|byte| part_of(byte)).count();
+        let word = self.text.get(self.at..end).unwrap_or_default();
+        self.at = end;
         word
     }
 
     fn word(&mut self) -> &'static str {
-        self.take(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+        self.take(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-'))
     }
 
     /// Operands up to `close` (not eaten).
@@ -174,10 +190,10 @@ impl Reader<'_> {
         let mut out = Vec::new();
         loop {
             self.blanks();
-            if self.rest().is_empty() || !close.is_empty() && self.rest().starts_with(close) {
+            if self.rest().is_empty() || !close.is_empty() && self.begins(close) {
                 return Ok(out);
             }
-            if self.rest().starts_with("{,") || self.rest().starts_with("{ ,") {
+            if self.begins("{,") || self.begins("{ ,") {
                 self.optional_group(&mut out)?;
             } else {
                 out.push(self.operand()?);
@@ -199,8 +215,8 @@ impl Reader<'_> {
 
     fn operand(&mut self) -> Result<OperandSpec> {
         let first = self.single()?;
-        let optional = self.rest().starts_with("{|");
-        if !optional && !self.rest().starts_with('|') {
+        let optional = self.begins("{|");
+        if !optional && !self.begins("|") {
             return Ok(first);
         }
         self.at += if optional { 2 } else { 1 };
@@ -240,7 +256,7 @@ impl Reader<'_> {
         let name = self.word();
         let space = if self.eat(":") { self.space()? } else { SpaceOf::Generic };
         self.blanks();
-        let more = self.rest().starts_with("{,") || self.eat(",");
+        let more = self.begins("{,") || self.eat(",");
         let rest = if more { self.operands("]")? } else { Vec::new() };
         self.need("]")?;
         let (element, unified, bare) = (self.eat("[]"), self.eat(".unified"), self.eat("?"));
@@ -261,7 +277,7 @@ impl Reader<'_> {
         }
         let whole = self.eat("generic");
         self.eat("&");
-        let from = match self.rest().starts_with("sm_") {
+        let from = match self.begins("sm_") {
             true => Some(self.word().parse().map_err(|()| "no target behind `!`")?),
             false => None,
         };
@@ -290,7 +306,7 @@ impl Reader<'_> {
     }
 
     fn space_words(&mut self) -> &'static str {
-        self.take(|c| c.is_ascii_alphanumeric() || c == '_' || c == '/')
+        self.take(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'/'))
     }
 
     fn kind(&mut self, access: Access) -> Result<OperandKind> {
@@ -395,10 +411,10 @@ impl Reader<'_> {
 
     fn factor(&mut self, count: &mut Count) -> Result<()> {
         self.blanks();
-        if self.rest().starts_with(|c: char| c.is_ascii_digit()) {
+        if self.text.as_bytes().get(self.at).is_some_and(u8::is_ascii_digit) {
             count.times *= self.number()?;
         } else {
-            let word = self.take(|c| c.is_ascii_alphanumeric() || c == '_');
+            let word = self.take(|c| c.is_ascii_alphanumeric() || *c == b'_');
             let slot = self.slots.iter().position(|s| s.name == word);
             count.slot = Some(slot.ok_or_else(|| format!("no slot `{word}`"))?);
         }
@@ -406,7 +422,7 @@ impl Reader<'_> {
     }
 
     fn number(&mut self) -> Result<u32> {
-        let digits = self.take(|c| c.is_ascii_digit());
+        let digits = self.take(u8::is_ascii_digit);
         digits.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("not a count: `{digits}`"))
     }
 
@@ -415,7 +431,7 @@ impl Reader<'_> {
         if !self.eat("(") {
             return Ok(None);
         }
-        let inside = self.take(|c| c != ')');
+        let inside = self.take(|c| *c != b')');
         self.need(")")?;
         let (inside, wraps) = inside.strip_suffix("%32").map_or((inside, false), |inside| (inside, true));
         let (bounds, step) = inside.split_once(':').unwrap_or((inside, "1"));

@@ -3,24 +3,53 @@
 use crate::isa::gate::Gate;
 use crate::isa::{Class, DirectiveInfo, Idle, SpecialRegister, Table, TargetInfo, Type, TypeInfo, Version};
 
-/// The lines of a file without comments and blanks, with the number of each; `\` at the end joins the next one.
-pub(super) fn logical(text: &'static str) -> Vec<(u32, &'static str)> {
-    let mut out: Vec<(u32, &'static str)> = Vec::new();
-    let mut joined: Option<(u32, String)> = None;
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = strip_comment(line);
-        let (start, mut sofar) = joined.take().unwrap_or((number, String::new()));
-        if let Some(head) = line.strip_suffix('\\') {
-            sofar.push_str(head);
-            joined = Some((start, sofar));
-        } else if !sofar.is_empty() {
-            sofar.push_str(line.trim_start());
-            out.push((start, String::leak(sofar)));
-        } else if !line.is_empty() {
-            out.push((number, line));
-        }
+/// The lines of a file that are no comments, with the number of each. One that `\` continues is here as the file has it: `joined` reads it.
+pub(super) struct Logical {
+    rest: &'static str,
+    number: u32,
+}
+
+impl Logical {
+    pub(super) fn new(text: &'static str) -> Logical {
+        Logical { rest: text, number: 0 }
     }
-    out
+
+    /// The next line of the file, and what stands behind it in `rest`.
+    fn next_line(&mut self) -> &'static str {
+        let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+        self.rest = rest;
+        self.number += 1;
+        line
+    }
+}
+
+impl Iterator for Logical {
+    type Item = (u32, &'static str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.rest.is_empty() {
+            let whole = self.rest;
+            let mut line = self.next_line();
+            let number = self.number;
+            if matches!(line.as_bytes(), [] | [b'#', ..]) {
+                continue;
+            }
+            while line.as_bytes().last() == Some(&b'\\') {
+                line = self.next_line();
+            }
+            return Some((number, whole.get(..whole.len() - self.rest.len()).unwrap_or_default()));
+        }
+        None
+    }
+}
+
+/// A logical line without its comment; one text where the file has it on several lines.
+pub(super) fn joined(text: &'static str) -> &'static str {
+    let text = text.trim_ascii();
+    if !text.as_bytes().contains(&b'\n') {
+        return strip_comment(text);
+    }
+    strip_comment(String::leak(text.split("\\\n").map(str::trim_ascii_start).collect()))
 }
 
 fn strip_comment(line: &str) -> &str {
@@ -29,18 +58,27 @@ fn strip_comment(line: &str) -> &str {
     line.get(..end).unwrap_or_default().trim_ascii()
 }
 
-/// Reads a keyword line into the table; `false` if the line is none.
-pub(super) fn keyword(table: &mut Table, text: &'static str) -> bool {
-    let Some((word, rest)) = text.split_once(' ') else { return false };
-    let read: fn(&mut Table, &[&'static str]) -> Option<()> = match word {
+/// Reads a line that begins with a keyword.
+type ReadLine = fn(&mut Table, &[&'static str]) -> Option<()>;
+
+/// The reader of the lines that begin with a word; `None` if it is no keyword.
+fn reader(word: &str) -> Option<ReadLine> {
+    Some(match word {
         "type" => type_line,
         "sreg" => sreg_line,
         "directive" => directive_line,
         "feature" => feature_line,
         "target" => target_line,
         "idle" => idle_line,
-        _ => return false,
-    };
+        _ => return None,
+    })
+}
+
+/// Reads a keyword line into the table; `false` if its first word is no keyword.
+pub(super) fn keyword(table: &mut Table, word: &str, text: &'static str) -> bool {
+    let Some(read) = reader(word) else { return false };
+    let text = joined(text);
+    let rest = text.get(word.len()..).unwrap_or_default();
     let columns: Vec<&'static str> = rest.split('|').map(str::trim_ascii).collect();
     if read(table, &columns).is_none() {
         table.index.mistake(format!("cannot read: {text}"));

@@ -1,41 +1,121 @@
 //! Set lines: `.vec = .v2=2 .v4=4 .v8=8(8.8 sm_100)`.
 
-use crate::hash::Map;
+use super::lines::joined;
 use crate::isa::gate::Gate;
 use crate::isa::{Member, Table};
+use std::fmt;
+use std::sync::OnceLock;
 
-/// The sets of a section, by name without the dot.
-pub(super) type Sets = Map<&'static str, Vec<Member>>;
-
-/// Reads a section's set lines; `global` are the sets of `sets.isa`.
-pub(super) fn read(
-    table: &'static Table,
-    lines: &[&'static str],
+/// The sets of a section. One is read when it is first asked for.
+pub(super) struct Sets {
+    pub(super) table: &'static Table,
+    file: &'static str,
+    lines: Vec<Line>,
+    /// Those of `sets.isa`; `None` in these themselves.
     global: Option<&'static Sets>,
-    mistake: &mut dyn FnMut(String),
-) -> Sets {
-    let mut sets = Sets::default();
-    for line in lines {
-        let Some((name, words)) = split(line) else {
-            mistake(format!("not a set: {line}"));
-            continue;
-        };
-        let mut members = sets.remove(name).unwrap_or_default();
-        for word in words {
-            match member_words(table, &sets, global, word) {
-                Some(more) => members.extend(more),
-                None => mistake(format!("cannot read member {word}")),
-            }
-        }
-        sets.insert(name, members);
-    }
-    sets
 }
 
-fn split(line: &'static str) -> Option<(&'static str, Vec<&'static str>)> {
-    let (name, rest) = line.split_once(" =").or_else(|| line.split_once(" += "))?;
-    let name = name.trim().trim_end_matches('+').trim().strip_prefix('.')?;
-    Some((name, words(rest.trim())))
+/// A line of a set, which may have several.
+#[derive(Debug)]
+struct Line {
+    /// The name without its dot.
+    name: &'static str,
+    members: &'static str,
+    /// The members of the whole set, in its first line.
+    whole: OnceLock<Vec<Member>>,
+}
+
+impl Sets {
+    pub(super) fn new(
+        table: &'static Table,
+        file: &'static str,
+        lines: &[&'static str],
+        global: Option<&'static Sets>,
+    ) -> Sets {
+        let line = |text: &&'static str| {
+            let line = split(joined(text));
+            if line.is_none() {
+                table.index.mistake(format!("{file}: not a set: {text}"));
+            }
+            line
+        };
+        Sets { table, file, lines: lines.iter().filter_map(line).collect(), global }
+    }
+
+    /// The members of a set, by name without its dot: the section's own set first.
+    pub(super) fn set(&'static self, name: &str) -> Option<&'static [Member]> {
+        let own = self.lines.iter().find(|line| line.name == name);
+        match own {
+            Some(first) => Some(first.whole.get_or_init(|| self.members(name, self.lines.len()))),
+            None => self.global?.set(name),
+        }
+    }
+
+    /// Reads every set.
+    pub(super) fn read_all(&'static self) {
+        for line in &self.lines {
+            self.set(line.name);
+        }
+    }
+
+    /// The members that the first lines give a set.
+    fn members(&'static self, name: &str, lines: usize) -> Vec<Member> {
+        let mut members = Vec::new();
+        for (at, line) in self.lines.iter().enumerate().take(lines).filter(|(_, line)| line.name == name) {
+            for word in words(line.members) {
+                match self.members_of(word, at) {
+                    Some(more) => members.extend(more),
+                    None => self.table.index.mistake(format!("{}: cannot read member {word}", self.file)),
+                }
+            }
+        }
+        members
+    }
+
+    /// The members that a word stands for: those of a set that has a line before this one, or others.
+    fn members_of(&'static self, word: &'static str, line: usize) -> Option<Vec<Member>> {
+        let word = word.strip_prefix('.')?;
+        let (word, gate) = match word.split_once('(') {
+            Some((word, gate)) => (word, Some(gates(gate.strip_suffix(')')?)?)),
+            None => (word, None),
+        };
+        let mut members = match self.lines.iter().take(line).any(|earlier| earlier.name == word) {
+            true => self.members(word, line),
+            false => match self.global.and_then(|global| global.set(word)) {
+                Some(members) => members.iter().map(|member| Member { gate: member.gate.clone(), ..*member }).collect(),
+                None => return self.plain(word, gate.as_ref()),
+            },
+        };
+        members.iter_mut().filter(|member| member.gate.is_none()).for_each(|member| member.gate.clone_from(&gate));
+        Some(members)
+    }
+
+    /// Members by their own names, and their numbers: `v4=4`, `m64n[8..256:8]k16`.
+    fn plain(&self, word: &'static str, gate: Option<&Gate>) -> Option<Vec<Member>> {
+        let (word, number) = match word.split_once('=') {
+            Some((word, number)) => (word, Some(number.parse().ok()?)),
+            None => (word, None),
+        };
+        let make = |(text, n): (&'static str, Option<u32>)| Member {
+            text,
+            number: number.or(n).unwrap_or(1),
+            ty: self.table.type_names.get(text).copied(),
+            gate: gate.cloned(),
+        };
+        Some(expand(word)?.into_iter().map(make).collect())
+    }
+}
+
+impl fmt::Debug for Sets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.lines).finish()
+    }
+}
+
+fn split(line: &'static str) -> Option<Line> {
+    let (name, members) = line.split_once('=')?;
+    let name = name.trim_ascii().trim_end_matches('+').trim_ascii().strip_prefix('.')?;
+    Some(Line { name, members: members.trim_ascii(), whole: OnceLock::new() })
 }
 
 /// Words at blanks outside parentheses and brackets.
@@ -55,35 +135,6 @@ fn words(text: &'static str) -> Vec<&'static str> {
     out.push(&text[start..]);
     out.retain(|w| !w.is_empty());
     out
-}
-
-/// The members that a word stands for.
-fn member_words(
-    table: &'static Table,
-    local: &Sets,
-    global: Option<&'static Sets>,
-    word: &'static str,
-) -> Option<Vec<Member>> {
-    let word = word.strip_prefix('.')?;
-    let (word, gate) = match word.split_once('(') {
-        Some((word, gate)) => (word, Some(gates(gate.strip_suffix(')')?)?)),
-        None => (word, None),
-    };
-    if let Some(set) = local.get(word).or_else(|| global.and_then(|g| g.get(word))) {
-        let copy = |m: &Member| Member { gate: m.gate.clone().or_else(|| gate.clone()), ..*m };
-        return Some(set.iter().map(copy).collect());
-    }
-    let (word, number) = match word.split_once('=') {
-        Some((word, number)) => (word, Some(number.parse().ok()?)),
-        None => (word, None),
-    };
-    let make = |(text, n): (&'static str, Option<u32>)| Member {
-        text,
-        number: number.or(n).unwrap_or(1),
-        ty: table.type_names.get(text).copied(),
-        gate: gate.clone(),
-    };
-    Some(expand(word)?.into_iter().map(make).collect())
 }
 
 /// `8.6 sm_100a, 8.8 sm_100f`: since and targets, alternatives separated by commas.

@@ -5,7 +5,7 @@ use crate::isa::{Arch, DirectiveInfo, Gate, Row, SpecialRegister, Suffix, table}
 /// A form with its sets (of which long ones are cut), rules and operands, and its first target and version.
 pub fn entry(row: &Row, longest: usize) -> String {
     let mut text = super::form(row);
-    for line in super::sets(row, longest).into_iter().chain(row.rules.iter().map(|rule| super::rule(row, rule))) {
+    for line in super::sets(row, longest).into_iter().chain(row.rules().iter().map(|rule| super::rule(row, rule))) {
         text.push_str(&format!("\n    {line}"));
     }
     let operands = super::operands(row);
