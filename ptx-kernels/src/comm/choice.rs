@@ -142,12 +142,12 @@ pub const MEASURED: [Measurement; 16] = {
         row(AllReduce, ("4 MiB", 4 * MIB), [17.38, NONE, 34.60]),
         row(AllReduce, ("16 MiB", 16 * MIB), [52.70, NONE, 76.08]),
         row(AllReduce, ("64 MiB", 64 * MIB), [197.9, NONE, 246.6]),
-        row(GemmReduceScatter, SMALL, [440.1, 531.2, 583.6]),
-        row(GemmReduceScatter, LARGE, [3009.0, 2948.1, 2985.6]),
-        row(GemmAllReduce, SMALL, [456.8, 627.5, 640.8]),
-        row(GemmAllReduce, LARGE, [3033.3, 3059.2, 3074.4]),
-        row(AllGatherGemm, SMALL, [416.1, 471.7, 467.0]),
-        row(AllGatherGemm, LARGE, [2988.7, 2992.7, 3097.3]),
+        row(GemmReduceScatter, SMALL, [442.2, 538.3, 587.4]),
+        row(GemmReduceScatter, LARGE, [2927.3, 2919.6, 2981.5]),
+        row(GemmAllReduce, SMALL, [473.2, 615.5, 642.5]),
+        row(GemmAllReduce, LARGE, [2936.3, 3041.1, 3054.1]),
+        row(AllGatherGemm, SMALL, [395.8, 481.1, 460.3]),
+        row(AllGatherGemm, LARGE, [2930.9, 3006.1, 3113.5]),
     ]
 };
 
@@ -206,7 +206,7 @@ pub(super) fn product_fits([m, n, k]: [usize; 3], ranks: usize) -> bool {
 /// let small = choose(Work::GemmReduceScatter([4096, 8192, 4096]), means).unwrap();
 /// let large = choose(Work::GemmReduceScatter([8192, 8192, 14336]), means).unwrap();
 /// assert_eq!((small.way, large.way), (Way::Ours, Way::Separate));
-/// assert_eq!(small.to_string(), "one kernel of ours, with 440.1 µs the fastest at 4096 × 8192 × 4096 (separate kernels 531.2, NCCL 583.6)");
+/// assert_eq!(small.to_string(), "one kernel of ours, with 442.2 µs the fastest at 4096 × 8192 × 4096 (separate kernels 538.3, NCCL 587.4)");
 /// ```
 pub fn choose(work: Work, means: Means) -> Option<Choice> {
     let possible = [Way::Ours, Way::Separate, Way::Nccl].into_iter().filter(|way| work.can(*way, means));
