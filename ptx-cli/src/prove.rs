@@ -218,6 +218,7 @@ fn contract(
         cooperative: arguments.cooperative,
         boxes: arguments.boxes.clone(),
         maps: Vec::new(),
+        tables: Vec::new(),
         numbers: reader.into_numbers(),
         partial: false,
         samples: true,

@@ -23,6 +23,8 @@ mod sass;
 mod solver;
 #[path = "commands/strides.rs"]
 mod strides;
+#[path = "commands/tables.rs"]
+mod tables;
 
 use ptx_expand::temp_dir::TempDir;
 use std::path::PathBuf;

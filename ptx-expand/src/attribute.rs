@@ -67,6 +67,8 @@ pub struct Launch {
     pub sized_shared: bool,
     /// `requires(x.len() >= n)`: the conditions that every launch checks.
     pub requires: Vec<syn::Expr>,
+    /// `addresses(table[..ranks] = x)`: elements that are addresses, for which the author vouches.
+    pub tables: Vec<Table>,
     /// The `unsafe` of `unsafe(requires(…))`: the author vouches that the conditions are enough; without it the launch
     /// is an `unsafe fn`.
     pub vouched: Option<Token![unsafe]>,
@@ -80,6 +82,26 @@ pub struct Launch {
     pub contract: Contract,
     /// The names of the promises in the attribute.
     pub promised: Vec<Ident>,
+}
+
+/// Elements of a parameter that are addresses of memory.
+pub struct Table {
+    /// The parameter.
+    pub of: syn::Expr,
+    /// The first of the elements, if it is not the first of all.
+    pub first: Option<syn::Expr>,
+    /// The one behind the last.
+    pub end: syn::Expr,
+    /// The memory at each address.
+    pub memory: Memory,
+}
+
+/// The memory at the addresses of a table.
+pub enum Memory {
+    /// `x`: as that of a parameter, whose own address is one of them.
+    Argument(syn::Expr),
+    /// `[u32; n]`: elements of a type, in memory of no parameter.
+    Elements(syn::Expr, syn::Expr),
 }
 
 /// The properties of `proved`.

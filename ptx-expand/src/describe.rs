@@ -138,6 +138,8 @@ pub struct Launch {
     pub shared: Option<Expr>,
     /// Bytes of dynamic shared memory that the type of the variable defines.
     pub dynamic: Option<u64>,
+    /// `addresses(…)`
+    pub tables: Vec<Table>,
     /// True if the author vouches for the conditions: `unsafe(requires(…))`.
     pub vouched: bool,
     /// True if the kernel is proved.
@@ -148,6 +150,23 @@ pub struct Launch {
     pub pdl: bool,
     /// The promises about its machine code.
     pub contract: Contract,
+}
+
+/// Elements of a parameter that are addresses of memory, for which the author vouches.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// The number of the parameter.
+    pub of: usize,
+    /// The first of the elements.
+    pub first: Expr,
+    /// The one behind the last.
+    pub end: Expr,
+    /// The parameter that one of the addresses is that of.
+    pub argument: Option<usize>,
+    /// The type of the elements of the memory at each address.
+    pub element: String,
+    /// The number of these elements.
+    pub len: Expr,
 }
 
 /// A condition of `requires(…)`.

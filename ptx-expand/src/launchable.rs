@@ -3,10 +3,11 @@
 mod named;
 mod tma;
 
-use crate::argument::{Argument, Map};
-use crate::attribute::{Attribute, Launch};
+use crate::argument::{Argument, Map, Passing};
+use crate::attribute::{Attribute, Launch, Memory, Table};
 use crate::kernel::{Reader, Signature, Taken, is_for_tools, parameter_attributes};
 use crate::report;
+use crate::tokens::places::field_path;
 use crate::tokens::{contains_ident, names};
 use proc_macro2::TokenStream;
 use ptx_core::diag::codes;
@@ -80,6 +81,7 @@ impl Reader {
         if attribute.launch.is_safe() {
             arguments.iter().for_each(|argument| self.no_bare_map(argument));
         }
+        attribute.launch.tables.iter().for_each(|table| self.check_table(table, &arguments));
         let maps = self.maps(&item.sig.inputs, (&arguments, &structs));
         let (maps, map_params): (Vec<Map>, Vec<Param>) = maps.into_iter().unzip();
         params.extend(map_params);
@@ -111,6 +113,25 @@ impl Reader {
             names(attribute.meta.to_token_stream(), &mut options.host_names);
         }
         (Kernel { name, generics, params, options, body, span }, launchable)
+    }
+
+    /// Reports what has addresses, or lies at them, and is no memory.
+    fn check_table(&mut self, table: &Table, arguments: &[Argument]) {
+        let own = match &table.memory {
+            Memory::Argument(argument) => Some(argument),
+            Memory::Elements(..) => None,
+        };
+        for expr in [&table.of].into_iter().chain(own) {
+            let name = field_path(expr);
+            let is_memory = arguments.iter().any(|argument| {
+                let is_slice = matches!(argument.passing(), Passing::Read(_) | Passing::Write(_));
+                is_slice && name.as_ref() == Some(&argument.text)
+            });
+            if !is_memory {
+                let help = "write the name of a `&[T]` or `&mut [T]`";
+                self.error(&codes::P0903, expr, "this is no memory among the parameters", help);
+            }
+        }
     }
 
     /// A tensor map has an address and no borrow, so that no condition can be enough.

@@ -75,20 +75,23 @@ impl Machine<'_> {
                 Vec::new()
             }
             End::Leave => {
-                self.trace.end(node);
-                self.branch(last, state, (None, falls))
+                if !self.flow.traps[block] {
+                    self.trace.end(node);
+                }
+                self.branch(block, state, (None, falls))
             }
-            End::Jump(to) => self.branch(last, state, (Some(to), falls)),
+            End::Jump(to) => self.branch(block, state, (Some(to), falls)),
         }
     }
 
-    /// The two sides of a jump or a return.
+    /// The two sides of the jump or the return that ends a block. Where one side ends the launch with an error, that threads are on the other one is a fact.
     fn branch(
         &mut self,
-        at: usize,
+        block: usize,
         mut state: State,
         (taken, falls): (Option<usize>, Option<usize>),
     ) -> Vec<(usize, State)> {
+        let at = self.flow.graph.range(block).end - 1;
         self.annotate(at, false, &mut state);
         self.current = state.registers.clone();
         let inst = &self.function.insts[at];
@@ -98,13 +101,17 @@ impl Machine<'_> {
         let flow = self.flow;
         let reaches =
             |block: Option<usize>| block.is_some_and(|block| flow.reaches_barrier[block] || flow.passes_by[block]);
+        let aborts = |side: Option<usize>| side.map_or(flow.traps[block], |side| flow.aborts[side]);
         let sides = [(taken, guard.clone(), falls, true), (falls, guard.negate(), taken, false)];
         let is_walked = tensor::is_used(self.function);
         let mut next = Vec::new();
         for (to, cond, other, jumps) in sides {
             if let Some(to) = to.filter(|_| cond != Cond::Const(false)) {
-                let excused = !reaches(other);
-                let mut side = State { path: state.path.branch(cond, branch, excused), ..state.clone() };
+                let path = match aborts(other) && !flow.aborts[to] {
+                    true => state.path.fact(cond),
+                    false => state.path.branch(cond, branch, !reaches(other)),
+                };
+                let mut side = State { path, ..state.clone() };
                 if !jumps {
                     self.annotate(at + 1, true, &mut side);
                 }

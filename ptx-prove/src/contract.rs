@@ -22,6 +22,23 @@ pub enum Passed {
     Other,
 }
 
+/// Addresses that elements of a buffer are, as somebody vouches: each is that of memory which other launches share.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// The argument with the addresses, of 64 bits each.
+    pub argument: usize,
+    /// The first of these elements, and the one behind the last.
+    pub entries: [Expr; 2],
+    /// Elements of the memory at each address.
+    pub len: Expr,
+    /// Bytes of one of them.
+    pub element: u64,
+    /// Each address is a multiple of this.
+    pub align: u64,
+    /// The argument that one of the entries is the address of; nothing if the memory is that of no argument.
+    pub of: Option<usize>,
+}
+
 /// The launches to prove an entry for.
 #[derive(Clone, Debug, Default)]
 pub struct Contract {
@@ -55,6 +72,8 @@ pub struct Contract {
     pub boxes: Vec<(String, u64)>,
     /// The argument whose elements a tensor map describes, by the name of the map's parameter.
     pub maps: Vec<(String, usize)>,
+    /// Buffers of addresses. The memory of different ones, and of arguments, is not the same, but for that which a table names.
+    pub tables: Vec<Table>,
     /// Names of the free numbers (`Expr::Dim`).
     pub numbers: Vec<String>,
     /// True if a condition that is not described is left out, and not refused.
@@ -84,6 +103,8 @@ pub(crate) struct Symbols {
     pub(crate) numbers: Vec<Form>,
     /// Numbers in parameters that are structs, which conditions read: by parameter and offset, with the bits.
     pub(crate) fields: Map<(usize, i128), (Form, u32)>,
+    /// Buffers of addresses.
+    pub(crate) tables: Vec<Entries>,
     /// Conditions of the contract.
     pub(crate) facts: Vec<Cond>,
     /// True if a condition is not described, and so left out: launches may be fewer.
@@ -93,7 +114,8 @@ pub(crate) struct Symbols {
 impl Contract {
     /// Returns true if an expression has the length of this argument.
     pub(crate) fn has_len(&self, argument: usize) -> bool {
-        self.assume.iter().chain(&self.grid).any(|expr| names_len(expr, argument))
+        let is_table = self.tables.iter().any(|table| table.argument == argument || table.of == Some(argument));
+        is_table || self.assume.iter().chain(&self.grid).any(|expr| names_len(expr, argument))
     }
 
     /// The parameter of the entry that an argument is.
@@ -131,6 +153,20 @@ pub(crate) enum Value {
     Int(Form),
     Truth(Cond),
     List(Vec<Form>),
+}
+
+/// The entries of a table, as forms.
+#[derive(Clone)]
+pub(crate) struct Entries {
+    /// The parameter of the entry with the addresses.
+    pub(crate) param: usize,
+    pub(crate) first: Form,
+    pub(crate) end: Form,
+    /// Bytes of the memory at each.
+    pub(crate) len: Form,
+    pub(crate) align: u64,
+    /// The parameter that is one of them.
+    pub(crate) of: Option<usize>,
 }
 
 /// Makes the symbols of a launch, with the facts of the contract.
@@ -171,6 +207,7 @@ pub(crate) fn symbols(
         lens,
         numbers,
         fields: Map::default(),
+        tables: Vec::new(),
         facts: Vec::new(),
         is_wider: false,
     };
@@ -198,6 +235,7 @@ pub(crate) fn symbols(
     for (dimension, most) in MOST_BLOCKS.into_iter().enumerate() {
         symbols.add_dimension(world, dimension, (most, is_read[dimension]), extents.as_deref())?;
     }
+    symbols.tables = contract.tables.iter().filter_map(|table| symbols.entries(world, contract, table).ok()).collect();
     // A grid of at least one block bounds the numbers in its expression.
     for _ in 0..ROUNDS {
         symbols.facts.iter().for_each(|fact| narrow(world, fact));
@@ -440,7 +478,8 @@ impl Symbols {
     /// Makes the symbols of the fields that the contract reads.
     fn add_fields(&mut self, world: &mut World, contract: &Contract, variables: &[&Variable]) {
         let mut found = Vec::new();
-        for expr in contract.assume.iter().chain(&contract.grid) {
+        let of_tables = contract.tables.iter().flat_map(|table| table.entries.iter().chain([&table.len]));
+        for expr in contract.assume.iter().chain(&contract.grid).chain(of_tables) {
             fields(expr, &mut |at, field| found.push((at, field)));
         }
         for (argument, field) in found {
@@ -511,6 +550,19 @@ impl Symbols {
         self.blocks[dimension] = blocks;
         self.block[dimension] = block;
         Ok(())
+    }
+
+    fn entries(&mut self, world: &mut World, contract: &Contract, table: &Table) -> Result<Entries, Refused> {
+        let len = self.integer(world, contract, &table.len)?;
+        let [first, end] = &table.entries;
+        Ok(Entries {
+            param: contract.param_of(table.argument).ok_or(Refused)?,
+            first: self.integer(world, contract, first)?,
+            end: self.integer(world, contract, end)?,
+            len: len.scale(table.element.into()).ok_or(Refused)?,
+            align: table.align,
+            of: table.of.map(|of| contract.param_of(of).ok_or(Refused)).transpose()?,
+        })
     }
 
     fn value(&mut self, world: &mut World, contract: &Contract, expr: &Expr) -> Result<Value, Refused> {

@@ -19,7 +19,7 @@ pub(crate) type Action = for<'m> fn(&mut Machine<'m>, usize, &Site<'m>, &mut Sta
 const ACTIONS: &[(&str, Action)] = &[
     ("ld", memory::load), ("ldu", memory::load), ("st", memory::store), ("atom", memory::atomic), ("red", memory::atomic),
     ("ldmatrix", memory::load_matrix), ("stmatrix", memory::store_matrix), ("cp", memory::copy),
-    ("bar", barrier), ("barrier", barrier), ("trap", leave), ("fence", fence), ("membar", fence),
+    ("bar", barrier), ("barrier", barrier), ("trap", abort), ("fence", fence), ("membar", fence),
     ("prefetch", nothing), ("prefetchu", nothing), ("nanosleep", nothing), ("pmevent", nothing), ("createpolicy", nothing),
     ("setmaxnreg", nothing), ("brkpt", nothing), ("applypriority", nothing), ("griddepcontrol", dependency),
     ("tcgen05", tensor::execute), ("mbarrier", signals::signal), ("wgmma", signals::signal),
@@ -49,8 +49,8 @@ const COLLECTIVES: [(&str, bool); 11] = [
 /// Of these opcodes only the instructions with `.sync`.
 const SYNC_ONLY: [&str; 1] = ["tcgen05"];
 
-/// Opcodes that end threads anywhere in a block.
-const ENDS: [&str; 3] = ["trap", "exit", "ret"];
+/// Opcodes that end threads anywhere in a block, and let others go on.
+const ENDS: [&str; 2] = ["exit", "ret"];
 
 /// Modes of a shuffle: the lane that a lane reads, by its number, the operand `b`, the least and the greatest lane of its segment, and the bits that
 /// number a lane in it.
@@ -134,7 +134,7 @@ impl Event {
         })
     }
 
-    /// Returns true if threads end here, besides by `ret`.
+    /// Returns true if threads end here, and others go on.
     pub(crate) fn ends_threads(inst: &ptx_core::ir::Inst) -> bool {
         inst.row.is_some_and(|row| ENDS.contains(&row.opcode()))
     }
@@ -169,11 +169,9 @@ fn fence(machine: &mut Machine<'_>, _: usize, _: &Site<'_>, _: &mut State, _: &C
     Vec::new()
 }
 
-/// Threads that end here.
-fn leave(machine: &mut Machine<'_>, _: usize, _: &Site<'_>, state: &mut State, guard: &Cond) -> Vec<(RegId, Value)> {
-    state.from.iter().for_each(|node| machine.trace.end(*node));
-    let branch = machine.next_branch();
-    state.path = state.path.branch(guard.negate(), branch, true);
+/// The launch ends here with an error. No order is promised of such a launch: threads that go on are those that do not come here.
+fn abort(_: &mut Machine<'_>, _: usize, _: &Site<'_>, state: &mut State, guard: &Cond) -> Vec<(RegId, Value)> {
+    state.path = state.path.fact(guard.negate());
     Vec::new()
 }
 

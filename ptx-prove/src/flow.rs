@@ -24,6 +24,8 @@ type Ending = fn(&Graph, &Function, &Inst) -> End;
 /// Instructions that end a block, and what threads do there.
 const ENDS: [(&str, Ending); 4] =
     [("ret", |_, _, _| End::Leave), ("exit", |_, _, _| End::Leave), ("trap", |_, _, _| End::Leave), ("bra", jump)];
+/// Of these, the one that ends the whole launch with an error.
+const ABORTS: &str = "trap";
 
 fn jump(graph: &Graph, function: &Function, inst: &Inst) -> End {
     let Some(Operand::Label(label)) = inst.operands.first() else { return End::Other };
@@ -53,6 +55,10 @@ pub(crate) struct Flow {
     pub(crate) reaches_barrier: Vec<bool>,
     /// True if a thread that goes on at this block reaches no barrier, but work behind one: it passes by the barrier.
     pub(crate) passes_by: Vec<bool>,
+    /// True if a block ends at an instruction that ends the launch with an error, perhaps guarded.
+    pub(crate) traps: Vec<bool>,
+    /// True if every thread that goes on at this block ends the launch with an error, and comes to no barrier before.
+    pub(crate) aborts: Vec<bool>,
     /// By dimension: true if the function reads the place of its block there, or the extent of the grid.
     pub(crate) reads_block: [bool; 3],
     /// True if every loop has one entry and no jump is computed.
@@ -101,9 +107,29 @@ impl Flow {
                 && !(0..count).any(|at| reached[at] && holds(at))
         };
         let passes_by = (0..count).map(passes).collect();
+        let opcode = |block: usize| function.insts.get(graph.starts[block + 1] - 1)?.row.map(|row| row.opcode());
+        let traps: Vec<bool> = (0..count).map(|block| opcode(block) == Some(ABORTS)).collect();
+        let aborts = aborts(&next, &traps, &holds);
         let reads_block = std::array::from_fn(|dimension| reads(function, dimension));
-        Flow { graph, ends, order, loops, reaches_barrier, passes_by, reads_block, is_structured }
+        Flow { graph, ends, order, loops, reaches_barrier, passes_by, traps, aborts, reads_block, is_structured }
     }
+}
+
+/// The blocks from which every way ends in a trap, without a barrier and without a turn of a loop.
+fn aborts(next: &[Vec<usize>], traps: &[bool], holds: &dyn Fn(usize) -> bool) -> Vec<bool> {
+    let mut found = vec![false; next.len()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for block in (0..next.len()).filter(|block| !holds(*block)) {
+            let is = match next[block].as_slice() {
+                [] => traps[block],
+                next => next.iter().all(|to| found[*to]),
+            };
+            changed |= is && !std::mem::replace(&mut found[block], true);
+        }
+    }
+    found
 }
 
 /// Special registers about the place of a block.

@@ -12,6 +12,7 @@
 //!   registers that return to their first values and `counted` for those that some turns change; `path` holds conditions. `trace` records what happens.
 //! - `signals` has the accesses of instructions whose order `pipeline` explores: `mbarrier`s, bulk copies, and matrices that descriptors name.
 //!   `united` joins both verdicts, and `transfers` has the global memory of copies.
+//! - `tables` has memory whose addresses a buffer holds.
 //! - `tensor` walks the events of tensor memory, warp by warp.
 //! - `initial` finds what was written before it is read. `samples` finds launches for a run, where something is open.
 //! - `bounds` compares an offset with a length by `strides`. `cases` splits the launches of a contract by numbers that are 0 or 1.
@@ -57,6 +58,7 @@ mod site;
 pub mod solver;
 mod step;
 mod strides;
+mod tables;
 mod tensor;
 mod trace;
 mod transfers;
@@ -64,7 +66,7 @@ mod turns;
 mod united;
 mod world;
 
-pub use contract::{Contract, Passed};
+pub use contract::{Contract, Passed, Table};
 pub use prove::{Refusal, prove};
 pub use report::{Counterexample, Finding, Place, Property, Report, Verdict};
 pub use signs::signed_params;

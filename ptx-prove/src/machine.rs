@@ -105,6 +105,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) outside_params: Vec<usize>,
     /// Loads of equal memory: by buffer, offset and type.
     pub(crate) loads: Map<(usize, Form, Type), Form>,
+    /// The entries of tables that were loaded: the table, and the number of the entry.
+    pub(crate) entries: Vec<(usize, Form)>,
     /// The loops around the current instruction that are executed once for all turns.
     pub(crate) open: Vec<usize>,
     /// The registers that the current instruction reads.
@@ -175,6 +177,7 @@ impl<'m> Machine<'m> {
             trace: Trace::default(),
             gaps: Vec::new(),
             loads: Map::default(),
+            entries: Vec::new(),
             open: Vec::new(),
             current: Rc::default(),
             steps: STEPS,

@@ -85,7 +85,7 @@ impl Machine<'_> {
         self.register(base, symbol)
     }
 
-    fn register(&mut self, base: Base, symbol: u32) -> Form {
+    pub(crate) fn register(&mut self, base: Base, symbol: u32) -> Form {
         self.base_of.insert(base.what, self.bases.len());
         self.base_symbols.push(symbol);
         self.bases.push(base);
@@ -248,8 +248,10 @@ impl Machine<'_> {
         if !matches!(access.kind, Kind::Read | Kind::Fetch | Kind::Take) {
             let what = self.bases[place.base].what;
             self.writes.insert(what);
-            if let What::Peer(id, _) = what {
-                self.writes.insert(What::Var(id));
+            match what {
+                What::Peer(id, _) => drop(self.writes.insert(What::Var(id))),
+                What::Entry(entry) => self.writes.extend(self.param_of_entry(entry)),
+                _ => {}
             }
         }
         let node = state.from.first().copied().unwrap_or(usize::MAX);
@@ -395,7 +397,13 @@ impl Machine<'_> {
         }
         let what = self.bases[place.base].what;
         let offset = place.offset.plus(element * i128::from(ty.bytes()))?;
-        let is_constant = !self.written.contains(&what) && self.bases[place.base].space != Space::Local;
+        let has_others = matches!(what, What::Entry(_));
+        let is_constant = !self.written.contains(&what) && !has_others && self.bases[place.base].space != Space::Local;
+        if let (true, What::Param(param), 64) = (is_constant, what, bits)
+            && let Some(address) = self.entry_of_table(param, &offset)
+        {
+            return Some(Value::Bits(address));
+        }
         let scope = self.world.scope(&offset);
         if !is_constant || scope == Scope::Thread {
             return Some(Value::Bits(self.world.unknown(range, Scope::Thread)));

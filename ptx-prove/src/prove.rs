@@ -223,7 +223,13 @@ fn report(mut machine: Machine<'_>, contract: &Contract, pipeline: Option<Pipeli
         communicates: races::communicates(&machine),
         pipeline,
     };
-    if contract.samples && !machine.launch.is_wider && !report.is_refuted() && !report.is_proved() {
+    // Nobody makes the memory at the addresses of a table.
+    if contract.samples
+        && contract.tables.is_empty()
+        && !machine.launch.is_wider
+        && !report.is_refuted()
+        && !report.is_proved()
+    {
         report.samples = samples(&machine);
     }
     report

@@ -20,6 +20,7 @@ use crate::trace::{Access, Crossings, Kind, Mark, Node, Span, What};
 use crate::world::{Meaning, Scope, Symbol};
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::Space;
+use ptx_core::isa::Type;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -288,10 +289,24 @@ fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) ->
         return false;
     }
     let writes = a.kind != Kind::Read || b.kind != Kind::Read;
-    // Stores that communicate without atomics leave open which value is read.
-    let is_atomic = a.kind == Kind::Atomic || b.kind == Kind::Atomic;
+    // Volatile stores that communicate without atomics leave open which value is read.
+    let is_atomic = a.kind == Kind::Atomic || b.kind == Kind::Atomic || are_synchronizing(machine, [a, b]);
     let are_strong = is_atomic && a.strong && b.strong && !(blocks && (a.narrow || b.narrow));
-    a.base == b.base && is_common && writes && !are_strong
+    machine.may_share(a.base, b.base) && is_common && writes && !are_strong
+}
+
+/// Modifiers of accesses by which threads communicate, with a scope beside them.
+const SYNCHRONIZING: [&str; 4] = ["relaxed", "acquire", "release", "acq_rel"];
+
+/// Returns true if two accesses are such, of elements of one size: aligned, they overlap as a whole or not at all, and the memory model has no race of them.
+fn are_synchronizing(machine: &Machine<'_>, both: [&Access; 2]) -> bool {
+    let element = |access: &Access| {
+        let site = machine.site(access.inst)?;
+        let is_one = SYNCHRONIZING.iter().any(|modifier| site.is(modifier)) && access.align == access.size;
+        site.last_type().map(Type::bytes).filter(|_| is_one && !access.is_copy)
+    };
+    let [a, b] = both.map(element);
+    a.is_some() && a == b
 }
 
 /// An access that may happen between two barriers.
@@ -728,6 +743,7 @@ impl<'m> Question<'m> {
         let (a, b) = accesses(machine, pair);
         let facts = &machine.launch.facts;
         let few = of_forms(&machine.world, &self.conds, facts, [&a.offset, &b.offset]);
+        // The places alone tell most threads apart.
         let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
         if digits.len() > 1 && self.with(sums(&few), &meet, (BUDGET / 4, true)).is_impossible() {
             return Decision::Impossible;
@@ -735,6 +751,10 @@ impl<'m> Question<'m> {
         let place =
             Digit { forms: [a, b].map(|own| own.offset.clone()), sizes: [a, b].map(|own| i128::from(own.size)) };
         let mut meet = place.meets().to_vec();
+        if machine.may_be_others(a.base, b.base) && self.with(few.clone(), &meet, (BUDGET / 2, false)).is_impossible() {
+            return Decision::Impossible;
+        }
+        meet.extend(machine.same_entry(a.base, b.base));
         meet.extend(rows::clauses(&a.offset, &b.offset, &|symbol| is_stride(machine, pair, symbol)));
         if few.len() < self.conds.len() + facts.len() && self.with(few, &meet, (BUDGET / 2, false)).is_impossible() {
             return Decision::Impossible;

@@ -16,6 +16,8 @@ pub(crate) enum What {
     Var(VarId),
     /// A variable of another block of the cluster, at one of its addresses.
     Peer(VarId, usize),
+    /// Memory whose address is an entry of a table: an index into the machine's list of these.
+    Entry(usize),
     /// Tensor memory of the block: its bytes stand for lanes.
     Tensor,
 }

@@ -388,7 +388,8 @@ impl Machine<'_> {
                 }
             }
         }
-        let several = exits.len() > 1;
+        // A way to the end of the launch is none that others take.
+        let several = exits.iter().filter(|(to, _)| !self.flow.aborts[*to]).count() > 1;
         let ends = self.ends_threads(header);
         let leaves = exits.into_iter().map(|(to, left)| {
             let path = left.path.as_facts(&state.path);
@@ -487,7 +488,7 @@ impl Machine<'_> {
     fn ends_threads(&self, header: usize) -> bool {
         let own = self.flow.loops[header].iter().flat_map(|own| &own.blocks).enumerate().filter(|(_, own)| **own);
         own.map(|(block, _)| block).any(|block| {
-            self.flow.ends[block] == End::Leave
+            self.flow.ends[block] == End::Leave && !self.flow.traps[block]
                 || self.function.insts[self.flow.graph.range(block)].iter().any(Event::ends_threads)
         })
     }

@@ -1,6 +1,6 @@
 //! The options whose values need reading.
 
-use super::{Arg, Attribute, Launch, Value, Wanted};
+use super::{Arg, Attribute, Launch, Memory, Table, Value, Wanted};
 use crate::kernel::Reader;
 use ptx_core::diag::{codes, near::nearest};
 use ptx_core::isa::{Arch, Version, table};
@@ -194,11 +194,12 @@ impl Reader {
         true
     }
 
-    /// `unsafe(requires(x.len() >= n))`, `unsafe(requires())`
+    /// `unsafe(requires(x.len() >= n))`, `unsafe(requires(), addresses(table[..ranks] = x))`
     pub(super) fn vouched(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::List(vouched) = &arg.value else { return false };
-        let Ok(inner) = Parser::parse2(super::arg, vouched.clone()) else { return false };
-        if inner.name != "requires" {
+        let Ok((inner, addresses)) = Parser::parse2(vouched_args, vouched.clone()) else { return false };
+        let is_one = |arg: &Arg, name| arg.name == name;
+        if !is_one(&inner, "requires") || addresses.as_ref().is_some_and(|own| !is_one(own, "addresses")) {
             return false;
         }
         attribute.launch.vouched = Some(syn::Token![unsafe](arg.name.span()));
@@ -206,7 +207,28 @@ impl Reader {
             let help = "write all conditions in `unsafe(requires(…))`";
             self.error(&codes::P0902, &inner.name, "`requires` is given twice", help);
         }
-        self.requires(attribute, &inner)
+        self.requires(attribute, &inner) && addresses.is_none_or(|own| self.addresses(attribute, &own))
+    }
+
+    /// `addresses(table[..ranks] = x, table[ranks..2 * ranks] = [u32; n])`. Every launch checks that the table has these elements.
+    fn addresses(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        let Value::List(tables) = &arg.value else { return false };
+        for value in self.values(tables) {
+            let Some(table) = table_of(&value) else {
+                let help = "write `table[first..end] = x`, as long as a parameter, or `table[first..end] = [u32; n]`";
+                self.error(
+                    &codes::P0903,
+                    &value,
+                    "this does not say which elements are addresses of which memory",
+                    help,
+                );
+                continue;
+            };
+            let (of, end) = (&table.of, &table.end);
+            attribute.launch.requires.push(syn::parse_quote!(#of.len() >= #end));
+            attribute.launch.tables.push(table);
+        }
+        true
     }
 
     /// `proved`, `proved(bounds)`, `proved(races)`
@@ -315,6 +337,32 @@ impl Reader {
         }
         true
     }
+}
+
+/// `requires(…)` and what may follow.
+fn vouched_args(input: syn::parse::ParseStream<'_>) -> syn::Result<(Arg, Option<Arg>)> {
+    let requires = super::arg(input)?;
+    let comma: Option<syn::Token![,]> = input.parse()?;
+    let more = comma.is_some() && !input.is_empty();
+    let addresses = more.then(|| super::arg(input)).transpose()?;
+    input.parse::<Option<syn::Token![,]>>()?;
+    Ok((requires, addresses))
+}
+
+/// `table[first..end] = memory`
+fn table_of(value: &syn::Expr) -> Option<Table> {
+    let syn::Expr::Assign(assign) = value else { return None };
+    let syn::Expr::Index(index) = &*assign.left else { return None };
+    let syn::Expr::Range(syn::ExprRange { start, limits: syn::RangeLimits::HalfOpen(_), end, .. }) = &*index.index
+    else {
+        return None;
+    };
+    let memory = match &*assign.right {
+        syn::Expr::Repeat(elements) => Memory::Elements((*elements.expr).clone(), (*elements.len).clone()),
+        argument => Memory::Argument(argument.clone()),
+    };
+    let first = start.as_ref().map(|first| (**first).clone());
+    Some(Table { of: (*index.expr).clone(), first, end: (**end.as_ref()?).clone(), memory })
 }
 
 /// The name of an instance, and its arguments: `tall = (128, f32)`.

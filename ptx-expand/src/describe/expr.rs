@@ -236,7 +236,7 @@ impl Names<'_> {
     }
 
     /// The parameter that an expression is.
-    fn param(&self, expr: &syn::Expr) -> Option<Named> {
+    pub fn param(&self, expr: &syn::Expr) -> Option<Named> {
         let name = field_path(expr)?;
         self.params.iter().find(|(param, _)| *param == name).map(|(_, named)| *named)
     }

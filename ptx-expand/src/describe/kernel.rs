@@ -2,8 +2,11 @@
 
 use super::expr::{Expr, Field, Named, Names, Plain};
 use super::value::{self, Scope, Value};
-use super::{Condition, Dim, From, Kernel, Kind, Launch, Param, Problem, Shown, Taken, TensorMap, function, problem};
+use super::{
+    Condition, Dim, From, Kernel, Kind, Launch, Param, Problem, Shown, Table, Taken, TensorMap, function, problem,
+};
 use crate::argument::{self, Argument, MapOption, Passing, Tile};
+use crate::attribute::{self, Memory};
 use crate::compile::Compiled;
 use crate::launchable::Launchable;
 use crate::tokens::places::{Place, find_places};
@@ -241,6 +244,7 @@ impl<'a> Instance<'a> {
                 .iter()
                 .map(|condition| self.condition(names, condition))
                 .collect::<Result<_, _>>()?,
+            tables: launch.tables.iter().map(|table| self.table(names, table)).collect::<Result<_, _>>()?,
             grid: expr(&launch.grid)?,
             block: expr(&launch.block)?,
             cluster: expr(&launch.cluster)?,
@@ -250,6 +254,39 @@ impl<'a> Instance<'a> {
             proved: self.kernel.is_safe_by_proof(),
             cooperative: launch.cooperative,
             pdl: launch.pdl,
+        })
+    }
+
+    /// Elements of a parameter that are addresses.
+    fn table(&self, names: &Names<'_>, table: &attribute::Table) -> Result<Table, Problem> {
+        let slice = |expr: &syn::Expr| match names.param(expr) {
+            Some(Named::Slice(at)) => Ok(at),
+            _ => Err(no_memory(expr)),
+        };
+        let (argument, element, len) = match &table.memory {
+            Memory::Argument(argument) => {
+                let at = slice(argument)?;
+                (Some(at), None, Expr::Len(at))
+            }
+            Memory::Elements(element, len) => {
+                (None, Some(tokens::spaced(element.to_token_stream())), names.compile(len)?)
+            }
+        };
+        let of_argument = argument.and_then(|at| match self.param(self.kernel.params.get(at)?).kind {
+            Kind::Slice { element, .. } | Kind::Tile { element, .. } => Some(element),
+            _ => None,
+        });
+        let of_type = element.map(|element| {
+            let argument = self.types.iter().find(|(parameter, _)| *parameter == element);
+            argument.map_or(element.clone(), |(_, argument)| argument.clone())
+        });
+        Ok(Table {
+            of: slice(&table.of)?,
+            first: table.first.as_ref().map_or(Ok(Expr::Int(0)), |first| names.compile(first))?,
+            end: names.compile(&table.end)?,
+            argument,
+            element: of_argument.or(of_type).unwrap_or_default(),
+            len,
         })
     }
 
@@ -377,6 +414,12 @@ fn plain(ty: Type) -> Option<Plain> {
         Class::Float if bytes >= 4 => Some(Plain::Float(bytes)),
         _ => None,
     }
+}
+
+/// The error of a table in `addresses(…)` that is no memory.
+fn no_memory(expr: &syn::Expr) -> Problem {
+    let (first, last) = ends(expr);
+    problem("", format!("`{}` is no memory among the parameters", source_text(expr)), first, last)
 }
 
 /// The error of a constant that only a compiler of Rust can evaluate.

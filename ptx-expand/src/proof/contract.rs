@@ -1,7 +1,7 @@
 //! The launches of a kernel's attribute, as the prover reads them.
 
-use crate::describe::{Dim, Expr, From, Kernel, Kind, Operator, TensorMap};
-use ptx_prove::{Contract, Passed};
+use crate::describe::{self, Dim, Expr, From, Kernel, Kind, Operator, TensorMap};
+use ptx_prove::{Contract, Passed, Table};
 
 /// The names of the extents that a launch chooses.
 const GRID: [&str; 3] = ["grid.x", "grid.y", "grid.z"];
@@ -53,6 +53,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         From::Dim(at) => Passed::Number(at),
         From::Map(_) => Passed::Other,
     };
+    let tables = launch.tables.iter().filter_map(|table| addresses(kernel, table));
     // Without `grid`, the caller of the launch chooses it in all dimensions, those that the kernel does not read included.
     let mut numbers = kernel.dims.clone();
     let grid = launch.grid.clone().unwrap_or_else(|| {
@@ -76,6 +77,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         cooperative: launch.cooperative,
         boxes: boxes(kernel),
         maps: kernel.maps.iter().map(|map| (map.name.clone(), map.of)).collect(),
+        tables: tables.collect(),
         numbers,
         partial: true,
         samples: false,
@@ -91,6 +93,20 @@ pub fn boxes(kernel: &Kernel) -> Vec<(String, u64)> {
         Some((map.name.clone(), elements.checked_mul(each)?))
     };
     kernel.maps.iter().filter_map(bytes).collect()
+}
+
+/// Elements of a parameter that are addresses. Memory like that of a parameter is aligned as that is.
+fn addresses(kernel: &Kernel, table: &describe::Table) -> Option<Table> {
+    let element = Some(bytes(&table.element)).filter(|bytes| *bytes > 0)?;
+    let declared = table.argument.and_then(|at| kernel.params.get(at)?.align).unwrap_or(1);
+    Some(Table {
+        argument: table.of,
+        entries: [table.first.clone(), table.end.clone()],
+        len: table.len.clone(),
+        element,
+        align: declared.max(element),
+        of: table.argument,
+    })
 }
 
 /// A tile has at least as many elements as its extents say.
@@ -125,11 +141,14 @@ fn extents(expr: &Expr) -> Option<[u32; 3]> {
 /// Bytes of the elements of memory; zero for a struct, and for what is no memory.
 pub(super) fn element(kind: &Kind) -> u64 {
     match kind {
-        Kind::Slice { element, .. } | Kind::Tile { element, .. } => {
-            ELEMENTS.iter().find(|(name, _)| name == element).map_or(0, |(_, bytes)| *bytes)
-        }
+        Kind::Slice { element, .. } | Kind::Tile { element, .. } => bytes(element),
         _ => 0,
     }
+}
+
+/// Bytes of a type; zero for a struct.
+fn bytes(element: &str) -> u64 {
+    ELEMENTS.iter().find(|(name, _)| *name == element).map_or(0, |(_, bytes)| *bytes)
 }
 
 const ELEMENTS: [(&str, u64); 18] = [

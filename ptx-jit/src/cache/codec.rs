@@ -3,7 +3,7 @@
 use ptx_core::host::{Expr, Field, Operator, Plain};
 use ptx_expand::program::{
     Condition, Contract, Dim, From, Generic, Kernel, Kind, Launch, MemoryLayout, MemoryPlace, Module, Outline,
-    OutlineParam, Param, Problem, Program, Shown, Taken, TensorMap, Text,
+    OutlineParam, Param, Problem, Program, Shown, Table, Taken, TensorMap, Text,
 };
 
 /// A value as bytes.
@@ -171,9 +171,10 @@ records! {
     Param { name kind align }
     Taken { name size align from }
     TensorMap { of name tile words }
-    Launch { requires grid block cluster shared dynamic vouched proved cooperative pdl contract }
+    Launch { requires tables grid block cluster shared dynamic vouched proved cooperative pdl contract }
     Contract { no_local no_spills max_registers occupancy threads dynamic_shared }
     Condition { holds text shown }
+    Table { of first end argument element len }
     Field { offset ty }
     Outline { name generics params instances }
     OutlineParam { name element is_output }

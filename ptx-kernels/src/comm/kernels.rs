@@ -118,11 +118,19 @@ pub(super) mod kernels {
             x.len() >= len,
             len.div_ceil(EACH * THREADS * turns) <= BLOCKS,
             member.rank < member.ranks,
-            inbox.table.len() >= 2 * member.ranks,
+            member.ranks <= THREADS,
             inbox.counters.len() >= BLOCKS
+        ), addresses(
+            inbox.table[..member.ranks] = [u128; 2 * BLOCKS * member.ranks * THREADS * TURNS]
         ))
     )]
-    pub fn all_reduce_packets<T, const EACH: u32>(x: &mut [T], inbox: Inbox, len: u32, turns: u32, member: Member) {
+    pub fn all_reduce_packets<T, const EACH: u32>(
+        #[align(EACH * size_of::<T>())] x: &mut [T],
+        inbox: Inbox,
+        len: u32,
+        turns: u32,
+        member: Member,
+    ) {
         const PART: u32 = PACKET * THREADS * TURNS;
         let (rank, ranks): (u32, u32) = (member.rank, member.ranks);
         let symm = node::Symmetric { table: inbox.table, rank, ranks };
@@ -312,15 +320,23 @@ pub(super) mod kernels {
             blocks >= 1,
             blocks <= BLOCKS,
             x.len() >= len,
+            len <= 1 << 31,
             len % EACH == 0,
             member.rank < member.ranks,
             member.ranks <= THREADS,
-            peers.table.len() >= 2 * member.ranks,
-            peers.meeting.len() >= 2 * member.ranks,
             peers.counters.len() >= BLOCKS
+        ), addresses(
+            peers.table[..member.ranks] = x,
+            peers.meeting[member.ranks..2 * member.ranks] = [u32; BLOCKS * member.ranks]
         ))
     )]
-    pub fn all_reduce<T, const EACH: u32>(x: &mut [T], peers: Peers, len: u32, blocks: u32, member: Member) {
+    pub fn all_reduce<T, const EACH: u32>(
+        #[align(EACH * size_of::<T>())] x: &mut [T],
+        peers: Peers,
+        len: u32,
+        blocks: u32,
+        member: Member,
+    ) {
         let (rank, ranks): (u32, u32) = (member.rank, member.ranks);
         let symm = node::Symmetric { table: peers.table, rank, ranks };
         let place = node::Symmetric { table: peers.meeting, rank, ranks };
@@ -357,17 +373,19 @@ pub(super) mod kernels {
             blocks <= BLOCKS,
             out.len() >= len,
             x.len() >= member.ranks * len,
+            member.ranks * len <= 1 << 31,
             len % EACH == 0,
             member.rank < member.ranks,
             member.ranks <= THREADS,
-            peers.table.len() >= 2 * member.ranks,
-            peers.meeting.len() >= 2 * member.ranks,
             peers.counters.len() >= BLOCKS
+        ), addresses(
+            peers.table[..member.ranks] = x,
+            peers.meeting[member.ranks..2 * member.ranks] = [u32; BLOCKS * member.ranks]
         ))
     )]
     pub fn reduce_scatter<T, const EACH: u32>(
-        out: &mut [T],
-        x: &[T],
+        #[align(EACH * size_of::<T>())] out: &mut [T],
+        #[align(EACH * size_of::<T>())] x: &[T],
         peers: Peers,
         len: u32,
         blocks: u32,
@@ -404,15 +422,24 @@ pub(super) mod kernels {
             blocks <= BLOCKS,
             x.len() >= len,
             out.len() >= member.ranks * len,
+            member.ranks * len <= 1 << 31,
             len % EACH == 0,
             member.rank < member.ranks,
             member.ranks <= THREADS,
-            peers.table.len() >= 2 * member.ranks,
-            peers.meeting.len() >= 2 * member.ranks,
             peers.counters.len() >= BLOCKS
+        ), addresses(
+            peers.table[..member.ranks] = out,
+            peers.meeting[member.ranks..2 * member.ranks] = [u32; BLOCKS * member.ranks]
         ))
     )]
-    pub fn all_gather<T, const EACH: u32>(x: &[T], out: &mut [T], peers: Peers, len: u32, blocks: u32, member: Member) {
+    pub fn all_gather<T, const EACH: u32>(
+        #[align(EACH * size_of::<T>())] x: &[T],
+        #[align(EACH * size_of::<T>())] out: &mut [T],
+        peers: Peers,
+        len: u32,
+        blocks: u32,
+        member: Member,
+    ) {
         const WORDS: u32 = vector::words::<T, EACH>();
         let (rank, ranks): (u32, u32) = (member.rank, member.ranks);
         let symm = node::Symmetric { table: peers.table, rank, ranks };

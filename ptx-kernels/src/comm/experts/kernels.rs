@@ -252,6 +252,11 @@ pub(super) mod kernels {
         place
     }
 
+    /// A pair with a row: the checks are those of memory, for numbers that a caller may have changed.
+    fn is_place(place: [u32; 2], c: &Call) -> pred {
+        (place[1] < c.capacity) & (place[0] < c.ranks)
+    }
+
     /// Moves the accesses of a chunk from `from` to `to`, by a warp.
     fn move_chunk<T, const EACH: u32>(to: u64, from: u64, first: u32, end: u32) {
         const WORDS: u32 = vector::words::<T, EACH>();
@@ -268,10 +273,13 @@ pub(super) mod kernels {
 
     /// The memory of a dispatch.
     struct Dispatch<T> {
+        #[align(16)]
         x: &[T],
         ids: &[u32],
+        #[align(16)]
         rows: &mut [T],
         offsets: &mut [u32],
+        #[align(8)]
         places: &mut [u32],
         faults: &mut [u32],
         counts: &mut [u32],
@@ -296,6 +304,9 @@ pub(super) mod kernels {
             c.experts % c.ranks == 0,
             c.top_k >= 1,
             c.stride >= c.accesses,
+            c.stride < 1 << 28,
+            c.tokens * c.top_k <= 1 << 30,
+            c.tokens * c.top_k * c.accesses.div_ceil(CHUNK) <= 1 << 31,
             d.x.len() + (c.stride - c.accesses) * EACH >= c.tokens * c.stride * EACH,
             d.ids.len() >= c.tokens * c.top_k,
             d.rows.len() >= c.capacity * c.accesses * EACH,
@@ -303,9 +314,11 @@ pub(super) mod kernels {
             d.places.len() >= 2 * c.tokens * c.top_k,
             d.faults.len() >= FAULTS,
             d.counts.len() >= c.blocks * c.ranks * c.experts,
-            d.table.len() >= 2 * c.ranks,
-            d.meeting.len() >= 2 * c.ranks,
             d.counters.len() >= BLOCKS
+        ), addresses(
+            d.table[..c.ranks] = d.rows,
+            d.meeting[..c.ranks] = d.counts,
+            d.meeting[c.ranks..2 * c.ranks] = [u32; c.blocks * c.ranks]
         ))
     )]
     pub fn dispatch<T, const EACH: u32>(d: Dispatch<T>, c: Call) {
@@ -331,7 +344,7 @@ pub(super) mod kernels {
         while at < end {
             let pair: u32 = first + at / chunks;
             let place: [u32; 2] = place_of(d.places, pair);
-            if place[1] != NONE {
+            if is_place(place, &c) {
                 let from: u64 = d.x + wide(pair / c.top_k) * (c.stride * 16);
                 let to: u64 = symm.on(place[0]) + wide(place[1]) * (c.accesses * 16);
                 move_chunk::<T, EACH>(to, from, at % chunks * CHUNK, c.accesses);
@@ -355,7 +368,7 @@ pub(super) mod kernels {
         let (mut pair, end): (u32, u32) = (token * c.top_k, (token + 1) * c.top_k);
         while pair < end {
             let place: [u32; 2] = place_of(m.places, pair);
-            if place[1] != NONE {
+            if is_place(place, c) {
                 let (at, weight): (Global<f32>, f32);
                 at = m.weights.at(pair);
                 ptx! { ld.global.f32 weight, [at]; }
@@ -386,8 +399,11 @@ pub(super) mod kernels {
     /// The memory of a combination.
     struct Combine<T> {
         weights: &[f32],
+        #[align(8)]
         places: &[u32],
+        #[align(16)]
         results: &[T],
+        #[align(16)]
         out: &mut [T],
         table: &[u64],
         meeting: &[u64],
@@ -407,13 +423,17 @@ pub(super) mod kernels {
             c.ranks <= THREADS,
             c.top_k >= 1,
             c.stride >= c.accesses,
+            c.stride < 1 << 28,
+            c.tokens * c.top_k <= 1 << 30,
+            c.tokens * c.top_k * c.accesses.div_ceil(CHUNK) <= 1 << 31,
             m.weights.len() >= c.tokens * c.top_k,
             m.places.len() >= 2 * c.tokens * c.top_k,
             m.results.len() >= c.capacity * c.accesses * EACH,
             m.out.len() + (c.stride - c.accesses) * EACH >= c.tokens * c.stride * EACH,
-            m.table.len() >= 2 * c.ranks,
-            m.meeting.len() >= 2 * c.ranks,
             m.counters.len() >= BLOCKS
+        ), addresses(
+            m.table[..c.ranks] = m.results,
+            m.meeting[c.ranks..2 * c.ranks] = [u32; c.blocks * c.ranks]
         ))
     )]
     pub fn combine<T, const EACH: u32>(m: Combine<T>, c: Call) {
