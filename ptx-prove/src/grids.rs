@@ -2,7 +2,7 @@
 //! multiple, the places meet only in one row, and where their columns do. So a question about products becomes one about rows and one about columns,
 //! which are sums. That the columns lie below is a question about each thread alone.
 
-use crate::form::{Cond, Form, Sym};
+use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::machine::Machine;
 use crate::query::{BUDGET, Clause, decide, difference};
 use crate::rows::{Part, part, strides, unit};
@@ -30,6 +30,16 @@ impl Digit {
     }
 }
 
+/// Two places without what both have: the start of a part that the threads share is in no row and no column.
+fn apart(a: &Form, b: &Form, is_shared: &dyn Fn(Sym) -> bool) -> Option<[Form; 2]> {
+    let is_common = |term: &&(Mono, Coef)| {
+        matches!(term.1, Coef::One(_)) && b.terms.contains(term) && term.0.iter().all(|symbol| is_shared(*symbol))
+    };
+    let terms = a.terms.iter().filter(is_common).cloned().collect();
+    let common = Form { terms, constant: Coef::One(0) };
+    Some([a.sub(&common)?, b.sub(&common)?])
+}
+
 /// The columns that are known to lie below a multiple of a stride, or not to.
 pub(crate) struct Grids<'m> {
     machine: &'m Machine<'m>,
@@ -44,8 +54,9 @@ impl<'m> Grids<'m> {
     /// The places of two accesses by parts; the places themselves if they have none. The two share each stride.
     pub(crate) fn digits(&self, accesses: [usize; 2], is_stride: &dyn Fn(Sym) -> bool) -> Vec<Digit> {
         let of = |at: usize| &self.machine.trace.accesses[at];
+        let [a, b] = accesses.map(|at| of(at).offset.clone());
         let mut rest = Digit {
-            forms: accesses.map(|at| of(at).offset.clone()),
+            forms: apart(&a, &b, is_stride).unwrap_or([a, b]),
             sizes: accesses.map(|at| i128::from(of(at).size)),
         };
         let mut found = Vec::new();

@@ -201,6 +201,10 @@ fn ended(machine: &Machine<'_>, flights: &Flights) -> Vec<Pair> {
         for (place, mark) in at.marks.iter().enumerate() {
             let Mark::Barrier(barrier) = mark else { continue };
             let barrier = &trace.barriers[*barrier];
+            // All lanes of a warp come to its barriers, or `barriers` has a finding; and these order no others.
+            if barrier.span == Span::Warp {
+                continue;
+            }
             let leaves = barrier.path.steps().filter(|step| step.decides && step.excused);
             let leaves = leaves.map(|step| &step.cond).filter(|cond| machine.world.cond_scope(cond) == Scope::Thread);
             for cond in leaves {
@@ -830,6 +834,7 @@ fn ask(machine: &Machine<'_>, pair: &Pair, threads: Option<(usize, usize)>, digi
                     machine.bases[a.base].what == What::Tensor,
                     "warps may use the same lanes of tensor memory, whose columns are not described",
                 ),
+                (a.base != b.base, "two addresses may be those of the same memory, which is not known"),
                 (a.strong && b.strong, "volatile and relaxed accesses may communicate, which is not described"),
                 (question.may_be_same, "lanes of a warp store to one place, and may store the same value"),
                 (communicates(machine), "threads may be ordered by atomics and fences, which are not described"),

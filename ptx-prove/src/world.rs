@@ -649,17 +649,26 @@ impl World {
         }
     }
 
-    /// Notes that `unit` times a quotient stays below a factor, if it does: the divisor is so many times `single`.
+    /// Notes that `unit` times a quotient stays below a factor, or is at most that: the divisor is so many times `single`.
     fn limit_by(&mut self, quotient: Sym, of: &Form, (factor, single, unit): (&Form, &Form, i128)) -> Option<()> {
-        let over = Cond::le(factor, &Form::symbol(quotient).scale(unit)?)?;
-        // It follows from that, as no divisor is below zero: the quotient times the divisor is at most the dividend.
-        let is_more = Cond::le(&factor.mul(single)?, of)?;
-        let here = self.here.cond();
-        if (self.excludes)(self, &[], &is_more, Effort::Much) {
-            self.assume(quotient, over.negate());
-        } else if here != Cond::Const(true) && (self.excludes)(self, &[here], &is_more, Effort::Much) {
-            // Other ways come to this quotient, too.
-            self.assume(quotient, Cond::any([is_more, over.negate()]));
+        // A part of a factor, such as `a · n / m` with `n <= m`, may be all of it.
+        let is_whole = |mono: &Mono| mono.len() > 1 && factor.symbols().all(|own| mono.contains(&own));
+        let most = i128::from(of.terms.iter().any(|(mono, _)| is_whole(mono)));
+        for more in 0..=most {
+            let factor = factor.plus(more)?;
+            let over = Cond::le(&factor, &Form::symbol(quotient).scale(unit)?)?;
+            // It follows from that, as no divisor is below zero: the quotient times the divisor is at most the dividend.
+            let is_more = Cond::le(&factor.mul(single)?, of)?;
+            let here = self.here.cond();
+            if (self.excludes)(self, &[], &is_more, Effort::Much) {
+                self.assume(quotient, over.negate());
+                break;
+            }
+            if here != Cond::Const(true) && (self.excludes)(self, &[here], &is_more, Effort::Much) {
+                // Other ways come to this quotient, too.
+                self.assume(quotient, Cond::any([is_more, over.negate()]));
+                break;
+            }
         }
         Some(())
     }

@@ -82,7 +82,7 @@ const RACES: [Case; 8] = [
     (
         "unsafe(requires(), addresses(table[..32] = [u32; 1])), proved(races)",
         "table: &[u64]) { let at: u64 = node::address_in(table, tid.x / 2); let v: u32 = tid.x; ptx! { st.global.u32 [at], v; }",
-        "races",
+        "[P091",
     ),
     // Different tables.
     (
@@ -102,27 +102,27 @@ const RACES: [Case; 8] = [
         "unsafe(requires(x.len() >= 32), addresses(a[..2] = x)), proved(races)",
         "a: &[u64], x: &mut [u32]) { let to: u64 = node::address_in(a, 1) + wide(tid.x) * 4; let from = x.at(31 - tid.x);
          let got: u32; ptx! { ld.global.u32 got, [from]; st.global.u32 [to], got; }",
-        "races",
+        "two addresses may be those of the same memory",
     ),
     // Two tables with addresses of `x`.
     (
         "unsafe(requires(x.len() >= 32), addresses(a[..1] = x, b[..1] = x)), proved(races)",
         "a: &[u64], b: &[u64], x: &mut [u32]) { let to: u64 = node::address_in(a, 0) + wide(tid.x) * 4; let from: u64 = node::address_in(b, 0) + wide(31 - tid.x) * 4;
          let got: u32; ptx! { ld.global.u32 got, [from]; st.global.u32 [to], got; }",
-        "races",
+        "[P091",
     ),
     // Memory of a table has no value that two loads have in common: another launch may write between them.
     (
         "unsafe(requires(), addresses(table[..1] = [u32; 1])), proved(races)",
         "table: &[u64]) { let at: u64 = node::address_in(table, 0); let got: u32; ptx! { ld.global.u32 got, [at]; } if got > 0 { block::sync(); }",
-        "[P0916",
+        "[P091",
     ),
     // `x` is written through its address in the table, and so its elements are no constants.
     (
         "unsafe(requires(x.len() >= 1), addresses(table[..1] = x)), proved(races)",
         "table: &[u64], x: &[u32]) { let at: u64 = node::address_in(table, 0); let (one, two): u32; let from = x.at(0);
          ptx! { ld.global.u32 one, [from]; st.global.u32 [at], 1; ld.global.u32 two, [from]; } if one + two == 1 { block::sync(); }",
-        "[P0916",
+        "[P091",
     ),
 ];
 
@@ -130,25 +130,25 @@ const RACES: [Case; 8] = [
 const ORDER: [(&str, &str, &str); 8] = [
     ("st.release.gpu.global.u32 [x], v;", "ld.acquire.gpu.global.u32 v, [x];", ""),
     ("st.relaxed.sys.global.u32 [x], v;", "ld.relaxed.sys.global.u32 v, [x];", ""),
-    ("st.relaxed.sys.global.u32 [x], v;", "ld.global.u32 v, [x];", "races"),
-    ("st.global.u32 [x], v;", "ld.acquire.gpu.global.u32 v, [x];", "races"),
-    ("st.volatile.global.u32 [x], v;", "ld.volatile.global.u32 v, [x];", "races"),
+    ("st.relaxed.sys.global.u32 [x], v;", "ld.global.u32 v, [x];", "[P091"),
+    ("st.global.u32 [x], v;", "ld.acquire.gpu.global.u32 v, [x];", "[P091"),
+    ("st.volatile.global.u32 [x], v;", "ld.volatile.global.u32 v, [x];", "[P091"),
     // Threads of other blocks are beyond this scope.
-    ("st.release.cta.global.u32 [x], v;", "ld.acquire.gpu.global.u32 v, [x];", "races"),
+    ("st.release.cta.global.u32 [x], v;", "ld.acquire.gpu.global.u32 v, [x];", "[P091"),
     // Parts of a word.
-    ("st.release.gpu.global.u16 [x], h;", "ld.acquire.gpu.global.u32 v, [x];", "races"),
+    ("st.release.gpu.global.u16 [x], h;", "ld.acquire.gpu.global.u32 v, [x];", "[P091"),
     ("st.release.gpu.global.v2.u32 [x], {v, v};", "ld.acquire.gpu.global.v2.u32 {v, w}, [x];", ""),
 ];
 
 /// The end of a launch before a barrier.
 const TRAPS: [Case; 5] = [
     ("proved(races)", "let v = x.at(tid.x); let got: u32; ptx! { ld.global.u32 got, [v]; } if got > 0 { ptx! { trap; } } block::sync();", ""),
-    ("proved(races)", "let v = x.at(tid.x); let got: u32; ptx! { ld.global.u32 got, [v]; } if got > 0 { return; } block::sync();", "[P0916"),
+    ("proved(races)", "let v = x.at(tid.x); let got: u32; ptx! { ld.global.u32 got, [v]; } if got > 0 { return; } block::sync();", "[P091"),
     // A thread comes to another barrier before.
     (
         "proved(races)",
         "let v = x.at(tid.x); let got: u32; ptx! { ld.global.u32 got, [v]; } if got > 0 { block::sync(); ptx! { trap; } } block::sync();",
-        "[P0916",
+        "[P091",
     ),
     // A loop that waits, with a limit on its patience.
     (
@@ -161,7 +161,7 @@ const TRAPS: [Case; 5] = [
         "proved(races)",
         "let v = x.at(tid.x); let mut turns: u32 = 0; loop { let got: u32; ptx! { ld.acquire.gpu.global.u32 got, [v]; } if got > 0 { break; }
          turns += 1; if turns > 1000 { return; } } block::sync();",
-        "[P0916",
+        "[P091",
     ),
 ];
 

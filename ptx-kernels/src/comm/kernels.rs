@@ -210,14 +210,23 @@ pub(super) mod kernels {
             blocks >= 1,
             blocks <= EXCHANGE_BLOCKS,
             x.len() >= len,
+            len <= 1 << 31,
             len % EACH == 0,
             member.rank < 2,
             member.ranks == 2,
-            ring.table.len() >= 4,
             ring.counters.len() >= EXCHANGE_BLOCKS * WARPS
+        ), addresses(
+            ring.table[..2] = [u128; EXCHANGE_BLOCKS * WARPS * 2 * CHUNK / 16],
+            ring.table[2..4] = [u32; EXCHANGE_BLOCKS * WARPS]
         ))
     )]
-    pub fn exchange<T, const EACH: u32>(x: &mut [T], ring: Ring, len: u32, blocks: u32, member: Member) {
+    pub fn exchange<T, const EACH: u32>(
+        #[align(EACH * size_of::<T>())] x: &mut [T],
+        ring: Ring,
+        len: u32,
+        blocks: u32,
+        member: Member,
+    ) {
         let symm = node::Symmetric { table: ring.table, rank: member.rank, ranks: 2 };
         let peer: u32 = 1 - member.rank;
         // Neighboring chunks belong to other blocks, so that short messages spread over the chip.
