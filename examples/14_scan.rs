@@ -50,7 +50,8 @@ pub mod kernels {
                 clz.b32     nearest, nearest;       // 32 if there is none
             }
             sum += warp::reduce_sum((laneid <= nearest).select(value, 0));
-            if prefixes != 0 {
+            // The first tile always has one. The second condition is for the proof of bounds: `end` never falls below zero.
+            if (prefixes != 0) | (end <= 32) {
                 break;
             }
             end -= 32;
