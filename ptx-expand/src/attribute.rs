@@ -101,7 +101,7 @@ pub enum Memory {
     /// `x`: as that of a parameter, whose own address is one of them.
     Argument(syn::Expr),
     /// `[u32; n]`: elements of a type, in memory of no parameter.
-    Elements(syn::Expr, syn::Expr),
+    Elements(TokenStream, syn::Expr),
 }
 
 /// The properties of `proved`.

@@ -358,7 +358,7 @@ fn table_of(value: &syn::Expr) -> Option<Table> {
         return None;
     };
     let memory = match &*assign.right {
-        syn::Expr::Repeat(elements) => Memory::Elements((*elements.expr).clone(), (*elements.len).clone()),
+        syn::Expr::Repeat(elements) => Memory::Elements(elements.expr.to_token_stream(), (*elements.len).clone()),
         argument => Memory::Argument(argument.clone()),
     };
     let first = start.as_ref().map(|first| (**first).clone());

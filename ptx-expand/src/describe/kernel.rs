@@ -268,9 +268,7 @@ impl<'a> Instance<'a> {
                 let at = slice(argument)?;
                 (Some(at), None, Expr::Len(at))
             }
-            Memory::Elements(element, len) => {
-                (None, Some(tokens::spaced(element.to_token_stream())), names.compile(len)?)
-            }
+            Memory::Elements(element, len) => (None, Some(tokens::spaced(element.clone())), names.compile(len)?),
         };
         let of_argument = argument.and_then(|at| match self.param(self.kernel.params.get(at)?).kind {
             Kind::Slice { element, .. } | Kind::Tile { element, .. } => Some(element),
