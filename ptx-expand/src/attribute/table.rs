@@ -75,11 +75,7 @@ pub const OPTIONS: &[Choice] = &[
         read: Reader::instances,
     },
     Choice { name: "requires", like: "`requires(x.len() >= n)`", read: Reader::requires },
-    Choice {
-        name: "unsafe",
-        like: "`unsafe(requires(x.len() >= n))`, `unsafe(requires(), addresses(table[..ranks] = x))`",
-        read: Reader::vouched,
-    },
+    Choice { name: "unsafe", like: "`unsafe(requires(x.len() >= n))`", read: Reader::vouched },
     Choice { name: "proved", like: "`proved`, `proved(bounds)`, `proved(races)`", read: Reader::proved },
     Choice { name: "params", like: "`params(Name)`", read: Reader::params_structs },
     Choice { name: "parts", like: "`parts(name)`", read: Reader::no_parts },
