@@ -18,6 +18,7 @@ mod json;
 mod kernels;
 mod launch;
 mod library;
+mod limited;
 mod lsp;
 mod memory;
 mod new;
@@ -128,7 +129,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Outcome {
         Command::Roundtrip(arguments) => roundtrip::run(arguments, out),
         Command::Run(arguments) => run::run(arguments, out),
         Command::Sass(arguments) => sass::run(arguments, out),
-        Command::Transpile(arguments) => transpile::run(arguments, out),
+        Command::Transpile(arguments) => limited::run_in_child().unwrap_or_else(|| transpile::run(arguments, out)),
         Command::Warm(arguments) => warm::run(arguments, out),
     }
 }

@@ -448,3 +448,20 @@ fn too_little_memory_is_an_error() {
         );
     }
 }
+
+/// The same where the text is short, and what is made of it is not.
+#[test]
+#[cfg(target_os = "linux")]
+fn too_little_memory_for_sugar_is_an_error() {
+    let folder = folder();
+    let turn = |at: usize| format!("L{at}: add.s32 %r1, %r1, 1;\n@%p1 bra L{at};\n");
+    let name = file(folder.path(), "a.ptx", &kernel(&repeat(4000, turn)));
+    let limited = |bytes: u32| {
+        let line = format!("ulimit -v {bytes}; exec '{}' transpile --sugar '{name}'", env!("CARGO_BIN_EXE_ptx"));
+        Command::new("sh").args(["-c", &line]).output().unwrap()
+    };
+    let (enough, little) = (limited(1_000_000), limited(60_000));
+    assert_eq!(enough.status.code(), Some(0), "{}", String::from_utf8_lossy(&enough.stderr));
+    let said = String::from_utf8(little.stderr).unwrap();
+    assert!(little.status.code() == Some(2) && said.contains("out of memory: 58 MiB"), "{}: {said}", little.status);
+}

@@ -22,6 +22,7 @@ mod linkage;
 mod opaque;
 mod pairs;
 mod params;
+mod passing;
 mod pragmas;
 mod protocol;
 mod resources;
@@ -83,6 +84,7 @@ const RULES: &[Rule] = &[
     directives::check_directives,
     features::check_features,
     pragmas::check_pragmas,
+    passing::check_passing,
     debug::check_debug,
     variables::check_variables,
     declarations::check_declarations,

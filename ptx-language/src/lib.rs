@@ -38,6 +38,9 @@ use ptx_core::span::Span;
 /// The most turns of a `for`, which is always unrolled: more are a mistake.
 pub const MOST_TURNS: u32 = 1 << 16;
 
+/// The most registers of one name: more are a mistake, as a thread has 255.
+pub const MOST_REGISTERS: u64 = 1 << 14;
+
 /// For which target to lower, and how the host reads its spans.
 pub struct Variant<'a> {
     /// `.target`; `if arch >= sm_90` reads it.

@@ -2,7 +2,9 @@
 
 use crate::diag::{Diagnostic, codes};
 use crate::ir::Module;
+use crate::span::Span;
 use crate::syntax::{Directive, StmtId, StmtKind, Tree};
+use std::fmt;
 use std::num::IntErrorKind;
 
 /// A string that ptxas supports; what follows its first word is its argument.
@@ -27,10 +29,59 @@ enum Argument {
     Mask,
     /// How many registers pass parameters, and perhaps the first of them; or `all`.
     Registers,
+    /// The same for the next call, whose function decides which of them exist.
+    RegistersOfCall,
 }
 
-/// The registers that may pass parameters; those in front are the ABI's.
-const PARAMETER_REGISTERS: std::ops::Range<i64> = 4..254;
+/// The registers of such a pragma.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Registers {
+    /// Their number, if it is not `all`.
+    pub(super) count: Option<i64>,
+    /// The first one, if the pragma names it.
+    first: Option<i64>,
+}
+
+impl Registers {
+    /// Those of a pragma of this name.
+    pub(super) fn named(name: &str, text: &str) -> Option<Registers> {
+        Registers::read(text.strip_prefix(name)?.strip_prefix(char::is_whitespace)?.trim())
+    }
+
+    /// `all`, `count`, or `count, first`.
+    fn read(argument: &str) -> Option<Registers> {
+        if argument.starts_with("all") {
+            return Some(Registers { count: None, first: None });
+        }
+        let numbers: Vec<i64> = argument.split(',').map(|part| number(part.trim())).collect::<Option<_>>()?;
+        match numbers.as_slice() {
+            [count] => Some(Registers { count: Some(*count), first: None }),
+            [count, first] => Some(Registers { count: Some(*count), first: Some(*first) }),
+            _ => None,
+        }
+    }
+
+    /// Returns true if a function may have them.
+    pub(super) fn exist(&self) -> bool {
+        let Some(count) = self.count else { return true };
+        let first = self.first.unwrap_or(PARAMETER_REGISTERS.start);
+        let last = first.checked_add(count);
+        count > 0 && PARAMETER_REGISTERS.contains(&first) && last.is_some_and(|last| last <= PARAMETER_REGISTERS.end)
+    }
+}
+
+impl fmt::Display for Registers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.count, self.first) {
+            (None, _) => f.write_str("all"),
+            (Some(count), None) => write!(f, "{count}"),
+            (Some(count), Some(first)) => write!(f, "{count}, {first}"),
+        }
+    }
+}
+
+/// The registers that may pass parameters; those in front and behind are the ABI's.
+const PARAMETER_REGISTERS: std::ops::Range<i64> = 4..252;
 
 const PRAGMAS: &[Pragma] = &[
     Pragma { name: "nounroll", outside: true, entry: true, func: true, argument: Argument::Any },
@@ -38,6 +89,7 @@ const PRAGMAS: &[Pragma] = &[
     Pragma { name: "enable_smem_spilling", outside: false, entry: true, func: false, argument: Argument::Any },
     Pragma { name: "frequency", outside: false, entry: true, func: true, argument: Argument::Number(1) },
     Pragma { name: "abi_param_reg", outside: true, entry: false, func: true, argument: Argument::Registers },
+    Pragma { name: "call_abi_param_reg", outside: false, entry: true, func: true, argument: Argument::RegistersOfCall },
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -77,28 +129,35 @@ fn body(tree: &Tree, id: StmtId, place: Place, registers: &mut usize, out: &mut 
 
 /// `registers` counts the pragmas about the registers of parameters.
 fn pragma(tree: &Tree, directive: &Directive, place: Place, registers: &mut usize, out: &mut Vec<Diagnostic>) {
-    if tree.source.bytes(directive.name) != b".pragma" {
-        return;
-    }
-    for id in tree.list(&directive.args) {
-        let tokens = &tree.expr(*id).tokens;
-        let text = tree.compact(tokens);
-        let text = text.trim_matches('"');
+    each_pragma(tree, directive, &mut |span, text| {
         let known = find(text);
         *registers += usize::from(known.is_some_and(|known| matches!(known.argument, Argument::Registers)));
         let again = place != Place::Module && *registers > 1;
         let twice = known.filter(|known| again && matches!(known.argument, Argument::Registers));
         let twice = twice.map(|known| format!("`{}` is said a second time for this function", known.name));
         if let Some(why) = refusal(known, text, place).or(twice) {
-            out.push(Diagnostic::error(&codes::P0616, tree.span(tokens), why).section("11.4.7"));
+            out.push(Diagnostic::error(&codes::P0616, span, why).section("11.4.7"));
         }
+    });
+}
+
+/// Calls `visit` for each string of a `.pragma`.
+pub(super) fn each_pragma(tree: &Tree, directive: &Directive, visit: &mut dyn FnMut(Span, &str)) {
+    if tree.source.bytes(directive.name) != b".pragma" {
+        return;
+    }
+    for id in tree.list(&directive.args) {
+        let tokens = &tree.expr(*id).tokens;
+        visit(tree.span(tokens), tree.compact(tokens).trim_matches('"'));
     }
 }
 
 fn find(text: &str) -> Option<&'static Pragma> {
     let known = |p: &&Pragma| match p.argument {
         // A longer word is another one.
-        Argument::Registers => text.strip_prefix(p.name).is_some_and(|rest| !rest.starts_with(char::is_alphabetic)),
+        Argument::Registers | Argument::RegistersOfCall => {
+            text.strip_prefix(p.name).is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
+        }
         _ => text.starts_with(p.name),
     };
     PRAGMAS.iter().find(known)
@@ -126,14 +185,16 @@ fn refusal(pragma: Option<&Pragma>, text: &str, place: Place) -> Option<String> 
         Argument::Any => true,
         Argument::Number(least) => number(argument).is_some_and(|n| n >= least),
         Argument::Mask => place == Place::Func || number(argument).is_some(),
-        Argument::Registers => {
-            let apart = text[pragma.name.len()..].starts_with(char::is_whitespace);
-            apart && (argument.starts_with("all") || are_registers(argument))
+        Argument::Registers => Registers::named(name, text).is_some_and(|registers| registers.exist()),
+        Argument::RegistersOfCall => {
+            Registers::named(name, text).is_some_and(|registers| registers.count.is_none_or(|count| count > 0))
         }
     };
     (!fits).then(|| match (argument, pragma.argument) {
         ("", _) => format!("`{name}` wants a number behind it"),
-        (_, Argument::Registers) => format!("`{argument}` is no number of registers for `{name}`"),
+        (_, Argument::Registers | Argument::RegistersOfCall) => {
+            format!("`{argument}` is no number of registers for `{name}`")
+        }
         _ => format!("`{argument}` is no number for `{name}`"),
     })
 }
@@ -151,16 +212,4 @@ fn number(text: &str) -> Option<i64> {
             _ => Err(e),
         })
         .ok()
-}
-
-/// `count`, or `count, first`.
-fn are_registers(argument: &str) -> bool {
-    let numbers: Option<Vec<i64>> = argument.split(',').map(|part| number(part.trim())).collect();
-    let (count, first) = match numbers.as_deref() {
-        Some([count]) => (*count, PARAMETER_REGISTERS.start),
-        Some([count, first]) => (*count, *first),
-        _ => return false,
-    };
-    let last = first.checked_add(count);
-    count > 0 && PARAMETER_REGISTERS.contains(&first) && last.is_some_and(|last| last <= PARAMETER_REGISTERS.end)
 }

@@ -13,6 +13,7 @@ use crate::scope::Binding;
 use crate::tree::{Block, Ptx, StmtKind};
 use crate::value::Value;
 use ptx_core::diag::codes;
+use ptx_core::hash::Set;
 use ptx_core::span::Span;
 use ptx_core::token::{Kind, Source, TokenId};
 
@@ -465,11 +466,11 @@ fn statement_of_rust(copy: &Copy<'_>, word: &str) -> Option<&'static str> {
 
 /// The labels that a block defines, each once.
 fn labels(source: &Source) -> Vec<&str> {
-    let mut out: Vec<&str> = Vec::new();
+    let (mut out, mut known) = (Vec::new(), Set::default());
     let mut fresh = true;
     for at in 0..length(source) {
         let colon = source.kind(at) == Kind::Punct(b':');
-        if colon && fresh && at > 0 && !out.contains(&source.text(at - 1)) {
+        if colon && fresh && at > 0 && known.insert(source.text(at - 1)) {
             out.push(source.text(at - 1));
         }
         let starts = |kind: Kind| matches!(kind, Kind::Punct(b';' | b'{' | b'}' | b':'));

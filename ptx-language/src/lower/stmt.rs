@@ -3,6 +3,7 @@
 use super::Lowerer;
 use super::access::root;
 use super::constant::path_text;
+use crate::MOST_REGISTERS;
 use crate::address::{Address, Base};
 use crate::operators::Op;
 use crate::scope::{Access, Binding};
@@ -12,9 +13,6 @@ use crate::value::Value;
 use ptx_core::diag::codes;
 use ptx_core::span::Span;
 use std::rc::Rc;
-
-/// More registers than this are a mistake: a thread has 255.
-const MOST_REGISTERS: u64 = 1 << 14;
 
 impl<'a> Lowerer<'a> {
     /// A block in a scope of its own; its last expression goes to `dest`.

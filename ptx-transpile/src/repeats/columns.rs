@@ -4,6 +4,7 @@ use super::Span;
 use super::runs::{Candidate, Turns, Value};
 use crate::affine::Affine;
 use crate::body::Body;
+use ptx_language::MOST_REGISTERS;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// The single expression for the values of a place.
@@ -194,6 +195,10 @@ impl Lists {
     /// Which array these registers are a part of, and where it starts; what overlaps is one array: `x[i + 1] = x[i] + …`.
     fn add(&mut self, regs: &[usize]) -> Option<(usize, usize)> {
         let list = regs.iter().filter_map(|reg| self.list_of(*reg)).min();
+        let new = regs.iter().filter(|reg| self.list_of(**reg).is_none()).count();
+        if new + list.map_or(0, |list| self.lists[list].len()) > MOST_REGISTERS as usize {
+            return None;
+        }
         let Some(list) = list else {
             self.lists.push(VecDeque::new());
             self.moved.push(0);
@@ -238,5 +243,22 @@ impl Lists {
             self.places.entry(*reg).or_insert((list, place));
             self.lists[list].push_back(*reg);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lists;
+    use ptx_language::MOST_REGISTERS;
+
+    /// A longer array would be an error of the language, and all sugar of its kernel would be taken back.
+    #[test]
+    fn arrays_have_no_more_registers_than_the_language_allows() {
+        let most = MOST_REGISTERS as usize;
+        let all: Vec<usize> = (0..=most).collect();
+        assert_eq!(Lists::default().add(&all), None);
+        let mut lists = Lists::default();
+        assert_eq!(lists.add(&all[..most]), Some((0, 0)));
+        assert_eq!(lists.add(&all[1..]), None, "one more at the end");
     }
 }
