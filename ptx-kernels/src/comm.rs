@@ -24,6 +24,7 @@ mod calls;
 pub mod choice;
 pub mod experts;
 mod kernels;
+mod peers;
 #[cfg(feature = "gemm")]
 pub mod products;
 

@@ -4,7 +4,7 @@
 use ptx_launch::prelude::*;
 
 /// The kernels and their parts. `EACH` elements are an access: 16 bytes, or one element.
-#[ptx_module(arch("sm_80", "sm_90"), modules(crate::comm::calls::calls))]
+#[ptx_module(arch("sm_80", "sm_90"), modules(crate::comm::calls::calls), parts(crate::comm::peers::peers))]
 pub(super) mod kernels {
     /// Threads of a block.
     pub const THREADS: u32 = 512;
@@ -31,22 +31,9 @@ pub(super) mod kernels {
         patience: u64,
     }
 
-    /// The table of symmetric memory that gets packets, and the calls of each block.
-    struct Inbox {
-        table: &[u64],
-        counters: &mut [u32],
-    }
-
     /// The table of symmetric memory that gets chunks, two for each warp, with a signal for each warp; and the chunks of each warp in all calls.
     struct Ring {
         table: &[u64],
-        counters: &mut [u32],
-    }
-
-    /// The tables of the data of all ranks and of their signals, and the calls of each block.
-    struct Peers {
-        table: &[u64],
-        meeting: &[u64],
         counters: &mut [u32],
     }
 

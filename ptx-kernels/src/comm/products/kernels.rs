@@ -11,7 +11,7 @@ use ptx_launch::prelude::*;
 #[ptx_module(
     arch = "sm_90a",
     params(Shape),
-    parts(crate::gemm::sm90::config::config, reduced::reduced, gathered::gathered)
+    parts(crate::gemm::sm90::config::config, crate::comm::peers::peers, reduced::reduced, gathered::gathered)
 )]
 #[allow(dead_code, unreachable_pub, reason = "the module is not public; modules share one set of axes")]
 pub(crate) mod kernels {
@@ -35,19 +35,6 @@ pub(crate) mod kernels {
         c5: TensorMap,
         c6: TensorMap,
         c7: TensorMap,
-    }
-
-    /// The table of the inboxes for tiles, and the calls of each block.
-    struct Inbox {
-        table: &[u64],
-        counters: &mut [u32],
-    }
-
-    /// The tables of A on all ranks and of their signals, and the calls of each block.
-    struct Peers {
-        table: &[u64],
-        meeting: &[u64],
-        counters: &mut [u32],
     }
 
     /// The operands of a product.
