@@ -2,6 +2,7 @@
 //! is left, so such a command runs in a process of its own there, and this one reports the end.
 
 use super::output::{Failure, Outcome};
+use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 /// Set in the process that does the work.
@@ -19,14 +20,15 @@ pub(crate) fn run_in_child() -> Option<Outcome> {
     let said = String::from_utf8_lossy(&stderr);
     Some(match status.code() {
         Some(code @ 0..=2) => {
-            eprint!("{said}");
+            // Without standard error there is nobody to tell.
+            let _ = std::io::stderr().write_all(&stderr);
             if code == 2 { Err(Failure::Undecided) } else { Ok(code == 0) }
         }
         _ if said.contains("memory allocation of") => {
             Err(Failure::usage(format!("out of memory: {} MiB is the limit of this process", limit >> 20)))
         }
         _ => {
-            eprint!("{said}");
+            let _ = std::io::stderr().write_all(&stderr);
             Err(Failure::usage(format!("the process that did the work ended with {status}")))
         }
     })

@@ -93,7 +93,8 @@ fn of_body(tree: &Tree, id: StmtId, to: &mut Pragmas) {
         match &tree.stmt(*child).kind {
             StmtKind::Directive(directive) => each_pragma(tree, directive, &mut |span, text| {
                 to.own = Registers::named("abi_param_reg", text).map(|registers| (registers, span)).or(to.own);
-                to.calls.extend(Registers::named("call_abi_param_reg", text).map(|registers| (registers, span)));
+                let of_call = Registers::named("call_abi_param_reg", text).filter(|registers| !registers.is_empty());
+                to.calls.extend(of_call.map(|registers| (registers, span)));
             }),
             StmtKind::Block => of_body(tree, *child, to),
             _ => {}

@@ -61,6 +61,11 @@ impl Registers {
         }
     }
 
+    /// Returns true for a number below one, which is an error of its own.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.is_some_and(|count| count < 1)
+    }
+
     /// Returns true if a function may have them.
     pub(super) fn exist(&self) -> bool {
         let Some(count) = self.count else { return true };
@@ -186,9 +191,7 @@ fn refusal(pragma: Option<&Pragma>, text: &str, place: Place) -> Option<String> 
         Argument::Number(least) => number(argument).is_some_and(|n| n >= least),
         Argument::Mask => place == Place::Func || number(argument).is_some(),
         Argument::Registers => Registers::named(name, text).is_some_and(|registers| registers.exist()),
-        Argument::RegistersOfCall => {
-            Registers::named(name, text).is_some_and(|registers| registers.count.is_none_or(|count| count > 0))
-        }
+        Argument::RegistersOfCall => Registers::named(name, text).is_some_and(|registers| !registers.is_empty()),
     };
     (!fits).then(|| match (argument, pragma.argument) {
         ("", _) => format!("`{name}` wants a number behind it"),
