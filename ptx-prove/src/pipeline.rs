@@ -206,7 +206,7 @@ impl Search<'_, '_, '_> {
     fn run(&mut self, first: State) -> Result<(), Halt> {
         let mut pending = vec![first];
         while let Some(mut state) = pending.pop() {
-            self.walk.run(&mut state)?;
+            let moved = self.walk.run(&mut state)?;
             self.barriers = self.barriers.max(state.barriers.len());
             let Some(at) = state.warps.iter().find(|warp| matches!(warp.stop, Stop::Open(_))).map(|warp| warp.at)
             else {
@@ -217,20 +217,26 @@ impl Search<'_, '_, '_> {
             if self.states > STATES {
                 return walk::gap(at, format!("its exploration has more than the budget of {STATES} states"));
             }
-            if self.is_new(&mut state) {
-                // The join may have decided more, or less.
-                let Some(of) = self.open(&state) else {
-                    pending.push(state);
-                    continue;
-                };
-                let Some(opposite) = of.scale(-1).map(|minus| minus.add(-1)) else {
-                    return walk::gap(at, "a condition is too large to be described");
-                };
-                for of in [of, opposite] {
-                    let mut next = state.clone();
-                    next.facts.assume(&self.walk.atoms, &of);
-                    pending.push(next);
+            // A state that has not moved is one whose condition was divided and is open still, as that of an equality. The state before has its values
+            // and less facts, but it is not explored otherwise.
+            if moved && !self.is_new(&mut state) {
+                continue;
+            }
+            let Some(of) = self.open(&state) else {
+                if !moved {
+                    return walk::gap(at, "a condition that is decided does not let a warp go on");
                 }
+                // The join may have decided more, or less.
+                pending.push(state);
+                continue;
+            };
+            let Some(opposite) = of.scale(-1).map(|minus| minus.add(-1)) else {
+                return walk::gap(at, "a condition is too large to be described");
+            };
+            for of in [of, opposite] {
+                let mut next = state.clone();
+                next.facts.assume(&self.walk.atoms, &of);
+                pending.push(next);
             }
         }
         Ok(())

@@ -89,7 +89,7 @@ DONE:
 ";
 
 /// Changes that make the ring harmful: what is replaced, and by what.
-const MUTANTS: [Mutant; 14] = [
+const MUTANTS: [Mutant; 15] = [
     ("a phase early", "xor.b32 %parity, %phase, 1", "mov.u32 %parity, %phase"),
     ("the consumer's phase", "%q, [%f], %phase", "%q, [%f], 0"),
     ("more bytes are expected", "_, [%f], 128", "_, [%f], 256"),
@@ -114,6 +114,11 @@ const MUTANTS: [Mutant; 14] = [
         "a stage is released early",
         "    ld.shared.u32 %v, [%a+-128];\n    mbarrier.arrive.shared.b64 _, [%f+16];\n",
         "    mbarrier.arrive.shared.b64 _, [%f+16];\n    ld.shared.u32 %v, [%a+-128];\n",
+    ),
+    (
+        "no release where there are five stages",
+        "    mbarrier.arrive.shared.b64 _, [%f+16];\n",
+        "    setp.eq.u32 %q, %n, 5;\n    @!%q mbarrier.arrive.shared.b64 _, [%f+16];\n",
     ),
     ("the consumer reads one stage more", "CONSUME:\n    setp.ge.u32", "CONSUME:\n    setp.gt.u32"),
 ];

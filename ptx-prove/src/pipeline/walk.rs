@@ -70,8 +70,9 @@ pub(crate) struct Walk<'c, 'm> {
 }
 
 impl Walk<'_, '_> {
-    /// Executes all warps until each waits, has ended or comes to an open condition.
-    pub(crate) fn run(&mut self, state: &mut State) -> Result<(), Halt> {
+    /// Executes all warps until each waits, has ended or comes to an open condition; false if none moved.
+    pub(crate) fn run(&mut self, state: &mut State) -> Result<bool, Halt> {
+        let mut has_moved = false;
         loop {
             let mut moved = false;
             for warp in 0..state.warps.len() {
@@ -80,8 +81,9 @@ impl Walk<'_, '_> {
                 }
             }
             if !moved {
-                return Ok(());
+                return Ok(has_moved);
             }
+            has_moved = true;
         }
     }
 
