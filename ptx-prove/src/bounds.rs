@@ -3,11 +3,12 @@
 use crate::contract::Contract;
 use crate::finding::{blank, counterexample, describe, worse};
 use crate::form::{Cond, Form};
+use crate::local::{FAR, is_excluded};
 use crate::machine::Machine;
 use crate::query::{BUDGET, Decision, decide};
 use crate::report::{Finding, Property, Verdict};
 use crate::settled::{Settled, settled};
-use crate::strides::{Under, holds};
+use crate::strides::{By, Under, holds};
 use crate::trace::Access;
 use crate::world::WORK;
 use ptx_core::hash::Map;
@@ -129,7 +130,10 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
     let conds = [access.path.cond(), access.guard.clone()];
     let goal = must.negate();
     let under = Under { world: &machine.world, conds: &conds, facts: &machine.launch.facts };
-    if holds(&under, must) || is_decided_simply(machine, (&conds, &goal), SPLITS) {
+    if is_decided_nearby(&under, &goal, NEAR_SPLITS)
+        || holds(&under, must, By::All)
+        || is_decided_simply(machine, (&conds, &goal), SPLITS)
+    {
         return Verdict::Proved;
     }
     match decide(&machine.world, &conds, &machine.launch.facts, &goal, BUDGET) {
@@ -150,6 +154,38 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
 
 /// The most choices of which both ways are questions of their own.
 const SPLITS: usize = 3;
+/// The same for questions by the conditions around parts.
+const NEAR_SPLITS: usize = 2;
+
+/// Decides it by the conditions around its parts, where the way or a side of a choice settles choices.
+fn is_decided_nearby(under: &Under<'_>, goal: &Cond, splits: usize) -> bool {
+    let Under { world, conds, facts } = *under;
+    if world.is_spent() {
+        return false;
+    }
+    if is_excluded(world, (conds, facts), goal, FAR) {
+        return true;
+    }
+    let question = settled(world, conds, facts, goal);
+    let is_decided = match &question {
+        None => holds(under, &goal.negate(), By::Near),
+        Some(Settled { world: own, conds, facts, goal }) => {
+            let under = Under { world: own, conds, facts };
+            let is_decided = is_excluded(own, (conds, facts), goal, FAR) || holds(&under, &goal.negate(), By::Near);
+            world.work.set(own.work.get());
+            is_decided
+        }
+    };
+    let left = question.as_ref().map_or(goal, |question| &question.goal);
+    let choice = world.choice_of_factor(left).filter(|_| !is_decided && splits > 0);
+    let is_split = choice.is_some_and(|choice| {
+        [choice.clone(), choice.negate()].into_iter().all(|side| {
+            let conds: Vec<Cond> = conds.iter().cloned().chain([side]).collect();
+            is_decided_nearby(&Under { world, conds: &conds, facts }, goal, splits - 1)
+        })
+    });
+    is_decided || is_split
+}
 
 /// Decides it where the way settles choices, or without the alternatives of the launch that are conjunctions. Most questions need none of these.
 fn is_decided_simply(machine: &Machine<'_>, (conds, goal): (&[Cond], &Cond), splits: usize) -> bool {

@@ -7,6 +7,7 @@
 use crate::contract::Contract;
 use crate::finding::{counterexample, describe, reached, worse};
 use crate::form::{Coef, Cond, Form, Sym};
+use crate::local::{FAR, is_excluded};
 use crate::machine::Machine;
 use crate::query::{BUDGET, Decision, View, Views};
 use crate::report::{Finding, Property, Verdict};
@@ -254,6 +255,10 @@ impl<'m> Shared<'m> {
             return Verdict::Proved;
         }
         let mut conds = reached(machine, access);
+        let goal = Cond::all([Cond::table(open.clone()), stage.clone()].into_iter().chain(clauses.iter().cloned()));
+        if is_excluded(world, (&conds, &[]), &goal, FAR) {
+            return Verdict::Proved;
+        }
         conds.push(stage);
         conds.extend(clauses);
         let threads = Some((0..open.len()).filter(|thread| open[*thread]).collect());

@@ -36,6 +36,7 @@ mod flow;
 mod form;
 mod grids;
 mod initial;
+mod local;
 mod machine;
 mod memory;
 mod near;

@@ -637,7 +637,7 @@ pub(crate) fn copy(
             (Some(read), Kind::Read) if read.known() != Some(size.into()) => {
                 // Nothing is read where the size is zero; a part counts as a whole.
                 let some = Cond::at_least(read.plus(-1).unwrap_or_else(|| Form::number(0)));
-                let guard = Cond::all([access.guard.clone(), some]);
+                let guard = Cond::all([access.guard.clone(), machine.world.simplify(some)]);
                 machine.record(site, state, &place, Access { guard, ..access });
             }
             (None, Kind::Read) => machine.gap(at, "the number of bytes to read is not described"),

@@ -25,6 +25,8 @@ const SMALL_BUDGET: u32 = 20_000;
 const GROUPS: usize = 5_000;
 /// The most products that are compared.
 const PRODUCTS: usize = 8;
+/// The greatest least value of a factor that is of use for its product.
+const LEAST: i128 = 1 << 16;
 /// The most alternatives of a clause.
 const ALTERNATIVES: usize = 64;
 
@@ -228,14 +230,7 @@ impl<'q> Views<'q> {
                 chosen.push(&of[rest % of.len()]);
                 rest /= of.len();
             }
-            let mut build = Build {
-                views: self,
-                groups: &chosen,
-                problem: Problem::default(),
-                vars: Map::default(),
-                is_exact: true,
-                overflow: false,
-            };
+            let mut build = Build::new(self, &chosen, true);
             let Some(levels) = build.all() else { continue };
             // One group without an answer makes the whole unknown, unless another one has a model, for which less work suffices.
             let share = if unknown { budget / 16 } else { budget };
@@ -264,6 +259,29 @@ impl<'q> Views<'q> {
             }
         }
         if unknown { Decision::Unknown } else { Decision::Impossible }
+    }
+
+    /// Returns true if the conditions of a question about one thread, without the facts about their symbols, exclude each other where each product is
+    /// a number of its own; with so much work for each group of threads.
+    pub(crate) fn is_excluded(&self, budget: u32) -> bool {
+        let Some(groups) = self.groups(0, false) else { return true };
+        let length = self.length();
+        let is_excluded = |group: &Group| {
+            if !self.world.spend(SETUP + length) {
+                return false;
+            }
+            let groups = [group];
+            let mut build = Build::new(self, &groups, false);
+            if build.all().is_none() {
+                return true;
+            }
+            let given = budget.min(self.world.work.get());
+            let mut left = given;
+            let is_excluded = !build.overflow && solve(&build.problem, &mut left) == Answer::Unsat;
+            self.world.spend(given - left);
+            is_excluded
+        };
+        groups.len() <= GROUPS && groups.iter().all(is_excluded)
     }
 
     /// Adds the facts about every symbol that occurs; the freest origin, nothing if a condition is false.
@@ -458,9 +476,16 @@ struct Build<'b> {
     is_exact: bool,
     /// True if a number did not fit.
     overflow: bool,
+    /// False if each product is a number of its own.
+    has_products: bool,
 }
 
-impl Build<'_> {
+impl<'b> Build<'b> {
+    fn new(views: &'b Views<'b>, groups: &'b [&'b Group], has_products: bool) -> Build<'b> {
+        let (problem, vars) = (Problem::default(), Map::default());
+        Build { views, groups, problem, vars, is_exact: true, overflow: false, has_products }
+    }
+
     /// Adds everything; the first variable of each group's ranges. Nothing if a condition is false.
     fn all(&mut self) -> Option<Vec<usize>> {
         let mut firsts = Vec::new();
@@ -664,6 +689,10 @@ impl Build<'_> {
             self.bounds(var, (*least, *most));
             return var;
         }
+        if !self.has_products {
+            self.bound_product(var, key);
+            return var;
+        }
         for at in 0..key.len() {
             let mut rest = key.clone();
             let one = vec![rest.remove(at)];
@@ -679,5 +708,26 @@ impl Build<'_> {
             }
         }
         var
+    }
+
+    /// The least values of a product: with factors that are at least `a` and `b`, their differences to these have a product that is not below zero.
+    fn bound_product(&mut self, var: usize, key: &Key) {
+        let least = |(symbol, _): &(Sym, usize)| match *symbol >= LEVELS {
+            true => 0,
+            false => self.views.world.symbol(*symbol).least,
+        };
+        let leasts: Vec<i128> = key.iter().map(least).collect();
+        if leasts.iter().any(|least| !(0..=LEAST).contains(least)) {
+            return;
+        }
+        self.problem.atleast.push(Linear::variable(var));
+        let ([first, second], [a, b]) = (key.as_slice(), leasts.as_slice()) else { return };
+        if (*a, *b) != (0, 0) {
+            let [first, second] = [first, second].map(|factor| self.var(&vec![*factor]));
+            let sum = Linear::variable(var).combine(1, &Linear::variable(first), -b);
+            let sum = sum.and_then(|sum| sum.combine(1, &Linear::variable(second), -a));
+            let sum = sum.and_then(|sum| sum.combine(1, &Linear::constant(a * b), 1));
+            self.problem.atleast.extend(sum);
+        }
     }
 }

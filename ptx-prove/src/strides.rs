@@ -3,6 +3,7 @@
 //! where the solver would look for the products that decide it.
 
 use crate::form::{Coef, Cond, Form, Sym};
+use crate::local::{FAR, is_excluded};
 use crate::query::decide;
 use crate::world::{Meaning, World};
 
@@ -22,14 +23,23 @@ pub(crate) struct Under<'q> {
     pub(crate) facts: &'q [Cond],
 }
 
+/// The conditions that decide the parts of a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Those around each part.
+    Near,
+    /// All of them, without products.
+    All,
+}
+
 /// Returns true if the conditions keep a condition by what they say of multiples of strides.
-pub(crate) fn holds(under: &Under<'_>, must: &Cond) -> bool {
+pub(crate) fn holds(under: &Under<'_>, must: &Cond, by: By) -> bool {
     let form = match must {
         Cond::AtLeast(form) => form,
-        Cond::All(parts) => return parts.iter().all(|part| holds(under, part)),
+        Cond::All(parts) => return parts.iter().all(|part| holds(under, part, by)),
         decided => return *decided == Cond::Const(true),
     };
-    let mut search = Search { under, left: QUESTIONS };
+    let mut search = Search { under, left: QUESTIONS, by };
     let lens: Vec<Sym> = form.symbols().filter(|symbol| is_length(under.world, *symbol)).collect();
     let [len] = lens[..] else { return form.degree() > 1 && search.is_positive(form, DEPTH) };
     let limits: Vec<Form> = under.facts.iter().flat_map(|fact| search.limits(fact, len)).collect();
@@ -60,6 +70,7 @@ fn factor(form: &Form, symbol: Sym) -> Option<i128> {
 struct Search<'s> {
     under: &'s Under<'s>,
     left: u32,
+    by: By,
 }
 
 impl Search<'_> {
@@ -68,10 +79,16 @@ impl Search<'_> {
         match fact {
             Cond::AtLeast(form) if factor(form, len).is_some_and(|factor| factor > 0) => vec![form.clone()],
             Cond::All(parts) => parts.iter().flat_map(|part| self.limits(part, len)).collect(),
-            Cond::Any(parts) => {
-                let (own, others): (Vec<&Cond>, Vec<&Cond>) = parts.iter().partition(|part| names(part, len));
+            Cond::Any(parts) if names(fact, len) => {
+                let (mut own, others): (Vec<&Cond>, Vec<&Cond>) = parts.iter().partition(|part| names(part, len));
+                if !others.iter().all(|other| self.excludes(other)) {
+                    return Vec::new();
+                }
+                if own.len() > 1 {
+                    own.retain(|part| !self.excludes(part));
+                }
                 match own[..] {
-                    [own] if others.iter().all(|other| self.excludes(other)) => self.limits(own, len),
+                    [own] => self.limits(own, len),
                     _ => Vec::new(),
                 }
             }
@@ -83,6 +100,9 @@ impl Search<'_> {
         let Some(left) = self.left.checked_sub(1) else { return false };
         self.left = left;
         let Under { world, conds, facts } = *self.under;
+        if self.by == By::Near {
+            return is_excluded(world, (conds, facts), goal, FAR);
+        }
         let plain: Vec<Cond> = facts.iter().filter(|fact| !has_products(fact)).cloned().collect();
         decide(world, conds, &plain, goal, WORK).is_impossible()
     }
@@ -97,10 +117,12 @@ impl Search<'_> {
             return self.is_at_least(form);
         }
         let Some(depth) = depth.checked_sub(1) else { return false };
-        if let Some(linear) = self.without_products(form)
-            && self.is_positive(&linear, depth)
-        {
-            return true;
+        if let Some(less) = self.without_products(form) {
+            // What is left of a remainder is a product, too, which is one number in the conditions.
+            let is_positive = if less.degree() < 2 { self.is_positive(&less, depth) } else { self.is_at_least(&less) };
+            if is_positive {
+                return true;
+            }
         }
         let strides = self.strides(form);
         if strides.is_empty() {
@@ -108,7 +130,11 @@ impl Search<'_> {
         }
         strides.into_iter().any(|stride| {
             let Some((count, rest)) = divided(form, stride) else { return false };
-            least_counts(&count, &rest).into_iter().any(|least| {
+            let mut leasts = least_counts(&count, &rest);
+            if self.by == By::Near {
+                leasts.reverse();
+            }
+            leasts.into_iter().any(|least| {
                 let (count, rest) = (count.plus(-least), plus_multiple(&rest, stride, least));
                 let (Some(count), Some(rest)) = (count, rest) else { return false };
                 // The shorter one is the smaller question.
@@ -121,6 +147,9 @@ impl Search<'_> {
 
     /// Decides it as it is, a product as one number.
     fn is_at_least(&mut self, form: &Form) -> bool {
+        if self.by == By::Near {
+            return self.excludes(&Cond::at_least(form.clone()).negate());
+        }
         let least =
             least_of(form).filter(|least| least != form).map(|least| self.under.world.simplify(Cond::at_least(least)));
         least.is_some_and(|least| self.excludes(&least.negate()))
@@ -145,13 +174,13 @@ impl Search<'_> {
         self.under.world.symbol(symbol).least >= 0
     }
 
-    /// The sum without its products, if none of them lessens it.
+    /// The sum without the products that do not lessen it, if there are such.
     fn without_products(&self, form: &Form) -> Option<Form> {
-        let (products, terms): (Vec<_>, Vec<_>) = form.terms.iter().cloned().partition(|(mono, _)| mono.len() > 1);
-        let is_more = |(mono, coef): &(Vec<Sym>, Coef)| {
-            coef.least() >= 0 && mono.iter().all(|symbol| self.is_positive_symbol(*symbol))
+        let is_more = |(mono, coef): &&(Vec<Sym>, Coef)| {
+            mono.len() > 1 && coef.least() >= 0 && mono.iter().all(|symbol| self.is_positive_symbol(*symbol))
         };
-        products.iter().all(is_more).then(|| Form { terms, constant: form.constant.clone() })
+        let terms: Vec<_> = form.terms.iter().filter(|term| !is_more(term)).cloned().collect();
+        (terms.len() < form.terms.len()).then(|| Form { terms, constant: form.constant.clone() })
     }
 }
 

@@ -68,6 +68,9 @@ pub(crate) const WORK: u32 = 12_000_000;
 /// The most forms of a condition in a register, or of a step of a path.
 const LONGEST: usize = 256;
 
+/// The most forms of the condition of a choice that takes the choice's place.
+const CHOICE: usize = 8;
+
 /// The work for a question while values are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
@@ -91,6 +94,8 @@ pub(crate) struct World {
     pub(crate) work: Cell<u32>,
     /// Ranges that intervals do not find: of the terms with a constant.
     known: Map<Terms, Vec<(Coef, i128, i128)>>,
+    /// Sums that are numbers of 32 bits, by what is left of them modulo 2^32.
+    residues: Map<Form, Form>,
     /// The conditions of every launch.
     pub(crate) facts: Vec<Cond>,
     /// The way to the instruction that is executed.
@@ -151,6 +156,18 @@ fn add_cofactor(form: &Form, of: &Form, found: &mut Vec<Form>) {
     }
 }
 
+/// 2^32
+const WORD: i128 = 1 << 32;
+
+/// The form without the terms that are multiples of 2^32, and the constant modulo that.
+fn modulo_word(form: &Form) -> Form {
+    let is_left = |(_, coef): &&(Mono, Coef)| !coef.all(|value| value % WORD == 0);
+    Form {
+        terms: form.terms.iter().filter(is_left).cloned().collect(),
+        constant: form.constant.map(|value| value.rem_euclid(WORD)),
+    }
+}
+
 /// `of mod by`
 #[derive(Clone)]
 struct Remainder {
@@ -181,6 +198,7 @@ impl World {
             threads,
             made: Map::default(),
             known: Map::default(),
+            residues: Map::default(),
             work: Cell::new(WORK),
             facts: Vec::new(),
             here: Path::default(),
@@ -382,6 +400,9 @@ impl World {
         if self.within(form, range) || self.within_here(form, range) {
             return form.clone();
         }
+        if let Some(known) = self.residue(form).filter(|known| bits == 32 && self.within(known, range)) {
+            return known;
+        }
         let quotient = self.divide_shifted(form, modulus, least);
         let wrapped = quotient.and_then(|quotient| form.sub(&quotient.scale(modulus)?));
         let Some(wrapped) = wrapped else { return self.unknown(range, Scope::Thread) };
@@ -395,6 +416,14 @@ impl World {
         if !known.iter().any(|(constant, ..)| *constant == form.constant) {
             known.push((form.constant.clone(), least, most));
         }
+        if least >= 0 && most < WORD {
+            self.residues.entry(modulo_word(form)).or_insert_with(|| form.clone());
+        }
+    }
+
+    /// A sum that differs from this one by a multiple of 2^32 and is a number of 32 bits, if one is known.
+    fn residue(&self, form: &Form) -> Option<Form> {
+        self.residues.get(&modulo_word(form)).cloned()
     }
 
     /// A condition about a turn as one about another turn: symbols from `first` on that the turn made get new names.
@@ -704,7 +733,9 @@ impl World {
         let scope = self.cond_scope(cond);
         if difference.constant().is_some() || self.scope(&difference) == Scope::Grid {
             let bit = Form::symbol(self.bit_of(cond)?);
-            return no.add(&difference.mul(&bit)?);
+            let found = no.add(&difference.mul(&bit)?)?;
+            self.learn_choice(&found, [yes, no]);
+            return Some(found);
         }
         // A multiple stays one.
         let (difference, factor) = difference.reduced();
@@ -714,7 +745,30 @@ impl World {
         let fact = cond.choose(Cond::equal(&chosen, &difference)?, Cond::equal(&chosen, &Form::number(0))?);
         self.assume(symbol, fact);
         self.choices.insert(symbol, (cond.clone(), difference));
-        no.add(&chosen.scale(factor)?)
+        let found = no.add(&chosen.scale(factor)?)?;
+        self.learn_choice(&found, [yes, no]);
+        Some(found)
+    }
+
+    /// Notes that a choice is in the ranges of both.
+    fn learn_choice(&mut self, found: &Form, both: [&Form; 2]) {
+        self.learn_hull(found, both);
+        // The same of numbers that differ from both by one multiple of 2^32.
+        if let [Some(yes), Some(no)] = both.map(|form| self.residue(form))
+            && let (Some(more), Some(of_no)) = (both[0].sub(&yes), both[1].sub(&no))
+            && more == of_no
+            && let Some(found) = found.sub(&more)
+        {
+            self.learn_hull(&found, [&yes, &no]);
+        }
+    }
+
+    fn learn_hull(&mut self, found: &Form, both: [&Form; 2]) {
+        let [Some((a, b)), Some((c, d))] = both.map(|form| self.range(form)) else { return };
+        let (least, most) = (a.min(c), b.max(d));
+        if self.range(found).is_none_or(|(low, high)| low < least || high > most) {
+            self.learn(found, (least, most));
+        }
     }
 
     /// `form mod by` as a symbol with that range.
@@ -1010,13 +1064,27 @@ impl World {
         if cond.is_longer_than(LONGEST) { self.any_truth(self.cond_scope(&cond)) } else { cond }
     }
 
+    /// The condition that a multiple of a choice is at least a number, by those of the choice and of its value. Else the choice is zero.
+    fn of_choice(&self, form: &Form) -> Option<Cond> {
+        let ([(mono, Coef::One(factor))], Coef::One(constant)) = (form.terms.as_slice(), &form.constant) else {
+            return None;
+        };
+        let [symbol] = mono[..] else { return None };
+        let (cond, value) = self.choices.get(&symbol).filter(|(cond, _)| !cond.is_longer_than(CHOICE))?;
+        let of_value = self.simplify(Cond::at_least(value.scale(*factor)?.plus(*constant)?));
+        Some(match *constant < 0 {
+            true => Cond::all([cond.clone(), of_value]),
+            false => Cond::any([cond.negate(), of_value]),
+        })
+    }
+
     /// Decides a condition by intervals where they suffice.
     pub(crate) fn simplify(&self, cond: Cond) -> Cond {
         match cond {
             Cond::AtLeast(form) => match self.range(&form) {
                 Some((least, _)) if least >= 0 => Cond::Const(true),
                 Some((_, most)) if most < 0 => Cond::Const(false),
-                _ => Cond::AtLeast(form),
+                _ => self.of_choice(&form).unwrap_or(Cond::AtLeast(form)),
             },
             Cond::All(parts) => Cond::all(parts.iter().map(|part| self.simplify(part.clone()))),
             Cond::Any(parts) => Cond::any(parts.iter().map(|part| self.simplify(part.clone()))),

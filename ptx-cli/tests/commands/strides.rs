@@ -12,7 +12,7 @@ struct Kernel {
     mutants: &'static [(&'static str, &'static str)],
 }
 
-const KERNELS: [Kernel; 3] = [
+const KERNELS: [Kernel; 6] = [
     // Rows of heads of sequences, with strides from the launch.
     Kernel {
         options: "grid = p.grid(), requires(p.is_counted(), p.covers(4 * x.len()))",
@@ -93,6 +93,101 @@ const KERNELS: [Kernel; 3] = [
             ("x.len() >= p.batch", "x.len() + 1 >= p.batch"),
         ],
     },
+    // A tensor that a call may lack: its address, or zero.
+    Kernel {
+        options: "grid = p.grid(), requires(p.is_counted(), p.covers(4 * x.len()))",
+        functions: "
+            fn is_counted(&self) -> bool { self.heads > 0 && self.heads < 65536 && self.batch < 65536 && self.tokens < 1 << 29 }
+            fn covers(&self, bytes: u64) -> bool {
+                self.strides.iter().all(|stride| *stride % 4 == 0)
+                    && (self.variable == 0 || self.batch == 0 || self.tokens == 0 || bytes >= self.last() + 4 * 32) }
+            fn last(&self) -> u64 {
+                u64::from(self.batch - 1) * self.strides[0] + u64::from(self.tokens - 1) * self.strides[1] + u64::from(self.heads - 1) * self.strides[2] }
+            fn grid(&self) -> (u32, u32, u32) { (self.tokens.div_ceil(64), self.heads, self.batch) }",
+        body: "
+            let mut tensor: u64 = x;
+            tensor = (p.variable != 0).select(tensor, 0);
+            let own: u64 = tensor + p.strides[0] * ctaid.z as u64 + p.strides[2] * ctaid.y as u64;
+            let first: u64 = (tensor != 0).select(own, 0);
+            let mut row: u32 = ctaid.x * 64;
+            while row < ctaid.x * 64 + 64 {
+                let at: u64 = first + p.strides[1] * row as u64 + wide(tid.x) * 4;
+                let inside: pred = (row < p.tokens) & (first != 0);
+                if inside {
+                    ptx! { st.global.f32 [at], 0.0; }
+                }
+                row += 16;
+            }",
+        mutants: &[
+            ("(row < p.tokens) & (first != 0)", "(row < p.tokens)"),
+            ("self.variable == 0 ||", "self.variable == 1 ||"),
+            ("(p.variable != 0).select(tensor, 0)", "(p.variable != 1).select(tensor, 0)"),
+            ("(tensor != 0).select(own, 0)", "(tensor != 0).select(own + 4, 0)"),
+            ("(row < p.tokens)", "(row <= p.tokens)"),
+            ("4 * 32", "4 * 31"),
+        ],
+    },
+    // Places in pages, whose numbers memory has, or in one row.
+    Kernel {
+        options: "grid = p.grid(), requires(p.is_counted(), x.len() > 0, 4 * x.len() >= p.last() + 4)",
+        functions: "
+            fn is_counted(&self) -> bool {
+                self.strides.iter().all(|stride| *stride % 4 == 0) && self.heads > 0 && self.tokens > 0 && self.batch < 1 << 30
+                    && if self.variable == 0 { self.batch <= self.tokens } else { u64::from(self.batch) <= u64::from(self.variable) * u64::from(self.tokens) } }
+            fn last(&self) -> u64 { u64::from(self.heads - 1) * self.strides[0] + u64::from(self.tokens - 1) * self.strides[1] }
+            fn grid(&self) -> u32 { self.batch.div_ceil(32) }",
+        body: "
+            let entry: u32;
+            ptx! { ld.global.u32 entry, [x]; }
+            let token: u32 = entry - p.heads + (ctaid.x * 32 + tid.x);
+            if token < p.batch {
+                let mut slot: u32 = token;
+                if p.variable != 0 {
+                    let number: u32 = token / p.tokens;
+                    slot = token - number * p.tokens;
+                }
+                let page: u32 = entry.min(p.heads - 1);
+                let at: u64 = x + page as u64 * p.strides[0] + slot as u64 * p.strides[1];
+                ptx! { st.global.f32 [at], 0.0; }
+            }",
+        mutants: &[
+            ("self.batch <= self.tokens", "self.batch <= self.tokens + 1"),
+            ("entry.min(p.heads - 1)", "entry.min(p.heads)"),
+            ("token - number * p.tokens", "token - number"),
+            ("if p.variable != 0 {", "if p.variable > 2 {"),
+            ("token < p.batch", "token <= p.batch"),
+        ],
+    },
+    // Copies of tiles in a loop, of which those behind the last row read nothing.
+    Kernel {
+        options: "grid = p.heads, requires(p.is_counted(), 4 * x.len() >= p.last() + 16)",
+        functions: "
+            fn is_counted(&self) -> bool {
+                self.strides.iter().all(|stride| *stride % 16 == 0) && self.heads < 65536 && self.tokens > 0 && self.tokens < 1 << 29 }
+            fn last(&self) -> u64 { u64::from(self.tokens - 1) * self.strides[0] + u64::from(self.heads - 1) * self.strides[1] }",
+        body: "
+            #[shared(align = 16)] let tile: [u32; 128];
+            let len: u32 = p.tokens.min(p.batch);
+            let mut block: u32 = 0;
+            while block < (len + 31) / 32 {
+                let row: u32 = block * 32;
+                let left: u32 = len.max(row) - row;
+                let inside: pred = tid.x < left;
+                let from: u64 = x + p.strides[1] * ctaid.x as u64 + (row + tid.x) as u64 * p.strides[0];
+                cp_async::copy16_zero(tile + tid.x * 16, from, inside.select(16, 0));
+                cp_async::commit();
+                cp_async::wait::<0>();
+                block::sync();
+                block += 1;
+            }",
+        mutants: &[
+            ("p.last() + 16", "p.last() + 12"),
+            ("tid.x < left", "tid.x <= left"),
+            ("len.max(row) - row", "len.max(row) - row + 1"),
+            ("inside.select(16, 0)", "inside.select(16, 16)"),
+            ("p.tokens.min(p.batch)", "p.tokens.max(p.batch)"),
+        ],
+    },
 ];
 
 /// The error of a kernel that is not proved.
@@ -103,7 +198,7 @@ fn error(kernel: &Kernel, (old, new): (&str, &str)) -> Option<String> {
          struct P {{ strides: [u64; 3], variable: u32, batch: u32, heads: u32, tokens: u32 }}
          #[ptx_contract] impl P {{ {functions} }}
          #[ptx_kernel(arch = \"sm_90\", params(P), block = 32, {options}, proved(bounds))]
-         pub fn k(x: &mut [f32], p: P) {{ {body} }}"
+         pub fn k(#[align(16)] x: &mut [f32], p: P) {{ {body} }}"
     );
     assert!(old.is_empty() || text.contains(old), "{old}");
     let text = if old.is_empty() { text } else { text.replacen(old, new, 1) };

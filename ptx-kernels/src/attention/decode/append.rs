@@ -112,8 +112,11 @@ impl AppendProblem {
     fn has_places(&self) -> bool {
         self.pages > 0
             && self.page_size > 0
-            && (self.table_pages == 0 && self.capacity <= self.page_size
-                || u64::from(self.capacity) <= u64::from(self.table_pages) * u64::from(self.page_size))
+            && if self.table_pages == 0 {
+                self.capacity <= self.page_size
+            } else {
+                u64::from(self.capacity) <= u64::from(self.table_pages) * u64::from(self.page_size)
+            }
     }
 
     /// Returns true if there are so many lengths, entries of the table, and factors.
