@@ -165,6 +165,81 @@ const TRAPS: [Case; 5] = [
     ),
 ];
 
+/// Parts of memory that ranks share, and of warps.
+const PARTS: [Case; 11] = [
+    // The start of a rank's part is that of all threads, and not if it depends on the block.
+    (
+        "block = 32, grid = blocks, requires(blocks >= 1, blocks <= 64, rank < ranks, ranks <= 64, count < 1 << 20, x.len() >= 1 * ranks * count), proved(races)",
+        "x: &mut [u32], blocks: u32, rank: u32, ranks: u32, count: u32) { let mut at: u32 = ctaid.x * 32 + tid.x; while at < count {
+         let to = x.at(rank * count + at); ptx! { st.global.u32 [to], at; } at += blocks * 32; }",
+        "",
+    ),
+    (
+        "block = 32, grid = blocks, requires(blocks >= 1, blocks <= 64, rank < ranks, ranks <= 64, count < 1 << 20, x.len() >= 1 * ranks * count), proved(races)",
+        "x: &mut [u32], blocks: u32, rank: u32, ranks: u32, count: u32) { let mut at: u32 = ctaid.x * 32 + tid.x; while at < count {
+         let to = x.at(rank * count + at); ptx! { st.global.u32 [to], at; } at += blocks * 16; }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = blocks, requires(blocks >= 1, blocks <= 64, rank < ranks, ranks <= 64, count < 1 << 20, x.len() >= 2 * ranks * count), proved(races)",
+        "x: &mut [u32], blocks: u32, rank: u32, ranks: u32, count: u32) { let mut at: u32 = ctaid.x * 32 + tid.x; while at < count {
+         let to = x.at((rank + (ctaid.x & 1)) * count + at); ptx! { st.global.u32 [to], at; } at += blocks * 32; }",
+        "[P091",
+    ),
+    // Lanes that leave a loop with a barrier of their warp come to the next one.
+    (
+        "block = 64, grid = 1, requires(x.len() >= 2, n < 1000), proved(races)",
+        "x: &mut [u32], n: u32) { let at = x.at(tid.x / 32); let mut sum: u32; ptx! { ld.global.u32 sum, [at]; } let mut i: u32 = tid.x / 32;
+         while i < n { warp::sync(); sum += 1; i += 2; } warp::sync(); if laneid == 0 { ptx! { st.global.u32 [at], sum; } }",
+        "",
+    ),
+    (
+        "block = 64, grid = 1, requires(x.len() >= 2, n < 1000), proved(races)",
+        "x: &mut [u32], n: u32) { let at = x.at(tid.x / 32); let mut sum: u32; ptx! { ld.global.u32 sum, [at]; } let mut i: u32 = tid.x / 32;
+         while i < n { warp::sync(); sum += 1; i += 2; } if laneid == 0 { ptx! { st.global.u32 [at], sum; } }",
+        "[P091",
+    ),
+    // Lanes leave the loop apart.
+    (
+        "block = 64, grid = 1, requires(x.len() >= 2, n < 1000), proved(races)",
+        "x: &mut [u32], n: u32) { let at = x.at(tid.x / 32); let mut sum: u32; ptx! { ld.global.u32 sum, [at]; } let mut i: u32 = tid.x;
+         while i < n { warp::sync(); sum += 1; i += 2; } warp::sync(); if laneid == 0 { ptx! { st.global.u32 [at], sum; } }",
+        "[P091",
+    ),
+    // Two warps.
+    (
+        "block = 64, grid = 1, requires(x.len() >= 2, n < 1000), proved(races)",
+        "x: &mut [u32], n: u32) { let at = x.at(0); let mut sum: u32; ptx! { ld.global.u32 sum, [at]; } let mut i: u32 = tid.x / 32;
+         while i < n { warp::sync(); sum += 1; i += 2; } warp::sync(); if laneid == 0 { ptx! { st.global.u32 [at], sum; } }",
+        "[P091",
+    ),
+    // A share of all, up to the whole.
+    (
+        "block = 32, grid = 1, requires(rank < ranks, ranks <= 64, count < 1 << 20, x.len() >= count), proved(bounds)",
+        "x: &mut [u32], rank: u32, ranks: u32, count: u32) { let (first, end): (u32, u32) = (count * rank / ranks, count * (rank + 1) / ranks);
+         let mut at: u32 = first + tid.x; while at < end { let to = x.at(at); ptx! { red.global.add.u32 [to], 1; } at += 32; }",
+        "",
+    ),
+    (
+        "block = 32, grid = 1, requires(rank < ranks, ranks <= 64, count < 1 << 20, x.len() >= count), proved(bounds)",
+        "x: &mut [u32], rank: u32, ranks: u32, count: u32) { let (first, end): (u32, u32) = (count * rank / ranks, count * (rank + 2) / ranks);
+         let mut at: u32 = first + tid.x; while at < end { let to = x.at(at); ptx! { red.global.add.u32 [to], 1; } at += 32; }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = 1, requires(rank <= ranks, ranks >= 1, ranks <= 64, count < 1 << 20, x.len() >= count), proved(bounds)",
+        "x: &mut [u32], rank: u32, ranks: u32, count: u32) { let (first, end): (u32, u32) = (count * rank / ranks, count * (rank + 1) / ranks);
+         let mut at: u32 = first + tid.x; while at < end { let to = x.at(at); ptx! { red.global.add.u32 [to], 1; } at += 32; }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = 1, requires(rank < ranks, ranks <= 64, count < 1 << 20, x.len() >= count), proved(bounds)",
+        "x: &mut [u32], rank: u32, ranks: u32, count: u32) { let (first, end): (u32, u32) = (count * rank / ranks, count * (rank + 1) / ranks);
+         let mut at: u32 = first + tid.x; while at <= end { let to = x.at(at); ptx! { red.global.add.u32 [to], 1; } at += 32; }",
+        "[P091",
+    ),
+];
+
 fn assert_cases(head: &str, cases: &[Case]) {
     for (options, kernel, expected) in cases {
         let text = format!("#[ptx_kernel(arch = \"sm_80\", {head}, {options})] pub fn k({kernel} }}");
@@ -201,6 +276,13 @@ fn a_trap_ends_the_launch_and_a_return_a_thread() {
             "#[ptx_kernel(arch = \"sm_80\", block = 32, grid = 1, requires(x.len() >= 32), {options})] pub fn k(x: &mut [u32]) {{ {body} }}"
         );
         assert_proved_or(&text, expected);
+    }
+}
+
+#[test]
+fn parts_of_ranks_and_warps_are_apart_or_not() {
+    for (options, kernel, expected) in PARTS {
+        assert_proved_or(&format!("#[ptx_kernel(arch = \"sm_80\", {options})] pub fn k({kernel} }}"), expected);
     }
 }
 
