@@ -52,7 +52,7 @@ pub const MODULES: &[(&str, &str)] = &[
 /// The most bytes that all-reduce sends in packets; the sum over the other ranks if there are more than two.
 const MOST_BY_PACKETS: usize = 1 << 20;
 /// The same where two ranks can exchange chunks.
-const MOST_BEFORE_EXCHANGE: usize = 1 << 19;
+const MOST_BEFORE_EXCHANGE: usize = 3 << 17;
 /// The most bytes of all-reduce for memory that is not symmetric.
 pub const MOST_ANYWHERE: usize = BLOCKS as usize * TURNS as usize * THREADS as usize * 8;
 /// Accesses of a thread below which a grid has fewer blocks.

@@ -41,8 +41,8 @@ const BLOCK_N: u32 = 256;
 /// The order of a part's tiles: bands of so many clusters along M, in runs of so many along N. Bands of 4 in runs of 8 took 1 to 2 % longer at
 /// 8192 × 8192 × 14336 on two H200, and as long at 4096 × 8192 × 4096.
 const RASTER: [u32; 2] = [16, 4];
-/// Bytes that a thread has on a link at a time, a power of two. More fill the queue in which the loads of operands stand, too.
-const CHUNK: u32 = 1024;
+/// Bytes that a thread has on a link at a time, powers of two: of sums, and of rows. More fill the queue in which the loads of operands stand, too.
+const CHUNKS: [u32; 2] = [1024, 2048];
 /// Bytes of a tile of a cluster, as it travels.
 const TILE: usize = (CLUSTER_M * BLOCK_N * 2) as usize;
 
@@ -100,7 +100,7 @@ pub struct Rank {
     ids: ClusterIds,
     num_blocks: u32,
     most: [usize; 2],
-    chunk: u32,
+    chunks: [u32; 2],
     raster: [u32; 2],
     patience: u64,
 }
@@ -162,7 +162,7 @@ impl Rank {
     /// Bytes that a thread has on a link at a time: a power of two from 512 to 32768, for measurements.
     #[doc(hidden)]
     pub fn set_chunk(&mut self, chunk: u32) {
-        self.chunk = chunk.clamp(512, 32_768).next_power_of_two();
+        self.chunks = [chunk.clamp(512, 32_768).next_power_of_two(); 2];
     }
 
     /// The order of tiles: clusters along M in a band, and along N in a run; for measurements.
@@ -186,7 +186,7 @@ impl Rank {
             rank: self.rank() as u32,
             ranks: ranks as u32,
             copies: copies as u32,
-            chunk: self.chunk,
+            chunk: self.chunks[0],
             last_chunk: BLOCK_N * 128,
             half: (self.inbox.len() / 2) as u64,
             patience: self.patience,
@@ -242,7 +242,7 @@ impl Sizes {
             ids,
             num_blocks,
             most,
-            chunk: CHUNK,
+            chunks: CHUNKS,
             raster: RASTER,
             patience: 0,
         })
@@ -414,7 +414,7 @@ pub fn all_gather_gemm<'t, T: Half>(
             .possible("symmetric memory for the rows of all ranks"));
     }
     along_k("b", b.strides()[0], [k, n])?;
-    let shape = rank.shape([m, n, k], 1)?;
+    let shape = Shape { chunk: rank.chunks[1], ..rank.shape([m, n, k], 1)? };
     if columns != n || c.strides()[1] != 1 && n > 1 {
         return Err(other_result([m, n], c.shape(), c.strides()));
     }
