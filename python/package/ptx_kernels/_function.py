@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any, Callable, Sequence
 
 # Dimensions of a description: any number of them that all tensors with it share, and any number that are the tensor's own.
 LEADING = ".."
 FLAT = "..."
+
+
+class cached_property:
+    """``functools.cached_property`` without a lock, as Python 3.12 has it. Before, all objects share one, and a child of a fork waits for ever for a thread
+    of its parent that held it. Two threads may make the value, which is the same."""
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self.make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        value = instance.__dict__[self.name] = self.make(instance)
+        return value
 
 
 class Param:
@@ -81,7 +97,7 @@ class Function:
         # What the frameworks keep about it.
         self.torch_state: Any = None
 
-    @functools.cached_property
+    @cached_property
     def direct(self) -> Any:
         """The function as TVM-FFI calls it: all parameters in the order of Rust, outputs among them. Nothing is allocated."""
         return self.library._direct(self.name)

@@ -7,7 +7,6 @@ checks, messages, operators and custom calls.
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 import json
 import linecache
@@ -18,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Iterator, Mapping, Sequence
 
 from . import _function, _native_library
-from ._function import FLAT, Function, Param, call_slowly
+from ._function import FLAT, Function, Param, cached_property, call_slowly
 
 # Names of types in kernels, by those of NumPy, PyTorch and JAX.
 TYPES = {
@@ -166,7 +165,7 @@ class KernelFunction(Function):
         self.passed = [at for at, param in enumerate(self.params) if not param.is_made]
         self.takes_all = True
 
-    @functools.cached_property
+    @cached_property
     def direct(self) -> Any:
         return _COMPILED.direct_of(self.key)
 
@@ -388,7 +387,7 @@ class Kernel:
         """The function that a call with these arguments runs: ``direct`` calls it the quickest way, with outputs that are there."""
         return self._function or self._of_arguments(args, kwargs)
 
-    @functools.cached_property
+    @cached_property
     def direct(self) -> Any:
         """The kernel as TVM-FFI calls it: all parameters in their order, outputs among them. Nothing is allocated."""
         return self._fixed().direct
