@@ -285,7 +285,7 @@ pub struct Row {
     pub uses: Vec<Access>,
     /// True if an operand names a function or a list of targets.
     pub leads: bool,
-    /// True if a special register may stand in an operand.
+    /// True if an operand may name a special register.
     pub special: bool,
     /// Targets and versions that have it.
     pub gate: Gate,

@@ -161,7 +161,7 @@ fn check_type<T: Number>(devices: &Devices) -> Result<()> {
     Ok(())
 }
 
-/// What so many ranks can do.
+/// The algorithms for so many ranks.
 fn algorithms(ranks: usize) -> Vec<Algorithm> {
     let all = [Algorithm::Packets, Algorithm::Exchange, Algorithm::Shares];
     all.into_iter().filter(|algorithm| *algorithm != Algorithm::Exchange || ranks == 2).collect()

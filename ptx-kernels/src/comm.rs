@@ -30,7 +30,7 @@ pub mod products;
 
 use half::{bf16, f16};
 use kernels::kernels::{
-    BLOCKS, CHUNK, EXCHANGE_BLOCKS, Inbox, Member, Peers, Ring, THREADS, TURNS, WARPS, all_gather as gather,
+    BLOCKS, CHUNK, EXCHANGE_BLOCKS, Inbox, Member, Peers, THREADS, TURNS, WARPS, all_gather as gather,
     all_reduce as reduce, all_reduce_packets, exchange, reduce_scatter as scatter,
 };
 use ptx_launch::{
@@ -281,7 +281,7 @@ where
     fn exchange(stream: impl AsStream, rank: &mut Rank, x: &mut Symmetric<T>, len: u32) -> Result<()> {
         let (ring, patience) = (rank.ring.parts_mut(), rank.patience);
         let member = Member { rank: ring.rank, ranks: ring.ranks, patience };
-        let ring = Ring { table: ring.table, counters: &mut rank.chunks };
+        let ring = Inbox { table: ring.table, counters: &mut rank.chunks };
         let chunks = (len as usize * size_of::<T>()).div_ceil(CHUNK as usize);
         let blocks = chunks.clamp(1, EXCHANGE_BLOCKS as usize) as u32;
         let instance = if size_of::<T>() == 4 { exchange::Instance::by_4 } else { exchange::Instance::by_8 };

@@ -19,7 +19,7 @@ const KERNELS: [(&str, &str, &str); 17] = [
          let at = x.at(ctaid.y as u64 * n as u64 + column as u64); ptx! { st.global.u32 [at], 1; } }",
         "without order",
     ),
-    // Each thread stores two elements; the second one may lie behind the row.
+    // Each thread stores two elements; the second one may be outside of the row.
     (
         "grid = (n.div_ceil(64), m), requires(n % 2 == 0, n < 1 << 20, m < 1 << 16, x.len() >= m * n)",
         "#[align(8)] x: &mut [u32], m: u32, n: u32) { let column = ctaid.x * 64 + tid.x * 2; if column < n {

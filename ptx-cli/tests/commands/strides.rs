@@ -158,7 +158,7 @@ const KERNELS: [Kernel; 6] = [
             ("token < p.batch", "token <= p.batch"),
         ],
     },
-    // Copies of tiles in a loop, of which those behind the last row read nothing.
+    // Copies of tiles in a loop. A copy after the last row reads nothing.
     Kernel {
         options: "grid = p.heads, requires(p.is_counted(), 4 * x.len() >= p.last() + 16)",
         functions: "

@@ -250,23 +250,21 @@ pub(crate) fn measure(devices: &Devices) -> Result<()> {
             streams.iter().try_for_each(Stream::synchronize)?;
         }
         let calls = 10;
-        let (chunks, bands, runs) = (list("PTX_CHUNKS", "1024"), list("PTX_BANDS", "4"), list("PTX_RUNS", "8"));
-        let settings: Vec<[u32; 3]> = chunks
-            .iter()
-            .flat_map(|chunk| bands.iter().flat_map(|band| runs.iter().map(|run| [*chunk, *band, *run])))
-            .collect();
+        let settings = settings();
         let mut all: Vec<(String, Vec<Graph>)> = Vec::new();
         for way in WAYS {
             let is_fused = matches!(way, Way::Scatter | Way::Reduce | Way::Gather);
             for setting in if is_fused { &settings[..] } else { &settings[..1] } {
-                let [chunk, band, run] = *setting;
-                for rank in &mut data.fused {
-                    rank.set_chunk(chunk);
-                    rank.set_raster([band, run]);
+                if let Some([chunk, band, run]) = *setting {
+                    for rank in &mut data.fused {
+                        rank.set_chunk(chunk);
+                        rank.set_raster([band, run]);
+                    }
                 }
                 let graphs =
                     graphs(devices, &streams, |rank, stream| (0..calls).try_for_each(|_| data.run(way, rank, stream)))?;
-                all.push((if is_fused { format!("{way:?} {chunk} {band} {run}") } else { format!("{way:?}") }, graphs));
+                let setting = setting.filter(|_| is_fused).map(|setting| format!(" {setting:?}"));
+                all.push((format!("{way:?}{}", setting.unwrap_or_default()), graphs));
             }
         }
         let mut times: Vec<(String, Vec<Duration>)> = Vec::new();
@@ -302,10 +300,16 @@ pub(crate) fn measure(devices: &Devices) -> Result<()> {
     Ok(())
 }
 
-/// The numbers in a variable of the environment.
-fn list(name: &str, default: &str) -> Vec<u32> {
-    let text = std::env::var(name).unwrap_or_else(|_| default.to_owned());
-    text.split(' ').filter_map(|number| number.parse().ok()).collect()
+/// Bytes on a link, bands and runs to compare: all of the numbers in `PTX_CHUNKS`, `PTX_BANDS` and `PTX_RUNS`. Without one of them those that the library has.
+fn settings() -> Vec<Option<[u32; 3]>> {
+    let [chunks, bands, runs] = ["PTX_CHUNKS", "PTX_BANDS", "PTX_RUNS"].map(|name| {
+        let text = std::env::var(name).unwrap_or_default();
+        text.split(' ').filter_map(|number| number.parse().ok()).collect::<Vec<u32>>()
+    });
+    let of_band = |chunk: u32, band: u32| runs.iter().map(move |run| Some([chunk, band, *run]));
+    let all = chunks.iter().flat_map(|chunk| bands.iter().flat_map(move |band| of_band(*chunk, *band)));
+    let all: Vec<_> = all.collect();
+    if all.is_empty() { vec![None] } else { all }
 }
 
 fn note(times: &mut Vec<(String, Vec<Duration>)>, name: &str, time: Duration) {

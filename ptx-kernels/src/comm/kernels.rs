@@ -31,12 +31,6 @@ pub(super) mod kernels {
         patience: u64,
     }
 
-    /// The table of symmetric memory that gets chunks, two for each warp, with a signal for each warp; and the chunks of each warp in all calls.
-    struct Ring {
-        table: &[u64],
-        counters: &mut [u32],
-    }
-
     /// An element, or zero from `len` on.
     fn load_one<T>(x: GlobalMut<T>, at: u32, len: u32) -> f32 {
         let mut value: f32 = 0.0;
@@ -186,7 +180,7 @@ pub(super) mod kernels {
     }
 
     /// x = the sum over two ranks. Each warp sends its chunks to the warp of the same number of the other rank, keeps them in registers, and adds
-    /// what comes. Its two slots take turns: who has received a signal is certain that the other warp has read the chunk before, so a
+    /// what comes. `ring` has two slots and a signal for each warp, and the chunks of each warp in all calls. The two slots take turns: who has received a signal is certain that the other warp has read the chunk before, so a
     /// free slot needs no signal. Every byte crosses a link once in each direction, as a write: on two H200 SMs write 363 GB/s in both
     /// directions at once, and read 331.
     #[ptx_kernel(
@@ -209,7 +203,7 @@ pub(super) mod kernels {
     )]
     pub fn exchange<T, const EACH: u32>(
         #[align(EACH * size_of::<T>())] x: &mut [T],
-        ring: Ring,
+        ring: Inbox,
         len: u32,
         blocks: u32,
         member: Member,

@@ -4,7 +4,7 @@ use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod peers {
-    /// The table of symmetric memory that gets what ranks send, and the calls of each block.
+    /// The table of symmetric memory that gets what ranks send, and the numbers of the messages of each block or warp.
     struct Inbox {
         table: &[u64],
         counters: &mut [u32],

@@ -14,7 +14,7 @@ impl Logical {
         Logical { rest: text, number: 0 }
     }
 
-    /// The next line of the file, and what stands behind it in `rest`.
+    /// Takes the next line of the file from `rest`.
     fn next_line(&mut self) -> &'static str {
         let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
         self.rest = rest;
