@@ -108,7 +108,13 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     for (file, text) in kind.files() {
         write(&path.join(names.fill(file)), &names.fill(text))?;
     }
-    writeln!(out, "{} has a package that builds:\n  cd {} && {}", path.display(), path.display(), kind.next())?;
+    writeln!(
+        out,
+        "{} has a package with a kernel and its tests. Build it:\n  cd {} && {}",
+        path.display(),
+        path.display(),
+        kind.next()
+    )?;
     Ok(true)
 }
 
