@@ -11,6 +11,7 @@ mod typed;
 mod types;
 
 pub use gate::{Arch, Gate, Suffix, TOOLKITS, Toolkit, Version};
+pub use read::{Facts, Operands};
 pub use typed::{Shift, TypeOf};
 pub use types::{Class, Type, TypeInfo};
 
@@ -278,15 +279,9 @@ pub struct Row {
     /// The parts of the name behind the opcode.
     pub parts: Vec<&'static str>,
     /// The modifiers.
-    pub slots: Vec<Slot>,
+    pub slots: &'static [Slot],
     /// The operands.
-    pub operands: Vec<OperandSpec>,
-    /// Its accesses to registers, sources first; an access that no operand makes is absent.
-    pub uses: Vec<Access>,
-    /// True if an operand names a function or a list of targets.
-    pub leads: bool,
-    /// True if an operand may name a special register.
-    pub special: bool,
+    pub operands: Operands,
     /// Targets and versions that have it.
     pub gate: Gate,
     /// The first version that no longer has it.

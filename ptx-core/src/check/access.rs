@@ -12,7 +12,7 @@ pub fn registers(inst: &Inst, visit: &mut dyn FnMut(RegId, Access)) {
         // An instruction that the table does not know may do anything.
         return inst.operands.iter().for_each(|o| leaves(o, &mut |r| visit(r, Access::Write)));
     };
-    row.uses.iter().for_each(|access| used(row, inst, *access, visit));
+    row.operands.facts().uses.iter().for_each(|access| used(row, inst, *access, visit));
 }
 
 /// Calls `visit` for every register that an instruction may write.
@@ -20,7 +20,7 @@ pub fn writes(inst: &Inst, visit: &mut dyn FnMut(RegId)) {
     let Some(row) = inst.row else {
         return inst.operands.iter().for_each(|o| leaves(o, visit));
     };
-    for access in row.uses.iter().filter(|a| **a != Access::Read) {
+    for access in row.operands.facts().uses.iter().filter(|a| **a != Access::Read) {
         used(row, inst, *access, &mut |reg, _| visit(reg));
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn check_calls(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) 
     for (number, function) in module.functions.iter().enumerate() {
         for inst in &function.insts {
             let callee = |kind: &OperandKind| matches!(kind, OperandKind::Func | OperandKind::Callee);
-            let Some(row) = inst.row.filter(|row| row.leads) else { continue };
+            let Some(row) = inst.row.filter(|row| row.operands.facts().leads) else { continue };
             match row.operands.iter().position(|o| callee(&o.kind)) {
                 Some(at) => Call { module, caller: function, number, inst, at, assembled: &assembled }.check(out),
                 None => branches(function, inst, out),
@@ -49,7 +49,7 @@ fn pointed(module: &Module, assembled: &OnceCell<Vec<bool>>, out: &mut Vec<Diagn
 
 /// The function that a call names.
 fn callee(inst: &Inst) -> Option<FuncId> {
-    let row = inst.row.filter(|row| row.leads)?;
+    let row = inst.row.filter(|row| row.operands.facts().leads)?;
     let at = row.operands.iter().position(|o| matches!(o.kind, OperandKind::Func | OperandKind::Callee))?;
     if let Some(Operand::Func(id)) = inst.operands.get(at) { Some(*id) } else { None }
 }

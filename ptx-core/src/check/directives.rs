@@ -8,7 +8,6 @@ use crate::ir::Module;
 use crate::isa::{DirectiveInfo, table};
 use crate::syntax::{Directive, StmtKind, Tokens, Tree};
 use crate::token::{Kind, TokenId};
-use std::sync::LazyLock;
 
 /// A piece of a directive's form.
 #[derive(Debug)]
@@ -34,32 +33,31 @@ enum Part {
 /// The words of a form that stand for names; the others stand for numbers.
 const NAMES: &[&str] = &["label", "function", "name", "target", "option"];
 
-/// Every directive's form, behind its name and without its `;`.
-static FORMS: LazyLock<Map<&'static str, Vec<Part>>> = LazyLock::new(|| {
-    let form = |info: &DirectiveInfo| {
-        let (_, behind) = info.text.split_once(info.name).unwrap_or_default();
-        (info.name, parts(&mut behind.trim_end_matches(';')))
-    };
-    table().directives.values().map(form).collect()
-});
-
 pub(super) fn check_directives(tree: &Tree, _: &Module, out: &mut Vec<Diagnostic>) {
+    let mut forms = Forms::default();
+    let mut check = |name, tokens: &Tokens, closed| out.extend(mistake(tree, &mut forms, (name, tokens, closed)));
     for stmt in &tree.stmts {
         match &stmt.kind {
             StmtKind::Directive(d) => {
                 let closed = tree.source.bytes(stmt.head.end - 1) == b";";
                 let end = stmt.head.end - u32::from(closed);
-                written(tree, d.name, &(d.name + 1..end), closed, out);
+                check(d.name, &(d.name + 1..end), closed);
             }
-            StmtKind::Func(func) => {
-                func.directives.iter().for_each(|d| written(tree, d.name, &arguments(tree, d), false, out));
-            }
+            StmtKind::Func(func) => func.directives.iter().for_each(|d| check(d.name, &arguments(tree, d), false)),
             StmtKind::Prototype(prototype) => {
-                prototype.directives.iter().for_each(|d| written(tree, d.name, &arguments(tree, d), false, out));
+                prototype.directives.iter().for_each(|d| check(d.name, &arguments(tree, d), false));
             }
             _ => {}
         }
     }
+}
+
+/// The forms of a module's directives, behind their names and without their `;`.
+type Forms = Map<&'static str, Vec<Part>>;
+
+fn read_form(info: &DirectiveInfo) -> Vec<Part> {
+    let (_, behind) = info.text.split_once(info.name).unwrap_or_default();
+    parts(&mut behind.trim_end_matches(';'))
 }
 
 /// The tokens behind a directive's name.
@@ -68,18 +66,20 @@ fn arguments(tree: &Tree, directive: &Directive) -> Tokens {
     directive.name + 1..last.map_or(directive.name + 1, |e| tree.expr(*e).tokens.end)
 }
 
-fn written(tree: &Tree, name: TokenId, tokens: &Tokens, closed: bool, out: &mut Vec<Diagnostic>) {
+/// The error of a directive, which may end in a `;`.
+fn mistake(tree: &Tree, forms: &mut Forms, (name, tokens, closed): (TokenId, &Tokens, bool)) -> Option<Diagnostic> {
     let text = tree.source.text(name);
-    let (Some(form), Some(info)) = (FORMS.get(text), table().directives.get(text)) else { return };
+    let info = table().directives.get(text)?;
+    let form = forms.entry(info.name).or_insert_with(|| read_form(info));
     let mut at = tokens.start;
     let fits = matches(tree, form, &mut at, tokens.end) && at == tokens.end;
     if fits && (!closed || info.text.ends_with(';')) {
-        return;
+        return None;
     }
     let span = tree.source.span(name).to(tree.source.span(at.min(tokens.end.saturating_sub(1)).max(name)));
     let text = format!("this is no `{text}`: it is written `{}`", info.text);
     let d = Diagnostic::error(&codes::P0609, span, text).section(info.section);
-    out.push(if fits { d.help("leave out the `;`") } else { d });
+    Some(if fits { d.help("leave out the `;`") } else { d })
 }
 
 /// Moves `at` behind the parts; stops at the token that does not fit.

@@ -104,7 +104,7 @@ fn of_body(tree: &Tree, id: StmtId, to: &mut Pragmas) {
 
 /// The operand of a call that is called.
 fn callee(inst: &Inst) -> Option<&Operand> {
-    let row = inst.row.filter(|row| row.leads)?;
+    let row = inst.row.filter(|row| row.operands.facts().leads)?;
     let at = row.operands.iter().position(|o| matches!(o.kind, OperandKind::Func | OperandKind::Callee))?;
     inst.operands.get(at)
 }

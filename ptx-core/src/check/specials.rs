@@ -9,7 +9,7 @@ use crate::syntax::Tree;
 
 pub(super) fn check_specials(_: &Tree, module: &Module, out: &mut Vec<Diagnostic>) {
     for function in &module.functions {
-        for inst in function.insts.iter().filter(|i| i.row.is_none_or(|row| row.special)) {
+        for inst in function.insts.iter().filter(|i| i.row.is_none_or(|row| row.operands.facts().special)) {
             for (at, operand) in inst.operands.iter().enumerate() {
                 access::specials(operand, &mut |register| {
                     one(register, function.operand_span(inst, at), function, module, out)

@@ -1,28 +1,37 @@
 //! The reader of the `.isa` files: lines to sections, sections to rows. `read/` holds the parsers of single lines.
 //!
-//! Reading is lazy: the first pass only finds the lines; a row is parsed when its opcode is first asked for, and a set when a row names it.
+//! Reading is lazy: the lines are found while this crate is compiled; a row is parsed when its opcode is first asked for,
+//! its operands when it is chosen, and a set when a row names it.
 
+mod file;
 mod form;
 mod lines;
+mod operand;
+mod operands;
 mod rules;
 mod sets;
 
+pub use operands::{Facts, Operands};
 pub(crate) use rules::Rules;
 
 use super::{Row, Table};
 use crate::hash::Map;
-use lines::Logical;
+use file::{File, Found, Line};
 use sets::Sets;
 use std::sync::{Mutex, OnceLock};
 
 macro_rules! files {
     ($($name:literal)*) => {
-        &[$(($name, include_str!(concat!("../../isa/", $name)))),*]
+        &[$({
+            const TEXT: &str = include_str!(concat!("../../isa/", $name));
+            const FOUND: Found = file::find(TEXT);
+            File { name: $name, text: TEXT, lines: &FOUND.lines::<{ FOUND.count }>() }
+        }),*]
     };
 }
 
 /// The files, in the order of `docs/language/isa.md`.
-const FILES: &[(&str, &str)] = files! {
+static FILES: &[File] = files! {
     "sets.isa" "types.isa" "targets.isa" "registers.isa" "directives.isa"
     "integer.isa" "float.isa" "half.isa" "compare.isa" "logic.isa" "convert.isa" "video.isa"
     "memory.isa" "policy.isa" "async.isa" "tensor.isa" "texture.isa" "surface.isa" "fabric.isa"
@@ -38,27 +47,20 @@ pub(crate) struct Index {
     mistakes: Mutex<Vec<String>>,
 }
 
-/// A `==` heading and what stands under it.
-#[derive(Debug, Default)]
+/// The lines under a `==` heading.
+#[derive(Debug)]
 struct Section {
-    file: &'static str,
+    file: &'static File,
     number: &'static str,
-    set_lines: Vec<&'static str>,
+    lines: &'static [Line],
     sets: OnceLock<Sets>,
 }
 
-/// The lines of one opcode, and their rows once somebody asked.
+/// The lines of one opcode, with the sections they stand in, and their rows once somebody asked.
 #[derive(Debug, Default)]
 struct Opcode {
-    lines: Vec<RowLine>,
+    lines: Vec<(usize, &'static [Line])>,
     rows: OnceLock<Vec<Row>>,
-}
-
-#[derive(Debug)]
-struct RowLine {
-    section: usize,
-    line: u32,
-    text: &'static str,
 }
 
 /// Reads all files.
@@ -73,43 +75,33 @@ pub(crate) fn table() -> Table {
         targets: Vec::new(),
         idle: Vec::new(),
     };
-    for (name, text) in FILES {
-        read_file(&mut table, name, text);
+    for file in FILES {
+        for section in file.lines.chunk_by(|_, next| !file.is_heading(next)) {
+            read_section(&mut table, file, section);
+        }
     }
     lines::holders(&mut table);
     table
 }
 
-fn read_file(table: &mut Table, file: &'static str, text: &'static str) {
-    table.index.sections.push(Section { file, ..Section::default() });
+/// The first word of a heading.
+const HEADING: &str = "==";
+
+fn read_section(table: &mut Table, file: &'static File, lines: &'static [Line]) {
+    let heading = lines.first().and_then(|line| file.text(line).strip_prefix(HEADING));
+    let number = heading.and_then(|heading| heading.split_ascii_whitespace().next()).unwrap_or("");
+    let index = table.index.sections.len();
+    table.index.sections.push(Section { file, number, lines, sets: OnceLock::new() });
     // The rows of an opcode stand together: it is looked up once for all of them.
-    let mut together: (&'static str, Vec<RowLine>) = Default::default();
-    for (line, text) in Logical::new(text) {
-        if let Some(heading) = text.strip_prefix("==") {
-            let number = heading.split_ascii_whitespace().next().unwrap_or("");
-            table.index.sections.push(Section { file, number, ..Section::default() });
-        } else if text.starts_with('.') {
-            if let Some(section) = table.index.sections.last_mut() {
-                section.set_lines.push(text);
-            }
-        } else {
-            let word = first_word(text);
-            if !lines::keyword(table, word, text) {
-                let row = RowLine { section: table.index.sections.len() - 1, line, text };
-                if together.0 != word {
-                    table.index.add_rows(std::mem::replace(&mut together, (word, Vec::new())));
-                }
-                together.1.push(row);
-            }
+    for together in lines.chunk_by(|_, next| !next.is_first) {
+        match together.first().map_or("", |line| file.word(line)) {
+            "" | HEADING => {}
+            word => match lines::reader(word) {
+                Some(read) => together.iter().for_each(|line| lines::read(table, read, word, file.text(line))),
+                None => table.index.opcodes.entry(word).or_default().lines.push((index, together)),
+            },
         }
     }
-    table.index.add_rows(together);
-}
-
-/// The keyword or the opcode of a line.
-fn first_word(text: &'static str) -> &'static str {
-    let end = text.bytes().position(|byte| matches!(byte, b'.' | b' ')).unwrap_or(text.len());
-    text.get(..end).unwrap_or_default()
 }
 
 impl Index {
@@ -121,13 +113,10 @@ impl Index {
 
     pub(crate) fn forms(&'static self, table: &'static Table, opcode: &str) -> &'static [Row] {
         let Some(entry) = self.opcodes.get(opcode) else { return &[] };
-        entry.rows.get_or_init(|| entry.lines.iter().filter_map(|l| self.row(table, l)).collect())
-    }
-
-    fn add_rows(&mut self, (opcode, mut rows): (&'static str, Vec<RowLine>)) {
-        if !rows.is_empty() {
-            self.opcodes.entry(opcode).or_default().lines.append(&mut rows);
-        }
+        let lines = || {
+            entry.lines.iter().flat_map(|(section, lines)| lines.iter().map(|line| (&self.sections[*section], line)))
+        };
+        entry.rows.get_or_init(|| lines().filter_map(|(section, line)| self.row(table, section, line)).collect())
     }
 
     /// Everything that cannot be read, in lines that nothing has asked for too.
@@ -154,13 +143,13 @@ impl Index {
         }
     }
 
-    fn row(&'static self, table: &'static Table, line: &RowLine) -> Option<Row> {
-        let section = &self.sections[line.section];
-        let text = lines::joined(line.text);
+    fn row(&'static self, table: &'static Table, section: &'static Section, line: &Line) -> Option<Row> {
+        let text = lines::joined(section.file.text(line));
+        let (file, number) = (section.file.name, line.number);
         match form::row(self.sets(table, section), text) {
-            Ok(row) => Some(Row { section: section.number, file: section.file, line: line.line, ..row }),
+            Ok(row) => Some(Row { section: section.number, file, line: number.into(), ..row }),
             Err(why) => {
-                self.mistake(format!("{}:{}: {why}: {text}", section.file, line.line));
+                self.mistake(format!("{file}:{number}: {why}: {text}"));
                 None
             }
         }
@@ -169,7 +158,8 @@ impl Index {
     fn sets(&'static self, table: &'static Table, section: &'static Section) -> &'static Sets {
         section.sets.get_or_init(|| {
             let global = (!std::ptr::eq(section, &self.sections[0])).then(|| self.sets(table, &self.sections[0]));
-            Sets::new(table, section.file, &section.set_lines, global)
+            let sets = section.lines.iter().map(|line| section.file.text(line)).filter(|text| text.starts_with('.'));
+            Sets::new(table, section.file.name, sets, global)
         })
     }
 }

@@ -13,7 +13,7 @@ use super::{Count, OperandKind, OperandSpec, Row, Slot, TypeOf, Value};
 /// `add{.sat}.s32 d, a, b;`
 pub fn form(row: &Row) -> String {
     let mut text = row.name.to_owned();
-    for slot in &row.slots {
+    for slot in row.slots {
         let (open, close) = if slot.optional { ("{", "}") } else { ("", "") };
         text.push_str(&format!("{open}.{}{close}", slot.name));
     }

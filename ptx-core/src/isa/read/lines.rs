@@ -1,47 +1,7 @@
-//! Logical lines of a file, and the lines that are read at once: `type`, `sreg`, `directive`, `target`, `idle`.
+//! The texts of logical lines, and the lines that are read at once: `type`, `sreg`, `directive`, `target`, `idle`.
 
 use crate::isa::gate::Gate;
 use crate::isa::{Class, DirectiveInfo, Idle, SpecialRegister, Table, TargetInfo, Type, TypeInfo, Version};
-
-/// The lines of a file that are no comments, with the number of each. One that `\` continues is here as the file has it: `joined` reads it.
-pub(super) struct Logical {
-    rest: &'static str,
-    number: u32,
-}
-
-impl Logical {
-    pub(super) fn new(text: &'static str) -> Logical {
-        Logical { rest: text, number: 0 }
-    }
-
-    /// Takes the next line of the file from `rest`.
-    fn next_line(&mut self) -> &'static str {
-        let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
-        self.rest = rest;
-        self.number += 1;
-        line
-    }
-}
-
-impl Iterator for Logical {
-    type Item = (u32, &'static str);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while !self.rest.is_empty() {
-            let whole = self.rest;
-            let mut line = self.next_line();
-            let number = self.number;
-            if matches!(line.as_bytes(), [] | [b'#', ..]) {
-                continue;
-            }
-            while line.as_bytes().last() == Some(&b'\\') {
-                line = self.next_line();
-            }
-            return Some((number, whole.get(..whole.len() - self.rest.len()).unwrap_or_default()));
-        }
-        None
-    }
-}
 
 /// A logical line without its comment; one text where the file has it on several lines.
 pub(super) fn joined(text: &'static str) -> &'static str {
@@ -59,10 +19,10 @@ fn strip_comment(line: &str) -> &str {
 }
 
 /// Reads a line that begins with a keyword.
-type ReadLine = fn(&mut Table, &[&'static str]) -> Option<()>;
+pub(super) type ReadLine = fn(&mut Table, &[&'static str]) -> Option<()>;
 
 /// The reader of the lines that begin with a word; `None` if it is no keyword.
-fn reader(word: &str) -> Option<ReadLine> {
+pub(super) fn reader(word: &str) -> Option<ReadLine> {
     Some(match word {
         "type" => type_line,
         "sreg" => sreg_line,
@@ -74,31 +34,29 @@ fn reader(word: &str) -> Option<ReadLine> {
     })
 }
 
-/// Reads a keyword line into the table; `false` if its first word is no keyword.
-pub(super) fn keyword(table: &mut Table, word: &str, text: &'static str) -> bool {
-    let Some(read) = reader(word) else { return false };
+/// Reads a line that begins with a keyword into the table.
+pub(super) fn read(table: &mut Table, read: ReadLine, keyword: &str, text: &'static str) {
     let text = joined(text);
-    let rest = text.get(word.len()..).unwrap_or_default();
+    let rest = text.get(keyword.len()..).unwrap_or_default();
     let columns: Vec<&'static str> = rest.split('|').map(str::trim_ascii).collect();
     if read(table, &columns).is_none() {
         table.index.mistake(format!("cannot read: {text}"));
     }
-    true
 }
 
 fn idle_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
-    let words = columns.first()?.split_whitespace().map(|word| word.trim_start_matches('.')).collect();
+    let words = columns.first()?.split_ascii_whitespace().map(|word| word.trim_start_matches('.')).collect();
     let listed = columns.get(1)?;
     let (all, names) = match listed.strip_prefix("all") {
         Some(rest) => (true, rest.trim_start().trim_start_matches("but ")),
         None => (false, *listed),
     };
-    table.idle.push(Idle { words, all, names: names.split_whitespace().collect() });
+    table.idle.push(Idle { words, all, names: names.split_ascii_whitespace().collect() });
     Some(())
 }
 
 fn type_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
-    let mut words = columns.first()?.split_whitespace();
+    let mut words = columns.first()?.split_ascii_whitespace();
     let name = words.next()?;
     let bits = words.next()?.parse().ok()?;
     let class = match words.next()? {
@@ -111,8 +69,9 @@ fn type_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
         "opaque" => Class::Opaque,
         _ => return None,
     };
-    let registers: Vec<&str> = columns.get(1)?.split_whitespace().collect();
+    let registers: Vec<&str> = columns.get(1)?.split_ascii_whitespace().collect();
     let literals = columns.get(2).copied().unwrap_or("");
+    let takes = |kind| literals.split_ascii_whitespace().any(|literal| literal == kind);
     table.type_names.insert(name, Type(u8::try_from(table.types.len()).ok()?));
     table.types.push(TypeInfo {
         name,
@@ -121,8 +80,8 @@ fn type_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
         declares: registers.contains(&name),
         registers,
         holders: 0,
-        takes_int: literals.contains("int"),
-        takes_float: literals.contains("float"),
+        takes_int: takes("int"),
+        takes_float: takes("float"),
         gate: columns.get(3).zip(columns.get(4)).and_then(|(since, targets)| Gate::read(since, targets)),
     });
     Some(())
@@ -140,27 +99,26 @@ pub(super) fn holders(table: &mut Table) {
 /// `%tid.{x,y,z} u32 | 1.0 | all`, `%pm[0..7] u32`, `%laneid u32`.
 fn sreg_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
     let (names, types) = columns.first()?.split_once(' ')?;
-    let types: Option<Vec<Type>> = types.split_whitespace().map(|t| table.type_names.get(t).copied()).collect();
+    let types: Option<Vec<Type>> = types.split_ascii_whitespace().map(|t| table.type_names.get(t).copied()).collect();
     let types = types?;
     let (ty, earlier) = types.split_first()?;
-    let gate = || Gate::read(columns.get(1)?, columns.get(2)?);
+    let gate = Gate::read(columns.get(1)?, columns.get(2)?)?;
     let section = table.index.section();
     let needs = columns.get(3).copied().unwrap_or("");
     let mut add = |name: &'static str, component: &'static str, vector: bool| {
-        let earlier = earlier.to_vec();
-        let register = SpecialRegister { name, ty: *ty, earlier, component, vector, gate: gate()?, needs, section };
+        let (earlier, gate) = (earlier.to_vec(), gate.clone());
+        let register = SpecialRegister { name, ty: *ty, earlier, component, vector, gate, needs, section };
         table.specials.insert(name, register);
-        Some(())
     };
     if let Some((base, components)) = names.split_once(".{") {
-        add(base, "", true)?;
+        add(base, "", true);
         for c in components.trim_end_matches('}').split(',') {
-            add(String::leak(format!("{base}.{c}")), c, false)?;
+            add(String::leak(format!("{base}.{c}")), c, false);
         }
         return Some(());
     }
     for (name, _) in super::sets::expand(names)? {
-        add(name, "", false)?;
+        add(name, "", false);
     }
     Some(())
 }
@@ -197,7 +155,7 @@ fn target_line(table: &mut Table, columns: &[&'static str]) -> Option<()> {
         arch: name.parse().ok()?,
         since: since.trim().parse().ok()?,
         assembled: limits != "gone",
-        limits: limits.split_whitespace().filter_map(|l| l.split_once('=')).filter_map(limit).collect(),
+        limits: limits.split_ascii_whitespace().filter_map(|l| l.split_once('=')).filter_map(limit).collect(),
     });
     Some(())
 }

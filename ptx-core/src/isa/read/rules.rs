@@ -21,7 +21,7 @@ impl Rules {
     /// The rules of this row, which they belong to.
     pub(crate) fn of(&self, row: &Row) -> &[Rule] {
         self.all.get_or_init(|| {
-            let names = Names { slots: &row.slots, operands: &row.operands, sets: &|name| self.sets.set(name) };
+            let names = Names { slots: row.slots, operands: &row.operands, sets: &|name| self.sets.set(name) };
             let rules = self.text.into_iter().flat_map(|text| text.split(';'));
             let rules = rules.map(|rule| Rule::read(rule.trim_ascii(), &names)).collect::<Result<_, _>>();
             rules.unwrap_or_else(|why| {

@@ -29,17 +29,17 @@ impl Sets {
     pub(super) fn new(
         table: &'static Table,
         file: &'static str,
-        lines: &[&'static str],
+        lines: impl Iterator<Item = &'static str>,
         global: Option<&'static Sets>,
     ) -> Sets {
-        let line = |text: &&'static str| {
+        let line = |text: &'static str| {
             let line = split(joined(text));
             if line.is_none() {
                 table.index.mistake(format!("{file}: not a set: {text}"));
             }
             line
         };
-        Sets { table, file, lines: lines.iter().filter_map(line).collect(), global }
+        Sets { table, file, lines: lines.filter_map(line).collect(), global }
     }
 
     /// The members of a set, by name without its dot: the section's own set first.
@@ -49,6 +49,11 @@ impl Sets {
             Some(first) => Some(first.whole.get_or_init(|| self.members(name, self.lines.len()))),
             None => self.global?.set(name),
         }
+    }
+
+    /// Notes something that cannot be read in the file of this section.
+    pub(super) fn mistake(&self, text: &str) {
+        self.table.index.mistake(format!("{}: {text}", self.file));
     }
 
     /// Reads every set.
@@ -63,35 +68,36 @@ impl Sets {
         let mut members = Vec::new();
         for (at, line) in self.lines.iter().enumerate().take(lines).filter(|(_, line)| line.name == name) {
             for word in words(line.members) {
-                match self.members_of(word, at) {
-                    Some(more) => members.extend(more),
-                    None => self.table.index.mistake(format!("{}: cannot read member {word}", self.file)),
+                if self.add_members(&mut members, word, at).is_none() {
+                    self.mistake(&format!("cannot read member {word}"));
                 }
             }
         }
         members
     }
 
-    /// The members that a word stands for: those of a set that has a line before this one, or others.
-    fn members_of(&'static self, word: &'static str, line: usize) -> Option<Vec<Member>> {
+    /// Adds the members that a word stands for: those of a set that has a line before this one, or others.
+    fn add_members(&'static self, members: &mut Vec<Member>, word: &'static str, line: usize) -> Option<()> {
         let word = word.strip_prefix('.')?;
         let (word, gate) = match word.split_once('(') {
             Some((word, gate)) => (word, Some(gates(gate.strip_suffix(')')?)?)),
             None => (word, None),
         };
-        let mut members = match self.lines.iter().take(line).any(|earlier| earlier.name == word) {
-            true => self.members(word, line),
-            false => match self.global.and_then(|global| global.set(word)) {
-                Some(members) => members.iter().map(|member| Member { gate: member.gate.clone(), ..*member }).collect(),
-                None => return self.plain(word, gate.as_ref()),
-            },
-        };
-        members.iter_mut().filter(|member| member.gate.is_none()).for_each(|member| member.gate.clone_from(&gate));
-        Some(members)
+        let first = members.len();
+        if self.lines.iter().take(line).any(|earlier| earlier.name == word) {
+            members.extend(self.members(word, line));
+        } else if let Some(global) = self.global.and_then(|global| global.set(word)) {
+            members.extend(global.iter().map(|member| Member { gate: member.gate.clone(), ..*member }));
+        } else {
+            return self.add_plain(members, word, gate.as_ref());
+        }
+        let own = members.iter_mut().skip(first);
+        own.filter(|member| member.gate.is_none()).for_each(|member| member.gate.clone_from(&gate));
+        Some(())
     }
 
-    /// Members by their own names, and their numbers: `v4=4`, `m64n[8..256:8]k16`.
-    fn plain(&self, word: &'static str, gate: Option<&Gate>) -> Option<Vec<Member>> {
+    /// Adds members by their own names, with their numbers: `v4=4`, `m64n[8..256:8]k16`.
+    fn add_plain(&self, members: &mut Vec<Member>, word: &'static str, gate: Option<&Gate>) -> Option<()> {
         let (word, number) = match word.split_once('=') {
             Some((word, number)) => (word, Some(number.parse().ok()?)),
             None => (word, None),
@@ -102,7 +108,8 @@ impl Sets {
             ty: self.table.type_names.get(text).copied(),
             gate: gate.cloned(),
         };
-        Some(expand(word)?.into_iter().map(make).collect())
+        members.extend(expand(word)?.into_iter().map(make));
+        Some(())
     }
 }
 

@@ -91,7 +91,7 @@ fn unplaced(tree: &Tree, inst: &Inst, misfits: &[Misfit], at: usize, rows: &mut 
 fn words(misfits: &[Misfit]) -> Vec<&'static str> {
     let mut words = Vec::new();
     for misfit in misfits {
-        for slot in &misfit.row.slots {
+        for slot in misfit.row.slots {
             words.extend(slot.members.iter().map(|member| member.text));
         }
     }
