@@ -95,10 +95,19 @@ fn named(conds: &[Cond], mask: &Form, threads: usize) -> bool {
     })
 }
 
+/// The widest scope whose numbers all threads of a barrier share.
+fn common(span: Span) -> Scope {
+    match span {
+        Span::Warp => Scope::Warp,
+        Span::Block | Span::Group(_) => Scope::Block,
+    }
+}
+
 /// Decides whether the threads that come to a barrier are all that can come to one.
 fn together(machine: &Machine<'_>, barrier: &Barrier) -> Verdict {
     // Threads that have ended do not count for a barrier with a number of threads.
     let counts = matches!(barrier.span, Span::Group(_));
+    let tells_apart = |cond: &Cond| machine.world.cond_scope(cond) > common(barrier.span);
     let steps: Vec<Cond> = barrier
         .path
         .since(&barrier.since)
@@ -106,7 +115,7 @@ fn together(machine: &Machine<'_>, barrier: &Barrier) -> Verdict {
         .filter(|step| step.decides && (counts || !step.excused))
         .map(|step| step.cond.clone())
         .chain([barrier.guard.clone()])
-        .filter(|cond| *cond != Cond::Const(true) && machine.world.cond_scope(cond) == Scope::Thread)
+        .filter(|cond| *cond != Cond::Const(true) && tells_apart(cond))
         .filter(|cond| !(counts && matches!(cond, Cond::Table(_))))
         .collect();
     let mut verdict = Verdict::Proved;
@@ -119,7 +128,7 @@ fn together(machine: &Machine<'_>, barrier: &Barrier) -> Verdict {
     }
     // Hardware does not wait for threads that have ended, but it is not said that the kernel may depend on that.
     let ended = barrier.path.since(&barrier.since).into_iter().filter(|step| step.decides && step.excused && !counts);
-    let mut ended = ended.filter(|step| machine.world.cond_scope(&step.cond) == Scope::Thread);
+    let mut ended = ended.filter(|step| tells_apart(&step.cond));
     if verdict == Verdict::Proved && ended.any(|step| differs(machine, barrier, &step.cond, false) != Verdict::Proved) {
         let missing = "some threads end before this barrier, which is for the whole block: let all come to it";
         return Verdict::Unknown(missing.to_owned());
@@ -135,8 +144,8 @@ fn differs(machine: &Machine<'_>, barrier: &Barrier, cond: &Cond, may_end: bool)
     let turns: Vec<Sym> = turns.collect();
     let view = |second: bool| View {
         own: Box::new({
-            let turns = turns.clone();
-            move |at, symbol: &crate::world::Symbol| second && symbol.scope == Scope::Thread && !turns.contains(&at)
+            let (turns, common) = (turns.clone(), common(barrier.span));
+            move |at, symbol: &crate::world::Symbol| second && symbol.scope > common && !turns.contains(&at)
         }),
         shift: ptx_core::hash::Map::default(),
         threads: match barrier.span {

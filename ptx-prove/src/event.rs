@@ -1,6 +1,6 @@
 //! The effects of instructions beside registers: which instruction accesses memory, which is a barrier, and which only computes.
 
-use crate::form::Cond;
+use crate::form::{Cond, Form};
 use crate::machine::{Machine, State, Value};
 use crate::memory;
 use crate::path::Path;
@@ -9,7 +9,8 @@ use crate::site::Site;
 use crate::tensor;
 use crate::trace::{Barrier, Collective, Group, Lanes, Source, Span};
 use crate::world::Scope;
-use ptx_core::ir::{Operand, RegId};
+use ptx_core::ir::{Function, Operand, RegId};
+use ptx_core::isa::Class;
 
 /// The execution of an instruction that does more than compute.
 pub(crate) type Action = for<'m> fn(&mut Machine<'m>, usize, &Site<'m>, &mut State, &Cond) -> Vec<(RegId, Value)>;
@@ -28,6 +29,9 @@ const ACTIONS: &[(&str, Action)] = &[
 
 /// Opcodes with forms that are among the signals.
 const ASYNC: [&str; 3] = ["cp", "st", "red"];
+
+/// Opcodes of pipelines and of other blocks' memory.
+const SIGNALS: [&str; 4] = ["mbarrier", "wgmma", "tcgen05", "mapa"];
 
 /// Instructions that only compute registers.
 #[rustfmt::skip]
@@ -48,6 +52,47 @@ const COLLECTIVES: [(&str, bool); 11] = [
 ];
 /// Of these opcodes only the instructions with `.sync`.
 const SYNC_ONLY: [&str; 1] = ["tcgen05"];
+
+/// Instructions that give all lanes that they name one value, some in this mode alone; a shuffle does so where all lanes read one.
+const ONE_FOR_WARP: [(&str, Option<&str>); 4] =
+    [("vote", None), ("redux", None), ("match", Some("all")), ("shfl", None)];
+
+/// The values that lanes read of each other, where these have one number for all symbols, and whole warps come here.
+fn taken(machine: &mut Machine<'_>, site: &Site<'_>, lanes: &[usize], guard: &Cond) -> Option<Form> {
+    let Value::Bits(form) = machine.source(site, site.operand(1), None) else { return None };
+    let is_common = machine.world.is_of_launch(form.symbols().collect());
+    let of: Vec<Option<usize>> = lanes.iter().enumerate().map(|(thread, lane)| Some(thread / 32 * 32 + lane)).collect();
+    (is_common && come_whole(machine, guard)).then(|| form.taken(&of))
+}
+
+/// Returns true if numbers tell that whole warps come to the current instruction, whatever the values of memory are.
+fn come_whole(machine: &Machine<'_>, guard: &Cond) -> bool {
+    let world = &machine.world;
+    let is_known = |cond: &Cond| {
+        let mut symbols = Vec::new();
+        cond.forms(&mut |form| symbols.extend(form.symbols()));
+        world.cond_scope(cond) <= Scope::Block && world.is_of_launch(symbols)
+    };
+    let mut threads = vec![true; world.threads];
+    let steps = world.here.steps().filter(|step| step.decides).map(|step| &step.cond);
+    let mut conds = steps.chain([guard]);
+    conds.all(|cond| {
+        cond.keep(&mut threads);
+        cond.decided(world.threads).is_some() || is_known(cond)
+    }) && threads.chunks(32).all(|warp| warp.len() == 32 && warp.iter().all(|own| *own == warp[0]))
+}
+
+/// The lanes in the last operand of an instruction.
+fn named_lanes(machine: &mut Machine<'_>, site: &Site<'_>) -> Lanes {
+    let mask = site.inst.operands.iter().rev().find(|operand| **operand != Operand::Absent);
+    match mask.map(|mask| machine.source(site, mask, None)) {
+        Some(Value::Bits(form)) => match machine.world.number(&form, 32, false) {
+            form if form.known() == Some(0xffff_ffff) => Lanes::All,
+            form => Lanes::Mask(form),
+        },
+        _ => Lanes::Unknown,
+    }
+}
 
 /// Opcodes that end threads anywhere in a block, and let others go on.
 const ENDS: [&str; 2] = ["exit", "ret"];
@@ -95,10 +140,16 @@ pub(crate) struct Event;
 
 impl Event {
     pub(crate) fn action(site: &Site<'_>) -> Option<Action> {
-        if ASYNC.contains(&site.row.opcode()) && signals::describes(site) {
+        if is_async(site) {
             return Some(signals::signal);
         }
         ACTIONS.iter().find(|(opcode, _)| *opcode == site.row.opcode()).map(|(_, action)| *action)
+    }
+
+    /// Returns true if a pipeline gives the order of what an instruction of a function accesses, or another block may.
+    pub(crate) fn has_signals(function: &Function) -> bool {
+        let mut sites = function.insts.iter().filter_map(|inst| Some(Site { function, inst, row: inst.row? }));
+        sites.any(|site| SIGNALS.contains(&site.row.opcode()) || is_async(&site))
     }
 
     /// Records an instruction that lanes execute together.
@@ -107,19 +158,38 @@ impl Event {
         if (*has_mask || SYNC_ONLY.contains(&site.row.opcode())) && !site.is("sync") {
             return;
         }
-        let mask = site.inst.operands.iter().rev().find(|operand| **operand != Operand::Absent);
-        let lanes = match mask.filter(|_| *has_mask).map(|mask| machine.source(site, mask, None)) {
-            None => Lanes::All,
-            Some(Value::Bits(form)) => match machine.world.number(&form, 32, false) {
-                form if form.known() == Some(0xffff_ffff) => Lanes::All,
-                form => Lanes::Mask(form),
-            },
-            Some(_) => Lanes::Unknown,
-        };
+        let lanes = if *has_mask { named_lanes(machine, site) } else { Lanes::All };
         let (since, path) = (Path::default(), state.path.clone());
         let barrier = Barrier { inst: at, span: Span::Warp, since, path, guard: guard.clone() };
         let source = source(machine, site);
         machine.trace.collectives.push(Collective { barrier, lanes, source });
+    }
+
+    /// The result of an instruction that gives one value to all lanes of a warp, or to each the value of a known lane.
+    pub(crate) fn of_warp(machine: &mut Machine<'_>, site: &Site<'_>, guard: &Cond) -> Option<Value> {
+        let is_one = |(opcode, mode): &(&str, Option<&str>)| {
+            *opcode == site.row.opcode() && mode.is_none_or(|mode| site.is(mode)) && site.is("sync")
+        };
+        if !ONE_FOR_WARP.iter().any(is_one) || !matches!(named_lanes(machine, site), Lanes::All) {
+            return None;
+        }
+        match source(machine, site) {
+            Source::Unknown => return None,
+            Source::Named => {}
+            Source::Lanes(lanes) => {
+                if let Some(form) = taken(machine, site, &lanes, guard) {
+                    return Some(Value::Bits(form));
+                }
+                if !lanes.chunks(32).all(|warp| warp.iter().all(|lane| *lane == warp[0])) {
+                    return None;
+                }
+            }
+        }
+        let ty = site.ty(0)?;
+        if ty.class() == Class::Pred {
+            return Some(Value::Truth(machine.world.any_truth(Scope::Warp)));
+        }
+        Some(Value::Bits(machine.world.unknown((0, (1 << ty.bits().min(64)) - 1), Scope::Warp)))
     }
 
     pub(crate) fn only_computes(site: &Site<'_>) -> bool {
@@ -143,6 +213,10 @@ impl Event {
     pub(crate) fn is_barrier(inst: &ptx_core::ir::Inst) -> bool {
         inst.row.is_some_and(|row| BARRIERS.contains(&row.opcode()) && !row.parts.contains(&"warp"))
     }
+}
+
+fn is_async(site: &Site<'_>) -> bool {
+    ASYNC.contains(&site.row.opcode()) && signals::describes(site)
 }
 
 fn nothing(_: &mut Machine<'_>, _: usize, _: &Site<'_>, _: &mut State, _: &Cond) -> Vec<(RegId, Value)> {
@@ -207,7 +281,7 @@ fn barrier(
     let count = count.map(|count| known(machine, site, count));
     let number = match site.row.operand("a").map(|at| machine.source(site, site.operand(at), None)) {
         None => Some(Some(0)),
-        Some(Value::Bits(form)) if machine.world.scope(&form) != Scope::Thread => Some(form.known()),
+        Some(Value::Bits(form)) if machine.world.scope(&form) <= Scope::Block => Some(form.known()),
         Some(_) => None,
     };
     let threads = machine.world.threads as i128;
@@ -250,7 +324,7 @@ fn whole(machine: &mut Machine<'_>, number: Option<i128>) -> Option<Span> {
 fn group(machine: &mut Machine<'_>, (number, count): (i128, i128), path: &Path, guard: &Cond) -> Option<Span> {
     let mut threads = vec![true; machine.world.threads];
     for cond in path.steps().map(|step| &step.cond).chain([guard]) {
-        tables(cond, &mut threads);
+        cond.keep(&mut threads);
     }
     let has_whole_warps = threads.chunks(32).all(|warp| warp.len() == 32 && warp.iter().all(|own| *own == warp[0]));
     let own = threads.iter().filter(|own| **own).count() as i128;
@@ -270,14 +344,4 @@ fn group(machine: &mut Machine<'_>, (number, count): (i128, i128), path: &Path, 
     }
     trace.groups.push(Group { number, threads: threads.into() });
     Some(Span::Group(trace.groups.len() - 1))
-}
-
-/// Leaves out the threads that the tables of a condition exclude.
-fn tables(cond: &Cond, threads: &mut [bool]) {
-    match cond {
-        Cond::Const(false) => threads.fill(false),
-        Cond::Table(table) => threads.iter_mut().zip(table.iter()).for_each(|(own, new)| *own &= new),
-        Cond::All(parts) => parts.iter().for_each(|part| tables(part, threads)),
-        _ => {}
-    }
 }

@@ -430,6 +430,16 @@ impl Cond {
         !spend(self, &mut left)
     }
 
+    /// Leaves out the threads that its tables exclude.
+    pub(crate) fn keep(&self, threads: &mut [bool]) {
+        match self {
+            Cond::Const(false) => threads.fill(false),
+            Cond::Table(table) => threads.iter_mut().zip(table.iter()).for_each(|(own, new)| *own &= new),
+            Cond::All(parts) => parts.iter().for_each(|part| part.keep(threads)),
+            _ => {}
+        }
+    }
+
     /// The values, if no symbol is in it.
     pub(crate) fn decided(&self, threads: usize) -> Option<Vec<bool>> {
         match self {

@@ -378,7 +378,7 @@ impl<'m> Shared<'m> {
         }
         let is_own = |symbol: Sym| {
             let is_turn = outer.iter().any(|own| loops[*own].turn == symbol);
-            !is_turn && machine.world.symbol(symbol).scope == Scope::Thread
+            !is_turn && machine.world.symbol(symbol).scope > Scope::Block
         };
         let mut is_common = !access.offset.symbols().any(is_own);
         conds.iter().for_each(|cond| cond.forms(&mut |form| is_common &= !form.symbols().any(is_own)));
@@ -414,7 +414,7 @@ impl<'m> Shared<'m> {
         let open = writer
             .conds
             .iter()
-            .filter(|cond| !(path.contains(*cond) && (is_self || world.cond_scope(cond) != Scope::Thread)));
+            .filter(|cond| !(path.contains(*cond) && (is_self || world.cond_scope(cond) <= Scope::Block)));
         let conds = open.map(|cond| cond.taken(column));
         let all = Cond::all(conds);
         // Numbers were compared for the writers already.
@@ -452,7 +452,7 @@ impl<'m> Shared<'m> {
             let (Some(by_place), true) = (&writer.by_place, writer.offset.terms.is_empty()) else { continue };
             let path: Set<Cond> = access.path.steps().map(|step| step.cond.clone()).collect();
             let is_sure = writer.conds.iter().all(|cond| {
-                matches!(cond, Cond::Table(_)) || path.contains(cond) && machine.world.cond_scope(cond) != Scope::Thread
+                matches!(cond, Cond::Table(_)) || path.contains(cond) && machine.world.cond_scope(cond) <= Scope::Block
             });
             if !is_sure {
                 continue;
@@ -509,18 +509,9 @@ impl<'m> Shared<'m> {
 /// The threads that the tables of conditions allow.
 fn allowed(path: &Cond, guard: &Cond, threads: usize) -> Vec<bool> {
     let mut found = vec![true; threads];
-    keep(path, &mut found);
-    keep(guard, &mut found);
+    path.keep(&mut found);
+    guard.keep(&mut found);
     found
-}
-
-fn keep(cond: &Cond, found: &mut [bool]) {
-    match cond {
-        Cond::Const(false) => found.fill(false),
-        Cond::Table(table) => found.iter_mut().zip(table.iter()).for_each(|(old, own)| *old &= own),
-        Cond::All(parts) => parts.iter().for_each(|part| keep(part, found)),
-        _ => {}
-    }
 }
 
 /// For each reader that is open a writer that covers the piece, in several columns; and true if no writer is left out.

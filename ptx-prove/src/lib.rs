@@ -13,6 +13,7 @@
 //! - `signals` has the accesses of instructions whose order `pipeline` explores: `mbarrier`s, bulk copies, and matrices that descriptors name.
 //!   `united` joins both verdicts, and `transfers` has the global memory of copies.
 //! - `tables` has memory whose addresses a buffer holds.
+//! - `tickets` has the numbers that counters give out, and words of shared memory that are written once.
 //! - `tensor` walks the events of tensor memory, warp by warp.
 //! - `initial` finds what was written before it is read. `samples` finds launches for a run, where something is open.
 //! - `bounds` compares an offset with a length by `strides`. `cases` splits the launches of a contract by numbers that are 0 or 1.
@@ -61,6 +62,7 @@ mod step;
 mod strides;
 mod tables;
 mod tensor;
+mod tickets;
 mod trace;
 mod transfers;
 mod turns;

@@ -10,7 +10,7 @@ use crate::form::{Cond, Form, Sym};
 use crate::path::Path;
 use crate::site::{Site, integer};
 use crate::trace::{Base, Trace, What};
-use crate::world::{Origin, Scope, World};
+use crate::world::{Division, Origin, Scope, World};
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::{Base as Start, Function, Inst, Module, Operand, RegId, Symbol as Name};
 use ptx_core::isa::{Class, SpecialRegister, Type};
@@ -111,6 +111,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) open: Vec<usize>,
     /// The registers that the current instruction reads.
     pub(crate) current: Rc<Vec<Value>>,
+    /// True if the entry accesses memory by instructions whose order a pipeline gives.
+    pub(crate) has_signals: bool,
     /// Instructions that may still be executed.
     pub(crate) steps: u32,
     branches: u32,
@@ -128,6 +130,7 @@ pub(crate) struct Setup<'m> {
     pub(crate) block: [u32; 3],
     pub(crate) cluster: [u32; 3],
     pub(crate) written: Set<What>,
+    pub(crate) has_signals: bool,
     pub(crate) dynamic_shared: u64,
     pub(crate) boxes: Vec<(String, u64)>,
     pub(crate) lens: Vec<Option<Form>>,
@@ -148,6 +151,7 @@ impl<'m> Machine<'m> {
             block,
             cluster,
             written,
+            has_signals,
             dynamic_shared,
             boxes,
             lens,
@@ -180,6 +184,7 @@ impl<'m> Machine<'m> {
             entries: Vec::new(),
             open: Vec::new(),
             current: Rc::default(),
+            has_signals,
             steps: STEPS,
             branches: 0,
             at: 0,
@@ -240,6 +245,13 @@ impl<'m> Machine<'m> {
         let function = self.function;
         let inst = function.insts.get(inst)?;
         Some(Site { function, inst, row: inst.row? })
+    }
+
+    /// Returns true if numbers tell that at most one thread of a block fulfills a condition.
+    pub(crate) fn is_of_one_thread(&self, cond: &Cond) -> bool {
+        let mut threads = vec![true; self.world.threads];
+        cond.keep(&mut threads);
+        threads.iter().filter(|own| **own).count() <= 1
     }
 
     /// The condition under which an instruction is executed.
@@ -310,6 +322,21 @@ impl<'m> Machine<'m> {
         site.function.registers.get(register.index()).is_some_and(|register| register.vector <= 1)
     }
 
+    /// A number of blocks as one of clusters and what is left.
+    fn in_clusters(&mut self, blocks: &Form, dimension: usize) -> Option<Division> {
+        self.world.floor(blocks, self.cluster[dimension].max(1).into())
+    }
+
+    /// The rank of the block in its cluster.
+    fn rank(&mut self) -> Option<Form> {
+        let mut rank = Form::number(0);
+        for dimension in (0..3).rev() {
+            let (_, place) = self.in_clusters(&self.launch.block[dimension].clone(), dimension)?;
+            rank = rank.scale(self.cluster[dimension].into())?.add(&place)?;
+        }
+        Some(rank)
+    }
+
     /// The value of a special register.
     pub(crate) fn special(&mut self, register: &SpecialRegister) -> Option<Form> {
         let name = register.name.trim_start_matches('%');
@@ -319,17 +346,16 @@ impl<'m> Machine<'m> {
         let threads = self.world.threads;
         let table = |f: &dyn Fn(usize) -> u64| Form::table((0..threads).map(|thread| f(thread).into()).collect());
         let place = |thread: usize| [thread % x, thread / x % y, thread / x / y];
-        let alone = self.cluster == [1; 3];
         Some(match (name, dimension) {
             ("tid", Some(d)) => table(&|thread| place(thread)[d] as u64),
             ("ntid", Some(d)) => Form::number(self.block[d].into()),
             ("ctaid", Some(d)) => self.launch.block[d].clone(),
             ("nctaid", Some(d)) => self.launch.blocks[d].clone(),
-            ("clusterid", Some(d)) if alone => self.launch.block[d].clone(),
-            ("nclusterid", Some(d)) if alone => self.launch.blocks[d].clone(),
-            ("cluster_ctaid", Some(_)) if alone => Form::number(0),
+            ("clusterid", Some(d)) => self.in_clusters(&self.launch.block[d].clone(), d)?.0,
+            ("nclusterid", Some(d)) => self.in_clusters(&self.launch.blocks[d].clone(), d)?.0,
+            ("cluster_ctaid", Some(d)) => self.in_clusters(&self.launch.block[d].clone(), d)?.1,
             ("cluster_nctaid", Some(d)) => Form::number(self.cluster[d].into()),
-            ("cluster_ctarank", _) if alone => Form::number(0),
+            ("cluster_ctarank", _) => self.rank()?,
             ("cluster_nctarank", _) => Form::number(self.cluster.iter().copied().map(i128::from).product()),
             ("laneid", _) => table(&|thread| thread as u64 % 32),
             ("lanemask_eq", _) => table(&|thread| 1 << (thread % 32)),

@@ -2,7 +2,7 @@
 use crate::form::{Coef, Cond, Form};
 use crate::machine::{Machine, State, Value};
 use crate::site::{Site, integer};
-use crate::trace::{Access, Base, Kind, Step, What};
+use crate::trace::{Access, Base, Kind, Step, Turns, What};
 use crate::world::{Effort, Meaning, Origin, Scope, Symbol};
 use ptx_core::ir::{Base as Start, Operand, Param, RegId, Space, Symbol as Name, VarId, Variable};
 use ptx_core::isa::Type;
@@ -406,7 +406,8 @@ impl Machine<'_> {
         }
         let scope = self.world.scope(&offset);
         if !is_constant || scope == Scope::Thread {
-            return Some(Value::Bits(self.world.unknown(range, Scope::Thread)));
+            let scope = if is_constant { Scope::Thread } else { self.scope_of_load(site, place, scope) };
+            return Some(Value::Bits(self.world.unknown(range, scope)));
         }
         self.constant.insert(what);
         let key = (place.base, offset, ty);
@@ -416,6 +417,27 @@ impl Machine<'_> {
         let form = self.world.unknown(range, scope);
         self.loads.insert(key, form.clone());
         Some(Value::Bits(form))
+    }
+
+    /// The threads to which a load of memory that the entry writes gives one value: if no thread races, those that come to it between the same barriers.
+    /// Only these order what threads do, not instructions whose order a pipeline gives.
+    fn scope_of_load(&self, site: &Site<'_>, place: &Place, scope: Scope) -> Scope {
+        let base = &self.bases[place.base];
+        let is_plain = base.space == Space::Shared && matches!(base.what, What::Var(_)) && !self.has_signals;
+        if !is_plain || STRONG.iter().any(|modifier| site.is(modifier)) {
+            return Scope::Thread;
+        }
+        scope.max(self.scope_of_turn())
+    }
+
+    /// The threads that are in the same turns of all loops around the current instruction, between two barriers.
+    fn scope_of_turn(&self) -> Scope {
+        let of = |own: &usize| match &self.trace.loops[*own] {
+            Turns { together: true, .. } => Scope::Block,
+            Turns { warps: true, .. } => Scope::Warp,
+            _ => Scope::Thread,
+        };
+        self.open.iter().map(of).max().unwrap_or(Scope::Block)
     }
 
     /// The value of a parameter of the entry.
@@ -494,7 +516,12 @@ pub(crate) fn store(
     for (place, cond) in machine.places(at, site, memory) {
         let guard = Cond::all([guard.clone(), cond]);
         let access = accessed(machine, state, &guard, site, &place, (at, size, Kind::Write));
-        machine.record(site, state, &place, Access { value: value.clone(), ..access });
+        let value = match &value {
+            // What others read is this number.
+            Some(form) if size == 4 && is_word(machine, &place) => Some(machine.world.number(form, 32, false)),
+            other => other.clone(),
+        };
+        machine.record(site, state, &place, Access { value, ..access });
     }
     Vec::new()
 }
@@ -518,12 +545,32 @@ pub(crate) fn atomic(
         Some((Value::Bits(form), (bits, signed))) => Some(machine.world.number(&form, bits, signed)),
         _ => None,
     };
-    for (place, cond) in machine.places(at, site, site.operand(memory)) {
-        let guard = Cond::all([guard.clone(), cond]);
-        let access = accessed(machine, state, &guard, site, &place, (at, size, Kind::Atomic));
-        machine.record(site, state, &place, Access { strong: true, value: value.clone(), ..access });
+    let places = machine.places(at, site, site.operand(memory));
+    for (place, cond) in &places {
+        let guard = Cond::all([guard.clone(), cond.clone()]);
+        let access = accessed(machine, state, &guard, site, place, (at, size, Kind::Atomic));
+        machine.record(site, state, place, Access { strong: true, value: value.clone(), ..access });
     }
-    Vec::new()
+    let is_known = matches!(places.as_slice(), [(place, _)] if place.offset.known().is_some());
+    before_atomic(machine, site, (&Cond::all([state.path.cond(), guard.clone()]), is_known), ty)
+}
+
+/// The value that an atomic operation returns.
+fn before_atomic(
+    machine: &mut Machine<'_>,
+    site: &Site<'_>,
+    (comes, is_known): (&Cond, bool),
+    ty: Type,
+) -> Vec<(RegId, Value)> {
+    let (Operand::Reg(register), Some((bits, false))) = (site.operand(0), integer(ty)) else { return Vec::new() };
+    let is_of_one = machine.is_of_one_thread(comes);
+    let scope = if is_of_one { machine.scope_of_turn() } else { Scope::Thread };
+    let symbol = machine.world.loose((0, (1 << bits) - 1), scope);
+    let adds_one = site.is("add")
+        && matches!(machine.source(site, site.operand(2), Some(ty)), Value::Bits(form) if form.known() == Some(1));
+    let access = machine.trace.accesses.len().checked_sub(1).filter(|_| is_of_one && adds_one && is_known);
+    machine.trace.tickets.extend(access.map(|access| (access, symbol)));
+    vec![(*register, Value::Bits(Form::symbol(symbol)))]
 }
 
 /// Numbers of matrices that one instruction moves.

@@ -136,6 +136,7 @@ impl<'m> Input<'m> {
             block: contract.block,
             cluster: contract.cluster,
             written,
+            has_signals: Event::has_signals(self.function),
             dynamic_shared: contract.shared,
             boxes: contract.boxes.clone(),
             lens,

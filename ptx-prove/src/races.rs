@@ -16,6 +16,7 @@ use crate::rendezvous;
 use crate::report::{Finding, Property, Verdict};
 use crate::rows;
 use crate::solver::gcd;
+use crate::tickets::Tickets;
 use crate::trace::{Access, Crossings, Kind, Mark, Node, Span, What};
 use crate::world::{Meaning, Scope, Symbol};
 use ptx_core::hash::{Map, Set};
@@ -71,7 +72,7 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
     }
     let flights = Flights::new(machine);
     let (pairs, is_whole) = pairs(machine, &flights);
-    let grids = Grids::new(machine);
+    let (grids, tickets) = (Grids::new(machine), Tickets::new(machine));
     let mut decided: Set<(usize, usize)> = Set::default();
     for pair in pairs {
         let (a, b) = (&trace.accesses[pair.first], &trace.accesses[pair.second]);
@@ -79,7 +80,7 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
         if decided.contains(&insts) {
             continue;
         }
-        let verdict = decide(machine, &pair, &grids);
+        let verdict = decide((machine, &tickets), &pair, &grids);
         if matches!(verdict, Verdict::Refuted(_)) {
             decided.insert(insts);
         }
@@ -206,7 +207,7 @@ fn ended(machine: &Machine<'_>, flights: &Flights) -> Vec<Pair> {
                 continue;
             }
             let leaves = barrier.path.steps().filter(|step| step.decides && step.excused);
-            let leaves = leaves.map(|step| &step.cond).filter(|cond| machine.world.cond_scope(cond) == Scope::Thread);
+            let leaves = leaves.map(|step| &step.cond).filter(|cond| machine.world.cond_scope(cond) > Scope::Block);
             for cond in leaves {
                 let behind = machine.trace.follow((node, place + 1), &|_| false);
                 for second in behind.iter().map(|(access, _)| *access) {
@@ -458,7 +459,7 @@ fn relation(a: &Crossings, b: &Crossings) -> Turns {
 }
 
 /// Decides whether two threads can make two accesses at once.
-fn decide(machine: &Machine<'_>, pair: &Pair, grids: &Grids<'_>) -> Verdict {
+fn decide((machine, tickets): (&Machine<'_>, &Tickets), pair: &Pair, grids: &Grids<'_>) -> Verdict {
     let digits = grids.digits([pair.first, pair.second], &|symbol| is_stride(machine, pair, symbol));
     let mut restricted = vec![None];
     if let Some(overlaps) = overlaps(machine, pair, &digits) {
@@ -472,7 +473,7 @@ fn decide(machine: &Machine<'_>, pair: &Pair, grids: &Grids<'_>) -> Verdict {
     }
     let mut verdict = Verdict::Proved;
     for threads in restricted {
-        match ask(machine, pair, threads, &digits) {
+        match ask((machine, tickets), pair, threads, &digits) {
             Verdict::Proved => {}
             Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
             refuted => return refuted,
@@ -483,7 +484,7 @@ fn decide(machine: &Machine<'_>, pair: &Pair, grids: &Grids<'_>) -> Verdict {
 
 /// Returns true if a symbol of the second thread is another one than that of the first.
 fn is_own(machine: &Machine<'_>, pair: &Pair, symbol: Sym, known: &Symbol) -> bool {
-    if known.scope == Scope::Thread && (pair.which != Which::Thread || is_of_turn(machine, pair, symbol)) {
+    if known.scope > Scope::Block && (pair.which != Which::Thread || is_of_turn(machine, pair, symbol)) {
         return true;
     }
     if known.scope == Scope::Grid {
@@ -528,7 +529,8 @@ fn overlaps(machine: &Machine<'_>, pair: &Pair, digits: &[Digit]) -> Option<Vec<
     let allowed = |access: usize, place: &Coef| -> Vec<(i128, usize)> {
         let access = &machine.trace.accesses[access];
         let table = Cond::all([access.path.cond(), access.guard.clone()]);
-        let known = tables(&table, world.threads);
+        let mut known = vec![true; world.threads];
+        table.keep(&mut known);
         let place = |thread: usize| {
             let place = place.at(thread);
             if modulus > 0 { place.rem_euclid(modulus) } else { place }
@@ -636,18 +638,6 @@ fn is_of(machine: &Machine<'_>, pair: &Pair, first: usize, second: usize) -> boo
     }
 }
 
-/// The threads that the tables of a condition allow.
-fn tables(cond: &Cond, threads: usize) -> Vec<bool> {
-    match cond {
-        Cond::Const(value) => vec![*value; threads],
-        Cond::Table(table) => table.to_vec(),
-        Cond::All(parts) => parts.iter().fold(vec![true; threads], |all, part| {
-            all.iter().zip(tables(part, threads)).map(|(a, b)| *a && b).collect()
-        }),
-        _ => vec![true; threads],
-    }
-}
-
 /// Returns true if threads may be ordered by atomics and fences.
 pub(crate) fn communicates(machine: &Machine<'_>) -> bool {
     let trace = &machine.trace;
@@ -669,7 +659,11 @@ struct Question<'m> {
 }
 
 impl<'m> Question<'m> {
-    fn new(machine: &'m Machine<'m>, pair: &'m Pair, threads: Option<(usize, usize)>) -> Question<'m> {
+    fn new(
+        (machine, tickets): (&'m Machine<'m>, &Tickets),
+        pair: &'m Pair,
+        threads: Option<(usize, usize)>,
+    ) -> Question<'m> {
         let (a, b) = accesses(machine, pair);
         let mut conds: Vec<(usize, Cond)> = Vec::new();
         conds.extend([(0, a.path.cond()), (0, a.guard.clone()), (1, b.path.cond()), (1, b.guard.clone())]);
@@ -680,6 +674,7 @@ impl<'m> Question<'m> {
         }
         let mut question = Question { machine, pair, threads, conds, mixed: Vec::new(), may_be_same: false };
         question.are_others();
+        question.have_tickets(tickets);
         question.are_of_groups();
         question.store_others();
         question
@@ -707,6 +702,13 @@ impl<'m> Question<'m> {
                 self.mixed.push(order(&own));
                 self.mixed.extend(same(&warp));
             }
+        }
+    }
+
+    /// Two blocks have the numbers that counters gave them.
+    fn have_tickets(&mut self, tickets: &Tickets) {
+        if self.pair.which == Which::Blocks {
+            self.mixed.extend(tickets.differ.iter().cloned());
         }
     }
 
@@ -815,12 +817,17 @@ fn too_hard() -> Verdict {
 }
 
 /// Asks for two threads, or for all.
-fn ask(machine: &Machine<'_>, pair: &Pair, threads: Option<(usize, usize)>, digits: &[Digit]) -> Verdict {
+fn ask(
+    (machine, tickets): (&Machine<'_>, &Tickets),
+    pair: &Pair,
+    threads: Option<(usize, usize)>,
+    digits: &[Digit],
+) -> Verdict {
     if machine.world.is_spent() {
         return too_hard();
     }
     let (a, b) = accesses(machine, pair);
-    let question = Question::new(machine, pair, threads);
+    let question = Question::new((machine, tickets), pair, threads);
     match question.decide(digits) {
         Decision::Impossible => Verdict::Proved,
         Decision::Unknown => too_hard(),

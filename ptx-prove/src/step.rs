@@ -54,7 +54,7 @@ impl<'m> Machine<'m> {
             Operand::Vector(_) => self.parts(site),
             Operand::Pair(first, second) => self.pair(site, first, second),
             Operand::Reg(register) => {
-                let value = self.value(site, destination);
+                let value = self.value(site, destination).or_else(|| Event::of_warp(self, site, guard));
                 value.map(|value| vec![(*register, value)]).unwrap_or_default()
             }
             _ => Vec::new(),

@@ -253,6 +253,8 @@ pub(crate) struct Trace {
     pub(crate) maps: Vec<MapUse>,
     /// Loads of one word of shared memory at a known place: the symbol of the value, by access.
     pub(crate) slot_loads: Map<usize, Sym>,
+    /// Additions of one to a known place, each by one thread of a block: the access, and the symbol of the value before.
+    pub(crate) tickets: Vec<(usize, Sym)>,
 }
 
 /// Crossings of the jumps back of loops: how often, or unknown.

@@ -2,7 +2,7 @@
 
 use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::path::Path;
-use ptx_core::hash::Map;
+use ptx_core::hash::{Map, Set};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -13,6 +13,8 @@ pub(crate) enum Scope {
     Grid,
     /// Those of a block.
     Block,
+    /// Those of a warp.
+    Warp,
     /// One thread.
     Thread,
 }
@@ -277,9 +279,14 @@ impl World {
     }
 
     /// A value in a range of which nothing else is known.
-    pub(crate) fn unknown(&mut self, (least, most): (i128, i128), scope: Scope) -> Form {
-        let meaning = Meaning::Other;
-        Form::symbol(self.add(Symbol { least, most, scope, origin: Origin::Loose, meaning, facts: Vec::new() }))
+    pub(crate) fn unknown(&mut self, range: (i128, i128), scope: Scope) -> Form {
+        Form::symbol(self.loose(range, scope))
+    }
+
+    /// The symbol of such a value.
+    pub(crate) fn loose(&mut self, (least, most): (i128, i128), scope: Scope) -> Sym {
+        let (origin, meaning) = (Origin::Loose, Meaning::Other);
+        self.add(Symbol { least, most, scope, origin, meaning, facts: Vec::new() })
     }
 
     /// Any value of so many bits.
@@ -319,6 +326,21 @@ impl World {
                 parts.iter().map(|part| self.cond_scope(part)).max().unwrap_or(Scope::Grid)
             }
         }
+    }
+
+    /// Returns true if the launch and the number of the block determine symbols: they depend on no memory, which threads may read at different times.
+    pub(crate) fn is_of_launch(&self, mut pending: Vec<Sym>) -> bool {
+        let mut seen: Set<Sym> = Set::default();
+        while let Some(symbol) = pending.pop() {
+            let known = self.symbol(symbol);
+            if known.origin == Origin::Loose || known.scope > Scope::Block || known.meaning == Meaning::Turn {
+                return false;
+            }
+            if seen.insert(symbol) {
+                self.facts_of(symbol).iter().for_each(|fact| fact.forms(&mut |form| pending.extend(form.symbols())));
+            }
+        }
+        true
     }
 
     /// The least and the greatest value over all threads, by intervals and what is known of such sums.

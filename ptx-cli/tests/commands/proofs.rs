@@ -50,7 +50,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 34] = [
+const FROM_TEXT: [(&str, &str, &str); 51] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -237,6 +237,129 @@ const FROM_TEXT: [(&str, &str, &str); 34] = [
         "block = 32, grid = 1, requires(x.len() >= 95, n < 1000)",
         "x: &mut [u32], n: u32) { let (mut stage, mut phase, mut i): (u32, u32, u32) = (0, 0, 0); while i < n { let at = x.at(stage * 32 + tid.x);
          ptx! { red.global.add.u32 [at], phase; } stage += 1; if stage == 3 { stage = 0; phase = phase ^ 1; } i += 1; }",
+        "[P091",
+    ),
+    // Blocks take the parts of `x` by a counter, and hand its number to all threads through shared memory.
+    (
+        "block = 64, grid = g, requires(g >= 1, g <= 60000, x.len() >= 64 * g, count.len() >= 1)",
+        "x: &mut [u32], count: &mut [u32], g: u32) { #[shared] let number: u32; let at = count.at(0);
+         if tid.x == 0 { let mine: u32; ptx! { atom.global.add.u32 mine, [at], 1; st.shared.u32 [number], mine; } } block::sync();
+         let part: u32; ptx! { ld.shared.u32 part, [number]; } if part >= g { return; } block::sync();
+         let to = x.at(part * 64 + tid.x); ptx! { st.global.u32 [to], part; }",
+        "",
+    ),
+    // The lower half of a number of 64 bits, and its upper half.
+    (
+        "block = 64, grid = g, requires(g >= 1, g <= 60000, x.len() >= 64 * g, count.len() >= 1)",
+        "x: &mut [u32], count: &mut [u64], g: u32) { #[shared] let number: u32; let at = count.at(0);
+         if tid.x == 0 { let mine: u64; ptx! { atom.global.add.u64 mine, [at], 1; } let low: u32 = mine as u32; ptx! { st.shared.u32 [number], low; } }
+         block::sync(); let part: u32; ptx! { ld.shared.u32 part, [number]; } if part >= g { return; } block::sync();
+         let to = x.at(part * 64 + tid.x); ptx! { st.global.u32 [to], part; }",
+        "",
+    ),
+    (
+        "block = 64, grid = g, requires(g >= 1, g <= 60000, x.len() >= 64 * g, count.len() >= 1)",
+        "x: &mut [u32], count: &mut [u64], g: u32) { #[shared] let number: u32; let at = count.at(0);
+         if tid.x == 0 { let mine: u64; ptx! { atom.global.add.u64 mine, [at], 1; } let high: u32 = (mine >> 32) as u32; ptx! { st.shared.u32 [number], high; } }
+         block::sync(); let part: u32; ptx! { ld.shared.u32 part, [number]; } if part >= g { return; } block::sync();
+         let to = x.at(part * 64 + tid.x); ptx! { st.global.u32 [to], part; }",
+        "races are not decided",
+    ),
+    // Two threads of each block count, so that the last one's number is that of another block's first one.
+    (
+        "block = 64, grid = g, requires(g >= 1, g <= 60000, x.len() >= 64 * g, count.len() >= 1)",
+        "x: &mut [u32], count: &mut [u32], g: u32) { #[shared] let number: u32; let at = count.at(0);
+         if tid.x < 2 { let mine: u32; ptx! { atom.global.add.u32 mine, [at], 1; } if tid.x == 0 { ptx! { st.shared.u32 [number], mine; } } }
+         block::sync(); let part: u32; ptx! { ld.shared.u32 part, [number]; } if part >= g { return; } block::sync();
+         let to = x.at(part * 64 + tid.x); ptx! { st.global.u32 [to], part; }",
+        "races are not decided",
+    ),
+    // The counter counts in each block alone; another store sets it back; it counts nothing.
+    (
+        "block = 64, grid = g, requires(g >= 1, g <= 60000, x.len() >= 64 * g, count.len() >= 1)",
+        "x: &mut [u32], count: &mut [u32], g: u32) { #[shared] let number: u32; let at = count.at(0);
+         if tid.x == 0 { let mine: u32; ptx! { atom.cta.global.add.u32 mine, [at], 1; st.shared.u32 [number], mine; } } block::sync();
+         let part: u32; ptx! { ld.shared.u32 part, [number]; } if part >= g { return; } block::sync();
+         let to = x.at(part * 64 + tid.x); ptx! { st.global.u32 [to], part; }",
+        "races are not decided",
+    ),
+    (
+        "block = 64, grid = g, requires(g >= 1, g <= 60000, x.len() >= 64 * g, count.len() >= 1)",
+        "x: &mut [u32], count: &mut [u32], g: u32) { #[shared] let number: u32; let at = count.at(0);
+         if tid.x == 0 { let mine: u32; ptx! { atom.global.add.u32 mine, [at], 1; st.shared.u32 [number], mine; } } block::sync();
+         let part: u32; ptx! { ld.shared.u32 part, [number]; } if part >= g { return; } block::sync();
+         if tid.x == 0 { ptx! { atom.global.exch.b32 _, [at], 0; } }
+         let to = x.at(part * 64 + tid.x); ptx! { st.global.u32 [to], part; }",
+        "races are not decided",
+    ),
+    (
+        "block = 64, grid = g, requires(g >= 1, g <= 60000, x.len() >= 64 * g, count.len() >= 1)",
+        "x: &mut [u32], count: &mut [u32], g: u32) { #[shared] let number: u32; let at = count.at(0);
+         if tid.x == 0 { let mine: u32; ptx! { atom.global.max.u32 mine, [at], 1; st.shared.u32 [number], mine; } } block::sync();
+         let part: u32; ptx! { ld.shared.u32 part, [number]; } if part >= g { return; } block::sync();
+         let to = x.at(part * 64 + tid.x); ptx! { st.global.u32 [to], part; }",
+        "races are not decided",
+    ),
+    // A word of shared memory has one value for all threads that read it between the same barriers, unless one of them writes it.
+    (
+        "block = 64, grid = 1, requires(x.len() >= 64)",
+        "x: &[u32]) { #[shared] let word: u32; let from = x.at(tid.x); let v: u32; ptx! { ld.global.u32 v, [from]; }
+         if tid.x == 0 { ptx! { st.shared.u32 [word], v; } } block::sync(); let w: u32; ptx! { ld.shared.u32 w, [word]; }
+         if w == 7 { block::sync(); }",
+        "",
+    ),
+    (
+        "block = 64, grid = 1, requires(x.len() >= 64)",
+        "x: &[u32]) { #[shared] let word: u32; let from = x.at(tid.x); let v: u32; ptx! { ld.global.u32 v, [from]; }
+         if tid.x == 0 { ptx! { st.shared.u32 [word], v; } } block::sync(); let w: u32; ptx! { ld.shared.u32 w, [word]; }
+         if w == 7 { block::sync(); } if tid.x == 5 { ptx! { st.shared.u32 [word], v; } }",
+        "[P091",
+    ),
+    (
+        "block = 64, grid = 1, requires(x.len() >= 64)",
+        "x: &[u32]) { #[shared] let words: [u32; 2]; let from = x.at(tid.x); let v: u32; ptx! { ld.global.u32 v, [from]; }
+         if tid.x < 2 { let to: u32 = words + tid.x * 4; ptx! { st.shared.u32 [to], v; } } block::sync();
+         let (w, at): (u32, u32); at = words + (tid.x & 1) * 4; ptx! { ld.shared.u32 w, [at]; } if w == 7 { block::sync(); }",
+        "[P091",
+    ),
+    // A ballot is one number for a warp, and not for a block.
+    (
+        "block = 64, grid = 1, requires(x.len() >= 64)",
+        "x: &[u32]) { let from = x.at(tid.x); let v: u32; ptx! { ld.global.u32 v, [from]; }
+         if warp::ballot(v > 3) != 0 { let s: u32 = warp::reduce_sum(v); }",
+        "",
+    ),
+    (
+        "block = 64, grid = 1, requires(x.len() >= 64)",
+        "x: &[u32]) { let from = x.at(tid.x); let v: u32; ptx! { ld.global.u32 v, [from]; }
+         if warp::ballot(v > 3) != 0 { block::sync(); }",
+        "[P091",
+    ),
+    // A lane reads the number of a known lane of its warp, where all of them come.
+    (
+        "block = 64, grid = 1, requires(x.len() >= 33)",
+        "x: &mut [u32]) { let i: u32 = warp::broadcast::<u32>(tid.x, 0); let at = x.at(i); ptx! { red.global.add.u32 [at], 1; }",
+        "",
+    ),
+    (
+        "block = 64, grid = 1, requires(x.len() >= 33)",
+        "x: &mut [u32]) { let i: u32 = warp::broadcast::<u32>(tid.x, 1); let at = x.at(i); ptx! { red.global.add.u32 [at], 1; }",
+        "[P091",
+    ),
+    (
+        "block = 64, grid = 1, requires(x.len() >= 33)",
+        "x: &mut [u32]) { if tid.x != 0 { let i: u32 = warp::broadcast::<u32>(tid.x, 0); let at = x.at(i); ptx! { red.global.add.u32 [at], 1; } }",
+        "[P091",
+    ),
+    // The rank of a block in its cluster is less than the blocks of the cluster.
+    (
+        "block = 32, grid = 2 * g, cluster = 2, requires(g <= 60000, x.len() >= 64)",
+        "x: &mut [u32], g: u32) { let at = x.at(cluster::rank() * 32 + tid.x); ptx! { red.global.add.u32 [at], 1; }",
+        "",
+    ),
+    (
+        "block = 32, grid = 2 * g, cluster = 2, requires(g <= 60000, x.len() >= 63)",
+        "x: &mut [u32], g: u32) { let at = x.at(cluster::rank() * 32 + tid.x); ptx! { red.global.add.u32 [at], 1; }",
         "[P091",
     ),
     ("block = 32, grid = LIMIT, requires(x.len() >= 32)", "x: &[u32]) {", "`LIMIT` cannot be evaluated"),
