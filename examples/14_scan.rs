@@ -67,7 +67,7 @@ pub mod kernels {
     )]
     pub fn scan(x: &[u32], out: &mut [u32], states: &mut [u64], n: u32) {
         #[shared]
-        let (number, before): (u32, u32);
+        let (number, own, before): (u32, u32, u32);
         let counter = states.at(0);
         let states = states.at(1);
         // Blocks take tiles in the order in which they start, so that nobody waits for a block that has not started.
@@ -97,15 +97,15 @@ pub mod kernels {
         let through: u32 = block::scan_sum::<8, u32>(values[EACH - 1]);
         if tid.x == 255 {
             publish(states, tile, through, if tile == 0 { PREFIX } else { OWN });
-            ptx! { st.shared.u32 [number], through; }
+            ptx! { st.shared.u32 [own], through; }
         }
         block::sync();
         if tid.x < 32 {
             let sum: u32 = look_back(states, tile);
             if tid.x == 0 {
-                let own: u32;
-                ptx! { ld.shared.u32 own, [number]; }
-                publish(states, tile, sum + own, PREFIX);
+                let mine: u32;
+                ptx! { ld.shared.u32 mine, [own]; }
+                publish(states, tile, sum + mine, PREFIX);
                 ptx! { st.shared.u32 [before], sum; }
             }
         }
