@@ -103,5 +103,5 @@ unsafe extern "C" fn __xla_ffi_ptx_ffi_jit_cpu(frame: *mut c_void) -> *mut c_voi
 
 fn find(key: i64) -> Result<&'static Function, Raised> {
     let missing = "this process has not compiled the kernel: make it with ptx_kernels.kernel before the program runs";
-    registry::find(key).and_then(|made| made.function).ok_or_else(|| Raised::new(Exception::Runtime, missing))
+    registry::find_function(key).ok_or_else(|| Raised::new(Exception::Runtime, missing))
 }

@@ -1,5 +1,6 @@
 //! A kernel on a device.
 
+use crate::maps::Maps;
 use ptx_expand::program::Kernel;
 use ptx_runtime::RuntimeKernel;
 use std::sync::Arc;
@@ -9,6 +10,8 @@ use std::sync::Arc;
 pub struct JitKernel {
     pub(crate) described: Arc<Kernel>,
     pub(crate) runtime: RuntimeKernel,
+    /// The tensor maps of its latest launches.
+    pub(crate) maps: Arc<Maps>,
     /// Its source is trusted.
     pub(crate) is_trusted: bool,
 }

@@ -2,7 +2,6 @@
 #![allow(unsafe_code, reason = "a launch trusts its caller about what the kernel does")]
 
 mod few;
-mod maps;
 mod passed;
 
 pub use passed::Passed;

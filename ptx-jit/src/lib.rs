@@ -58,6 +58,7 @@ mod explain;
 mod host;
 mod kernel;
 mod launch;
+mod maps;
 mod module;
 mod program;
 mod reload;

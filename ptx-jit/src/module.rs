@@ -36,7 +36,8 @@ impl JitModule {
                 if let Ok(launch) = &kernel.launch {
                     runtime.kernel().check_promises(&launch.contract, device)?;
                 }
-                kernels.push(JitKernel { runtime, described: Arc::new(kernel.clone()), is_trusted: source.is_trusted });
+                let (described, maps) = (Arc::new(kernel.clone()), Arc::default());
+                kernels.push(JitKernel { described, runtime, maps, is_trusted: source.is_trusted });
             }
         }
         Ok(JitModule { name: source.name.clone(), kernels: kernels.into() })

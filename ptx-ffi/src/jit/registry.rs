@@ -43,6 +43,11 @@ pub(super) fn find(key: i64) -> Option<Made> {
     KERNELS.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
 }
 
+/// The function of the kernel of this number.
+pub(super) fn find_function(key: i64) -> Option<&'static Function> {
+    KERNELS.read().unwrap_or_else(PoisonError::into_inner).get(&key)?.function
+}
+
 /// The kernels of a text, which is compiled unless an equal request was.
 pub(super) fn compile(key: i64, request: &[u8], source: Source) -> std::result::Result<Vec<Made>, CompileError> {
     if let Some(known) = find(key).filter(|made| made.program.request == request) {

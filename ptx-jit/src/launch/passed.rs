@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "a launch trusts its caller about what the kernel does")]
 
 use super::few::Few;
-use super::{maps, wrong_count};
+use super::wrong_count;
 use crate::host::{Arguments, Known};
 use crate::kernel::JitKernel;
 use crate::scalar::Number;
@@ -116,7 +116,7 @@ pub(super) unsafe fn submit(
         Some(Passed::Memory(address, _, shape)) => (*address, *shape),
         _ => (0, [].as_slice()),
     };
-    let maps = maps::all((described, loaded), stream, tile)?;
+    let maps = kernel.maps.of_launch((described, loaded), stream, tile)?;
     let mut args = Few::<Arg<'_>, 24>::new(Arg::new(&0u64), described.taken.len());
     for (arg, taken) in args.iter_mut().zip(&described.taken) {
         let found = match taken.from {
