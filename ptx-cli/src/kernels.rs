@@ -29,8 +29,7 @@ pub(crate) fn is_source(path: &Path) -> bool {
 
 /// A file with these choices, for a target in place of those of its attributes.
 pub(crate) fn source(path: &Path, choices: &Choices, target: Option<Arch>) -> Result<ptx_jit::Source, Failure> {
-    // `ptx prove` proves them, and others run them on the CPU device or print them.
-    let source = ptx_jit::Source::file(path).map_err(|error| Failure::usage(error.to_string()))?.without_proofs();
+    let source = ptx_jit::Source::file(path).map_err(|error| Failure::usage(error.to_string()))?;
     let source = choices.with.iter().fold(source, |source, (name, argument)| source.with(name, argument));
     Ok(match target {
         Some(target) => source.target(target.to_string()),
@@ -45,7 +44,8 @@ pub(crate) fn compile(
     target: Option<Arch>,
     out: &mut dyn Write,
 ) -> Result<Option<Program>, Failure> {
-    match source(path, choices, target)?.compile() {
+    // `ptx check` and `ptx prove` prove kernels; others run them on the CPU device or print them.
+    match source(path, choices, target)?.without_proofs().compile() {
         Ok(program) => Ok(Some(program)),
         Err(error) => {
             writeln!(out, "{error}")?;

@@ -17,6 +17,7 @@ use ptx_core::diag::Diagnostic;
 use ptx_core::ir::{Module, Param, Variable};
 use ptx_core::isa::Class;
 use ptx_interp::{Fault, FaultKind, Launch, Machine, Options, Program};
+use ptx_runtime::Config;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -124,18 +125,16 @@ impl LaunchArguments {
 
     /// Grid, block and shared memory: from the options, or else from the attribute of a kernel in a Rust file.
     pub(crate) fn size_of(&self, source: &Source) -> Result<Size, Failure> {
-        let attribute = source.kernel.as_ref().map(|kernel| Attribute { kernel, arguments: &self.args });
-        let attribute = attribute.as_ref();
-        let grid = match self.grid {
-            None => attribute.map_or(Ok(None), Attribute::grid)?,
-            given => given,
+        let sizes = match &source.kernel {
+            // An attribute that only a build evaluates leaves the sizes to the command.
+            Some(kernel) if kernel.launch.is_ok() || self.grid.is_none() => {
+                Attribute { kernel, arguments: &self.args }.sizes()?
+            }
+            _ => Config::new().sizes(),
         };
-        let shared = match self.shared {
-            None => attribute.map_or(Ok(None), Attribute::shared)?,
-            given => given,
-        };
-        let cooperative = self.cooperative || attribute.is_some_and(Attribute::is_cooperative);
-        Ok(Size { grid: grid.unwrap_or([1; 3]), shared: shared.unwrap_or(0), cooperative })
+        let grid = self.grid.map_or_else(|| sizes.grid.map_or(Ok([1; 3]), attribute::extent), Ok)?;
+        let shared = self.shared.map_or_else(|| attribute::bytes(sizes.shared), Ok)?;
+        Ok(Size { grid, shared, cooperative: self.cooperative || sizes.cooperative })
     }
 
     /// The options of the launch.

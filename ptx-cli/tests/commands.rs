@@ -351,7 +351,45 @@ fn run_launches_a_kernel_of_a_rust_file_as_its_attribute_says() {
     let last = std::fs::read(&out).unwrap()[396..].to_vec();
     assert_eq!(last, [99, 0, 0, 0]);
     let (code, _, err) = run("u32:0");
-    assert!(code == 2 && err.contains("`grid` of `k` has no value for these arguments; say `--grid`"), "{err}");
+    assert!(code == 2 && err.contains("the attribute asks for 4×-1×1, which no launch takes"), "{err}");
+}
+
+/// The conditions of a kernel hold in every launch, also in one of the command.
+#[test]
+fn run_refuses_what_a_launch_of_the_kernel_refuses() {
+    let folder = TempDir::new("ptx-test").unwrap();
+    let path = folder.path().join("k.rs");
+    let run = |grid: &str, condition: &str, n: &str| {
+        let text = format!(
+            "#[ptx_kernel(arch = \"sm_80\", block = 32, grid = {grid}, unsafe(requires({condition})))]
+            fn k(x: &mut [u32], n: u32) {{
+                let i: u32 = ctaid.x * ntid.x + tid.x;
+                if i < n {{ let to = x.at(i); ptx! {{ st.global.u32 [to], i; }} }}
+            }}"
+        );
+        std::fs::write(&path, text).unwrap();
+        let buffer = format!("{}:400", folder.path().join("out.bin").display());
+        said(&["run", path.to_str().unwrap(), "--arg", &buffer, "--arg", n])
+    };
+    for (grid, condition, n, expected, says) in [
+        ("n.div_ceil(32)", "x.len() >= n", "u32:100", 0, ""),
+        ("n.div_ceil(32)", "x.len() >= n", "u32:101", 2, "its condition must hold: x.len() >= n"),
+        ("n.div_ceil(n - 5)", "x.len() >= n", "u32:5", 2, "`n.div_ceil(n - 5)` divides by zero or overflows"),
+        (
+            "n.ceil_div(32)",
+            "x.len() >= n",
+            "u32:5",
+            2,
+            "`n.ceil_div(32)` cannot be evaluated without a compiler of Rust",
+        ),
+        ("n.div_ceil(32)", "x.len() >= m", "u32:5", 2, "`m` cannot be evaluated"),
+    ] {
+        let (code, _, err) = run(grid, condition, n);
+        assert!(code == expected && err.contains(says), "{code}: {err}");
+    }
+    // A build may know more, so that it is a warning there.
+    let (code, text, _) = said(&["check", path.to_str().unwrap()]);
+    assert!(code == 0 && text.contains("only a build can launch this: `m` cannot be evaluated"), "{text}");
 }
 
 /// Copies a tensor of 8 x 16 elements of 4 bytes through shared memory.

@@ -2,8 +2,8 @@
 
 use crate::scalar::Number;
 use ptx_expand::program::{Condition, Expr, Field, Launch, Operator, Plain, Shown};
-use ptx_runtime::expansion::{Arithmetic, Int, IntegerArithmetic, Text, defined, int, shown_fields, unmet};
-use ptx_runtime::{Config, Dim, Error, ErrorKind, IntoDim, Kernel, Result};
+use ptx_runtime::expansion::{Arithmetic, Int, IntegerArithmetic, Text, int, shown_fields, undefined, unmet_by};
+use ptx_runtime::{Config, Dim, Error, ErrorKind, IntoDim, Result};
 use std::fmt::Debug;
 
 /// The values of a launch's arguments.
@@ -23,8 +23,8 @@ pub(crate) trait Known {
 
 /// The arguments of a launch, as host expressions see them.
 pub(crate) struct Arguments<'a, K: ?Sized> {
-    /// The kernel, for errors.
-    pub(crate) kernel: &'a Kernel,
+    /// The kernel's name, for errors.
+    pub(crate) entry: &'a str,
     pub(crate) known: &'a K,
     /// The dimensions of tiles.
     pub(crate) dims: &'a [u32],
@@ -83,7 +83,7 @@ impl<K: Known + ?Sized> Arguments<'_, K> {
         let shown = condition.shown.iter().filter_map(|(name, value)| Some((name.as_str(), self.shown(value)?)));
         let shown: Vec<_> = shown.collect();
         let shown: Vec<_> = shown.iter().map(|(name, value)| (*name, value as &dyn std::fmt::Display)).collect();
-        Err(unmet(self.kernel, &condition.text, &shown))
+        Err(unmet_by(self.entry, &condition.text, &shown))
     }
 
     /// A value as text, as the macros' launches show it.
@@ -207,7 +207,7 @@ impl<K: Known + ?Sized> Arguments<'_, K> {
                 (Some(of), Some(with)) => match integers(operator, of, with) {
                     Some(number) => {
                         let number = number.map(Value::Int).and_then(|number| alone(&a, &b, number));
-                        Some(defined(number, self.kernel, text)?)
+                        Some(number.ok_or_else(|| undefined(self.entry, text))?)
                     }
                     None => operator.compare(&of, &with).or_else(|| multiple(operator, of, with)).map(Value::Bool),
                 },
@@ -219,7 +219,7 @@ impl<K: Known + ?Sized> Arguments<'_, K> {
 
     #[cold]
     fn no_number(&self) -> Error {
-        let asked = format!("`{}` has an expression in its attribute whose types do not fit", self.kernel.entry);
+        let asked = format!("`{}` has an expression in its attribute whose types do not fit", self.entry);
         Error::new(ErrorKind::Condition, asked)
             .help("compare integers with integers, and numbers with a point with such numbers")
     }

@@ -4,7 +4,7 @@
 mod few;
 mod passed;
 
-pub use passed::Passed;
+pub use passed::{Passed, configure};
 
 use crate::host::Known;
 use crate::kernel::JitKernel;

@@ -70,7 +70,7 @@ mod tuning;
 
 pub use explain::explain;
 pub use kernel::JitKernel;
-pub use launch::{JitLaunch, Passed};
+pub use launch::{JitLaunch, Passed, configure};
 pub use module::JitModule;
 pub use program::{CompileError, Program, Source};
 pub use ptx_expand::program as describe;

@@ -9,6 +9,12 @@ use std::fmt;
 pub struct Dim(pub(crate) [i64; 3]);
 
 impl Dim {
+    /// x, y, z.
+    #[inline]
+    pub fn extents(self) -> [i64; 3] {
+        self.0
+    }
+
     /// As the driver takes it, or nothing when an extent is negative or does not fit 32 bits.
     #[inline]
     pub(crate) fn to_u32(self) -> Option<[u32; 3]> {
@@ -120,7 +126,29 @@ pub enum Spread {
     LoadBalance,
 }
 
+/// The sizes that a [`Config`] has set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Blocks.
+    pub grid: Option<Dim>,
+    /// Threads of a block.
+    pub block: Option<Dim>,
+    /// Blocks of a cluster.
+    pub cluster: Option<Dim>,
+    /// Bytes of dynamic shared memory.
+    pub shared: Option<i64>,
+    /// True if all blocks are resident at once.
+    pub cooperative: bool,
+}
+
 impl Config {
+    /// What is set.
+    #[inline]
+    pub fn sizes(&self) -> Sizes {
+        let Config { grid, block, cluster, shared, cooperative, .. } = *self;
+        Sizes { grid, block, cluster, shared, cooperative }
+    }
+
     /// Nothing set.
     #[inline]
     pub fn new() -> Config {

@@ -55,13 +55,13 @@ impl Len {
 /// [`ErrorKind::Condition`] where it has none.
 #[inline]
 pub fn defined<T>(value: Option<T>, kernel: &Kernel, expression: &str) -> Result<T> {
-    value.ok_or_else(|| undefined(kernel, expression))
+    value.ok_or_else(|| undefined(kernel.entry, expression))
 }
 
+/// An expression of the attribute of the kernel `entry` that has no value.
 #[cold]
-fn undefined(kernel: &Kernel, expression: &str) -> Error {
-    let asked =
-        format!("`{}` is launched with values for which `{expression}` divides by zero or overflows", kernel.entry);
+pub fn undefined(entry: &str, expression: &str) -> Error {
+    let asked = format!("`{entry}` is launched with values for which `{expression}` divides by zero or overflows");
     Error::new(ErrorKind::Condition, asked).help("check the arguments of the launch")
 }
 
@@ -188,11 +188,17 @@ impl<T> Opaque for Shown<'_, T> {
 /// A condition of `requires(…)` that does not hold, with the values of what it names.
 #[cold]
 pub fn unmet(kernel: &Kernel, condition: &str, values: &[(&str, &dyn std::fmt::Display)]) -> Error {
+    unmet_by(kernel.entry, condition, values)
+}
+
+/// The same for the kernel `entry`, which no device has yet.
+#[cold]
+pub fn unmet_by(entry: &str, condition: &str, values: &[(&str, &dyn std::fmt::Display)]) -> Error {
     let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     let found = match values.is_empty() {
         true => "a condition that never holds".to_owned(),
         false => values.join(", "),
     };
-    Error::new(ErrorKind::Condition, format!("`{}` is launched with {found}", kernel.entry))
+    Error::new(ErrorKind::Condition, format!("`{entry}` is launched with {found}"))
         .possible(format!("its condition must hold: {condition}"))
 }

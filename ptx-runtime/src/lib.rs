@@ -50,7 +50,7 @@ mod tuning;
 pub use buffer::AnyMemory;
 pub use buffer::{Bound, ReadSlice, WriteSlice};
 pub use buffer::{Buffer, Element, Pinned, View, ViewMut};
-pub use config::{Config, Dim, IntoDim, Spread};
+pub use config::{Config, Dim, IntoDim, Sizes, Spread};
 pub use context::keep_current_context;
 pub use device::Device;
 #[cfg(feature = "cpu")]

@@ -20,7 +20,8 @@ pub(super) fn check(path: &Path, arguments: &Arguments, out: &mut dyn Write) -> 
     let mut found = match source.compile() {
         Ok(program) => {
             let elsewhere = program.modules().iter().filter_map(|module| other_chip(module, arguments.chip?));
-            elsewhere.chain(program.warnings().iter().cloned()).collect()
+            let unknown = program.kernels().filter_map(|kernel| kernel.launch.as_ref().err().map(unevaluated));
+            elsewhere.chain(program.warnings().iter().cloned()).chain(unknown).collect()
         }
         Err(error) => error.problems().to_vec(),
     };
@@ -33,6 +34,12 @@ pub(super) fn check(path: &Path, arguments: &Arguments, out: &mut dyn Write) -> 
         }
     }
     Ok(found.iter().all(|problem| problem.is_warning))
+}
+
+/// The warning about an attribute that a build compiles, and that a launch of the text cannot evaluate.
+fn unevaluated(problem: &Problem) -> Problem {
+    let message = format!("only a build can launch this: {}", problem.message);
+    Problem { is_warning: true, message, ..problem.clone() }
 }
 
 /// The error of a module that has no text for a chip.

@@ -127,6 +127,11 @@ fn no_option(name: &str) -> String {
 }
 
 impl Tensor {
+    /// The product of its extents.
+    pub(super) fn elements(&self) -> usize {
+        self.shape.iter().fold(1, |product: usize, extent| product.saturating_mul(*extent))
+    }
+
     /// The bytes from its first element to its last.
     fn bytes(&self) -> Option<u64> {
         let mut last = 0usize;

@@ -6,7 +6,7 @@ use super::wrong_count;
 use crate::host::{Arguments, Known};
 use crate::kernel::JitKernel;
 use crate::scalar::Number;
-use ptx_expand::program::{Dim, From, Kernel, Kind};
+use ptx_expand::program::{Dim, From, Kernel, Kind, Launch};
 use ptx_runtime::expansion::{Submission, aligned_at, dim, launch};
 use ptx_runtime::{Arg, AsStream, Config, Error, ErrorKind, ReadSlice, Result, Stream, StreamRef, View};
 
@@ -181,14 +181,26 @@ pub(super) fn configured(
     known: &(impl Known + ?Sized),
     dims: &[u32],
 ) -> Result<Config> {
-    let launch = kernel.described.launch.as_ref().map_err(|problem| refused(&kernel.described, problem))?;
-    let arguments = Arguments { kernel: kernel.runtime.kernel(), known, dims };
-    let attribute = arguments.config(launch)?;
+    let (launch, attribute) = of_attribute(&kernel.described, known, dims)?;
     match config {
         Some(config) if launch.vouched || launch.proved => config.safely_over(attribute),
         Some(config) => config.over(attribute),
         None => Ok(attribute),
     }
+}
+
+/// The sizes of a launch by the attribute of a kernel that no device has to have, after the conditions were checked: what a launch does before it
+/// submits. `dims` are the kernel's dimensions, in order.
+///
+/// # Errors
+/// A condition that does not hold, an expression without a value, and [`ErrorKind::Unsupported`] for an attribute that needs a compiler of Rust.
+pub fn configure(kernel: &Kernel, passed: &[Passed<'_>], dims: &[u32]) -> Result<Config> {
+    of_attribute(kernel, passed, dims).map(|(_, config)| config)
+}
+
+fn of_attribute<'k>(kernel: &'k Kernel, known: &(impl Known + ?Sized), dims: &[u32]) -> Result<(&'k Launch, Config)> {
+    let launch = kernel.launch.as_ref().map_err(|problem| refused(kernel, problem))?;
+    Ok((launch, Arguments { entry: &kernel.entry, known, dims }.config(launch)?))
 }
 
 #[cold]
