@@ -108,7 +108,7 @@ impl Atom {
                 matches!(place.of(case.operands), Operand::Int(bits) if any.contains(&bits.cast_signed()))
             }
             Atom::Negated(place) => matches!(place.of(case.operands), Operand::Neg(_)),
-            Atom::Braced(place) => !matches!(place.of(case.operands), Operand::Reg(_)),
+            Atom::Braced(place) => matches!(place.of(case.operands), Operand::Vector(_)),
             Atom::Target(any) => any.iter().any(|needed| case.arch.provides(*needed)),
             Atom::Since(version) => case.version >= *version,
             Atom::Named(at) => named::RULES.get(*at).is_none_or(|(_, holds)| holds(case)),

@@ -33,7 +33,7 @@ fn condition(row: &Row, term: &Term) -> String {
         Atom::Option(word) => format!("{} `{word}` in `.target`", is("with", "without")),
         Atom::Negated(place) => format!("where {} has {} minus sign", operand(row, *place), is("a", "no")),
         Atom::Braced(place) => {
-            format!("where {} is {}", operand(row, *place), is("written in braces", "one register"))
+            format!("where {} is {}", operand(row, *place), is("written in braces", "without braces"))
         }
         Atom::Target(any) => match (any.as_slice(), term.negated) {
             ([arch], true) if arch.suffix == Suffix::None => format!("before {arch}"),
@@ -65,7 +65,7 @@ fn requirement(row: &Row, term: &Term) -> String {
         Atom::Option(word) => format!("`.target` {} `{word}`", is("must have", "cannot have")),
         Atom::Negated(place) => format!("{} {} a minus sign", operand(row, *place), is("must have", "cannot have")),
         Atom::Braced(place) => {
-            format!("{} must be {}", operand(row, *place), is("written in braces", "one register"))
+            format!("{} must be {}", operand(row, *place), is("written in braces", "without braces"))
         }
         Atom::Target(any) if term.negated => format!("it does not exist on {}", either(any.iter().map(and_later))),
         Atom::Target(any) => format!("a target of {} is required", either(any.iter().map(or_later))),
