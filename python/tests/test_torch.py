@@ -253,6 +253,24 @@ def test_plain_calls_are_native(device: str) -> None:
 
 
 @each_device
+def test_shapes_that_come_again(device: str) -> None:
+    """The outputs of calls with equal shapes are tensors of their own, also where a call with another shape or inside of inference mode comes between."""
+    sizes = [5, 5, 5, 7, 5, 5, 5]
+    held: list[Any] = []
+    for at, size in enumerate(sizes):
+        a, b = make([(size, 24), (24, 16)], device)
+        with torch.inference_mode(at == 2):
+            made = ptx_kernels.matmul(a, b)
+        assert made.is_inference() == (at == 2)
+        assert made.is_contiguous() and made.untyped_storage().nbytes() == made.numel() * made.element_size()
+        held.append((made, a @ b))
+    assert len({made.data_ptr() for made, _ in held}) == len(sizes)
+    for made, expected in held:
+        torch.testing.assert_close(made, expected, rtol=1e-3, atol=1e-3)
+
+
+
+@each_device
 def test_wrong_arguments(device: str) -> None:
     x, w = make([(4, 16), (16,)], device)
     with pytest.raises(TypeError, match="weight: expected a tensor of float32, found float16"):

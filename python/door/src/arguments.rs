@@ -109,15 +109,13 @@ impl Arguments {
         }
         let outputs = (0..door.params.len()).filter(|at| wanted & 1 << at != 0);
         let first = self.first;
+        let device = [self.described(first).device_type, self.described(first).device_id];
         for (at, shape) in outputs.zip(&shapes) {
             // SAFETY: the call has filled it.
             let shape = unsafe { shape.assume_init_ref() };
             let made = match self.is_like(first, shape) {
                 true => torch.make_like(values[first])?,
-                false => {
-                    let extents = shape.shape.get(..shape.rank as usize).unwrap_or(&[]);
-                    torch.make(values[first], extents, (shape.code, shape.bits))?
-                }
+                false => door.params[at].pattern.make(torch, values[first], (*shape, device))?,
             };
             values[at] = made.get();
             self.made.push(made);

@@ -2,6 +2,7 @@
 
 use crate::arguments::Arguments;
 use crate::object::{Object, Other, Outcome, Ptr, attribute_of, call, items, name, numbers, tuple};
+use crate::pattern::Pattern;
 use crate::torch::{Torch, torch};
 use ptx_ffi::rt::{Any, Made, PARAMS, Raise};
 use pyo3_ffi::{
@@ -25,6 +26,7 @@ pub(crate) struct Param {
     name: Ptr,
     /// The value in a call without it; null where it is required.
     missing: Ptr,
+    pub(crate) pattern: Pattern,
 }
 
 /// A function. Its objects live as long as the process, as functions do.
@@ -409,7 +411,7 @@ impl Param {
         let mut name = attribute_of(param, c"name")?.release();
         // SAFETY: the name is this function's reference to a text.
         unsafe { pyo3_ffi::PyUnicode_InternInPlace(&raw mut name) };
-        Ok(Param { is_tensor: is(c"is_tensor")?, name, missing })
+        Ok(Param { is_tensor: is(c"is_tensor")?, name, missing, pattern: Pattern::default() })
     }
 }
 

@@ -8,6 +8,7 @@ mod arguments;
 mod door;
 mod entry;
 mod object;
+mod pattern;
 mod torch;
 
 pub use entry::{METHODS, Methods};

@@ -1,7 +1,7 @@
 //! What calls need of PyTorch: its classes, its functions, and DLPack's exchange interface (`dlpack.h` 1.2).
 
 use crate::object::{Object, Other, Outcome, Ptr, attribute, attribute_of, call, call_with, int, name, tuple};
-use ptx_ffi::rt::DlTensor;
+use ptx_ffi::rt::{DlTensor, Made};
 use pyo3_ffi::{
     Py_False, Py_TYPE, Py_True, PyCapsule_GetPointer, PyDict_GetItem, PyDict_GetItemString, PyErr_Clear, PyObject_Call,
     PyObject_IsTrue,
@@ -50,6 +50,8 @@ struct Names {
     is_profiler_enabled: Ptr,
     requires_grad: Ptr,
     new_empty: Ptr,
+    untyped_storage: Ptr,
+    resize: Ptr,
 }
 
 static TORCH: AtomicPtr<Torch> = AtomicPtr::new(null_mut());
@@ -82,6 +84,8 @@ pub(crate) fn keep(dictionary: Ptr) -> Outcome<bool> {
         is_profiler_enabled: name(c"_is_profiler_enabled")?,
         requires_grad: name(c"requires_grad")?,
         new_empty: name(c"new_empty")?,
+        untyped_storage: name(c"untyped_storage")?,
+        resize: name(c"resize_")?,
     };
     let torch = Torch {
         tensor,
@@ -186,8 +190,10 @@ impl Torch {
     }
 
     /// A new tensor of this shape and type, in the place of another one.
-    pub(crate) fn make(&self, tensor: Ptr, shape: &[i64], dtype: (u8, u8)) -> Outcome<Object> {
+    pub(crate) fn make(&self, tensor: Ptr, made: &Made) -> Outcome<Object> {
+        let dtype = (made.code, made.bits);
         let keywords = self.types.iter().find(|(known, _)| *known == dtype).ok_or(Other::Elsewhere)?.1;
+        let shape = made.shape.get(..made.rank as usize).unwrap_or(&[]);
         // SAFETY: the objects are alive.
         unsafe {
             let extents: Vec<Object> =
@@ -197,6 +203,15 @@ impl Torch {
             let method = attribute(tensor, self.names.new_empty)?;
             Object::own(PyObject_Call(method.get(), arguments.get(), keywords))
         }
+    }
+
+    /// Gives a tensor's memory back.
+    pub(crate) fn take_memory(&self, tensor: Ptr) -> Outcome<()> {
+        let storage = call(attribute(tensor, self.names.untyped_storage)?.get(), None)?;
+        let resize = attribute(storage.get(), self.names.resize)?;
+        // SAFETY: the lock is held.
+        let nothing = Object::own(unsafe { pyo3_ffi::PyLong_FromLongLong(0) })?;
+        call_with(resize.get(), nothing.get()).map(drop)
     }
 
     /// Counts a change of these tensors, so that gradients do not use what they were.
