@@ -221,14 +221,15 @@ impl<T: Element> Attention<'_, T> {
         if let Some(lse) = &results.lse {
             problem.set_lse(&q, lse.shape(), lse.strides())?;
         }
-        let paging = Paging {
+        let is_empty = batch == 0 || capacity == 0;
+        let cached = Paging {
             cached: 1,
             page_size: page_size as u32,
             pages: pages as u32,
             table_pages: cache.places.table_pages(),
-            lengths: batch as u32,
-            table: batch as u32 * cache.places.table_pages(),
+            heads_k: k.shape[2] as u32,
         };
+        let paging = if is_empty { Paging::none(&problem) } else { cached };
         T::forward(stream.as_stream(), self, inputs, results, (problem, paging, Some(cache.places)))
     }
 

@@ -120,8 +120,11 @@ pub(crate) struct World {
     asked: Map<(Form, i128, i128), Vec<(Path, bool)>>,
 }
 
-/// Adds the symbol that a product has beside the symbol of a form.
-fn add_factor(mono: &Mono, of: &Form, found: &mut Vec<Sym>) {
+/// Adds the symbol that a product has beside the symbol of a form. The sign is that of what a place is less than: `place < symbol · factor`.
+fn add_factor((mono, coef): &(Mono, Coef), of: &Form, found: &mut Vec<Sym>) {
+    if coef.most() <= 0 {
+        return;
+    }
     let ([(single, _)], [a, b]) = (of.terms.as_slice(), mono.as_slice()) else { return };
     let other = match single.as_slice() {
         [symbol] if symbol == a => *b,
@@ -679,9 +682,8 @@ impl World {
     /// eight times the quotient does. The solver does not look for such bounds itself.
     fn limit(&mut self, quotient: Sym, of: &Form, by: &Form) {
         let mut factors = Vec::new();
-        let mut look = |cond: &Cond| {
-            cond.forms(&mut |form| form.terms.iter().for_each(|(mono, _)| add_factor(mono, by, &mut factors)))
-        };
+        let mut look =
+            |cond: &Cond| cond.forms(&mut |form| form.terms.iter().for_each(|term| add_factor(term, by, &mut factors)));
         self.facts.iter().for_each(&mut look);
         self.symbols.iter().flat_map(|symbol| &symbol.facts).for_each(&mut look);
         // The remainder of a division is divided again.
@@ -711,15 +713,15 @@ impl World {
             // It follows from that, as no divisor is below zero: the quotient times the divisor is at most the dividend.
             let is_more = Cond::le(&factor.mul(single)?, of)?;
             let here = self.here.cond();
-            if (self.excludes)(self, &[], &is_more, Effort::Much) {
-                self.assume(quotient, over.negate());
-                break;
+            // Most factors fail on the way already, so that all ways are no question for them.
+            if !(self.excludes)(self, std::slice::from_ref(&here), &is_more, Effort::Much) {
+                continue;
             }
-            if here != Cond::Const(true) && (self.excludes)(self, &[here], &is_more, Effort::Much) {
-                // Other ways come to this quotient, too.
-                self.assume(quotient, Cond::any([is_more, over.negate()]));
-                break;
-            }
+            let is_excluded = here == Cond::Const(true) || (self.excludes)(self, &[], &is_more, Effort::Much);
+            // Other ways come to this quotient, too.
+            let fact = if is_excluded { over.negate() } else { Cond::any([is_more, over.negate()]) };
+            self.assume(quotient, fact);
+            break;
         }
         Some(())
     }

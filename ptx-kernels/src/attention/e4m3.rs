@@ -46,7 +46,8 @@ macro_rules! outputs {
                     v_factors: v_factors.as_ref(),
                 };
                 let outputs = arguments::Outputs { out: &mut out, lse: lse.as_mut() };
-                forward::launch(instance(&problem), stream, inputs, outputs, problem, Paging::default(), factors)
+                let paging = Paging::none(&problem);
+                forward::launch(instance(&problem), stream, inputs, outputs, problem, paging, factors)
             }
         }
     )* };

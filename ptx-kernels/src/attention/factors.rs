@@ -46,4 +46,16 @@ impl Factors {
     pub(super) fn covers(&self, lengths: [u64; 3]) -> bool {
         lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
     }
+
+    /// Returns true if so many bytes hold the factors of all heads of K, where there are some.
+    pub(super) fn holds(&self, extents: [u32; 2], bytes: [u64; 3]) -> bool {
+        let strides = [self.q, self.k, self.v];
+        strides.iter().all(|strides| strides.iter().all(|stride| *stride % 4 == 0))
+            && (0..3).all(|of| self.reach[of] == 0 || bytes[of] >= Self::last(strides[of], extents) + 4)
+    }
+
+    /// The offset of the last factor.
+    fn last([sequence, head]: [u64; 2], [sequences, heads]: [u32; 2]) -> u64 {
+        u64::from(sequences - 1) * sequence + u64::from(heads - 1) * head
+    }
 }

@@ -288,20 +288,31 @@ impl Problem {
             && [self.dim, self.dim_v].iter().all(|dim| *dim > 0 && *dim <= 256 && *dim % 8 == 0)
     }
 
-    /// Returns true if so many bytes hold the rows of all heads of the queries, `dim` elements of 16 bits each, which are read as vectors.
-    pub(super) fn holds_queries(&self, bytes: u64, strides: [u64; 3], dim: u32) -> bool {
-        strides.iter().all(|stride| *stride % 16 == 0)
-            && (self.batch == 0
-                || self.tokens_q == 0
-                || bytes >= Self::last(strides, [self.batch, self.tokens_q, self.heads]) + 2 * u64::from(dim))
+    /// Returns true if `heads_k` heads of K and V divide those of Q.
+    pub(super) fn shares(&self, heads_k: u32) -> bool {
+        heads_k > 0 && self.kv_group > 0 && self.heads == heads_k * self.kv_group
+    }
+
+    /// Returns true if rows of elements of `size` bytes are whole vectors.
+    pub(super) fn has_vectors(&self, size: u64) -> bool {
+        [self.dim, self.dim_v].iter().all(|dim| (u64::from(*dim) * size).is_multiple_of(16))
+    }
+
+    /// Returns true if so many bytes hold the rows of all heads of the queries, `dim` elements of `size` bytes, which are read as vectors.
+    pub(super) fn holds_queries(&self, bytes: u64, strides: [u64; 3], dim: u32, size: u64) -> bool {
+        self.holds_rows(bytes, strides, [self.batch, self.tokens_q, self.heads], u64::from(dim) * size)
     }
 
     /// The same for the keys, which have `heads_k` heads.
-    pub(super) fn holds_keys(&self, bytes: u64, strides: [u64; 3], [heads_k, dim]: [u32; 2]) -> bool {
+    pub(super) fn holds_keys(&self, bytes: u64, strides: [u64; 3], [heads_k, dim]: [u32; 2], size: u64) -> bool {
+        self.holds_rows(bytes, strides, [self.batch, self.tokens_k, heads_k], u64::from(dim) * size)
+    }
+
+    /// The same for sequences or pages, their tokens, and heads, with rows of `row` bytes.
+    fn holds_rows(&self, bytes: u64, strides: [u64; 3], extents: [u32; 3], row: u64) -> bool {
+        let [sequences, tokens, _] = extents;
         strides.iter().all(|stride| *stride % 16 == 0)
-            && (self.batch == 0
-                || self.tokens_k == 0
-                || bytes >= Self::last(strides, [self.batch, self.tokens_k, heads_k]) + 2 * u64::from(dim))
+            && (sequences == 0 || tokens == 0 || bytes >= Self::last(strides, extents) + row)
     }
 
     /// Returns true if so many bytes hold the bias, if there is one.
@@ -318,10 +329,11 @@ impl Problem {
                         + 2)
     }
 
-    /// Returns true if so many bytes hold the logarithms.
+    /// Returns true if so many bytes hold the logarithms, if there are any.
     pub(super) fn holds_logarithms(&self, bytes: u64) -> bool {
         self.lse.iter().all(|stride| *stride % 4 == 0)
-            && (self.batch == 0
+            && (self.logged == 0
+                || self.batch == 0
                 || self.tokens_q == 0
                 || bytes >= Self::last(self.lse, [self.batch, self.tokens_q, self.heads]) + 4)
     }
@@ -348,26 +360,48 @@ impl Problem {
     }
 }
 
-/// The pages of a cache in which the keys of a call lie: a second parameter of the forward kernel, by value.
+/// The heads of the keys of a call, and the pages of the cache if they lie in one: a second parameter of the forward kernel, by value.
 #[derive(Clone, Copy, Debug, Default, KernelParam)]
 #[repr(C)]
 pub struct Paging {
     /// 1 if the keys lie in a cache.
     pub(super) cached: u32,
-    /// Tokens of a page, pages of the cache, pages of a sequence in the table or 0 without one.
+    /// Tokens of a page and pages of the cache, which has some, and pages of a sequence in the table or 0 without one.
     pub(super) page_size: u32,
     pub(super) pages: u32,
     pub(super) table_pages: u32,
-    /// Entries of the lengths and of the table.
-    pub(super) lengths: u32,
-    pub(super) table: u32,
+    /// Heads of K and V.
+    pub(super) heads_k: u32,
+}
+
+impl Paging {
+    /// The keys lie in tensors.
+    pub(super) fn none(problem: &Problem) -> Paging {
+        Paging { page_size: 1, pages: 1, heads_k: problem.heads / problem.kv_group, ..Paging::default() }
+    }
 }
 
 #[ptx_contract]
 impl Paging {
-    /// Returns true if there are so many lengths and entries of the table.
-    pub(super) fn covers(&self, lengths: u64, table: u64) -> bool {
-        lengths >= u64::from(self.lengths) && table >= u64::from(self.table)
+    /// Returns true if so many bytes hold the rows of all heads of the keys, `dim` elements of `size` bytes: those of the tensor, or of all pages.
+    pub(super) fn holds_keys(&self, problem: Problem, bytes: u64, strides: [u64; 3], dim: u32, size: u64) -> bool {
+        let [sequences, tokens] =
+            if self.cached == 0 { [problem.batch, problem.tokens_k] } else { [self.pages, self.page_size] };
+        problem.holds_rows(bytes, strides, [sequences, tokens, self.heads_k], u64::from(dim) * size)
+    }
+
+    /// Returns true if the sequences of a cache have places for their keys, and there are so many lengths and entries of the table.
+    pub(super) fn has_places(&self, problem: Problem, lengths: u64, table: u64) -> bool {
+        let entries = u64::from(problem.batch) * u64::from(self.table_pages);
+        let capacity = u64::from(self.table_pages) * u64::from(self.page_size);
+        let is_paged = entries < 1 << 31
+            && table >= entries
+            && (self.table_pages == 0 || table > 0)
+            && if self.table_pages == 0 { problem.keys <= self.page_size } else { u64::from(problem.keys) <= capacity };
+        self.cached <= 1
+            && self.pages > 0
+            && self.page_size > 0
+            && (self.cached == 0 || problem.variable == 0 && lengths >= u64::from(problem.batch) && is_paged)
     }
 }
 
@@ -413,11 +447,6 @@ impl Gradients {
     /// Extents of the grid of the kernel that owns keys.
     pub(super) fn grid(&self, problem: Problem, owned: u32) -> (u32, u32, u32) {
         (problem.keys.div_ceil(owned), self.heads_k, problem.batch)
-    }
-
-    /// Returns true if the heads of K and V divide those of Q.
-    pub(super) fn divides(&self, problem: Problem) -> bool {
-        self.heads_k > 0 && problem.kv_group > 0 && problem.heads == self.heads_k * problem.kv_group
     }
 
     /// Returns true if so many bytes hold a pair of numbers for each query of each head. Packed sequences are one.

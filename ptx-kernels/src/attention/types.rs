@@ -74,7 +74,7 @@ macro_rules! kernels {
                 problem: Problem,
             ) -> Result<()> {
                 options.refuse_descale()?;
-                Self::forward(stream, options, inputs, results, (problem, Paging::default(), None))
+                Self::forward(stream, options, inputs, results, (problem, Paging::none(&problem), None))
             }
         }
 

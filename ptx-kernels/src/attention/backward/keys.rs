@@ -167,14 +167,14 @@ pub(crate) mod kernels {
         ],
         unsafe(requires(
             p.is_counted(),
-            g.divides(p),
-            p.holds_queries(2 * tensors.q.len(), p.q, p.dim),
-            p.holds_keys(2 * tensors.k.len(), p.k, [g.heads_k, p.dim]),
-            p.holds_keys(2 * tensors.v.len(), p.v, [g.heads_k, p.dim_v]),
-            p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v),
+            p.shares(g.heads_k),
+            p.holds_queries(2 * tensors.q.len(), p.q, p.dim, 2),
+            p.holds_keys(2 * tensors.k.len(), p.k, [g.heads_k, p.dim], 2),
+            p.holds_keys(2 * tensors.v.len(), p.v, [g.heads_k, p.dim_v], 2),
+            p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v, 2),
             p.holds_bias(2 * tensors.bias.len()),
-            p.holds_keys(2 * tensors.k_grad.len(), g.k, [g.heads_k, p.dim]),
-            p.holds_keys(2 * tensors.v_grad.len(), g.v, [g.heads_k, p.dim_v]),
+            p.holds_keys(2 * tensors.k_grad.len(), g.k, [g.heads_k, p.dim], 2),
+            p.holds_keys(2 * tensors.v_grad.len(), g.v, [g.heads_k, p.dim_v], 2),
             g.holds_pairs(p, tensors.pairs.len()),
             p.separates(tensors.starts_q.len(), tensors.starts_k.len())
         ))

@@ -70,8 +70,9 @@ pub(crate) mod kernels {
         ],
         requires(
             p.is_counted(),
-            p.holds_queries(2 * tensors.out.len(), p.out, p.dim_v),
-            p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v),
+            p.holds_queries(2 * tensors.out.len(), p.out, p.dim_v, 2),
+            p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v, 2),
+            p.logged == 1,
             p.holds_logarithms(4 * tensors.lse.len()),
             g.holds_sums(p, tensors.scratch.len(), [C.queries, C.head]),
             p.separates(starts_q.len(), starts_q.len())
@@ -157,7 +158,7 @@ pub(crate) mod kernels {
         ],
         requires(
             p.is_counted(),
-            p.holds_queries(2 * q_grad.len(), g.q, p.dim),
+            p.holds_queries(2 * q_grad.len(), g.q, p.dim, 2),
             g.holds_sums(p, scratch.len(), [C.queries, C.head]),
             p.separates(starts_q.len(), starts_q.len()),
             rounded <= p.heads * p.batch
