@@ -1,9 +1,6 @@
-//! Fits the times by which `ptx_kernels::gemm` chooses to the records of `--records`: those of each kind of tile to its products (`tiles`), or if
-//! there are many products, all of them in the direction of choices that take less time (`search`).
+//! Fits the times by which `ptx_kernels::gemm` chooses to the records of `--records` (`descent`).
 
-mod random;
-mod search;
-mod tiles;
+mod descent;
 
 use crate::suites::choice::IN_ROW;
 use ptx_kernels::gemm::tuning::{Costs, Trial, shipped_for};
@@ -14,14 +11,9 @@ use std::path::PathBuf;
 
 /// SMs of the H100 or H200 that the records come from.
 const MULTIPROCESSORS: u32 = 132;
-/// Products from which a search for better choices finds more than chance, as the half that is held out shows.
-const MANY: usize = 250;
 /// The time of any launch, in picoseconds: of a single one, and of one of many in a row.
 const LAUNCH: f64 = 4.3e6;
 const LAUNCH_IN_ROW: f64 = 1.5e6;
-
-/// Ways that take this many times the time of the best one, or more, do not count: they are never chosen.
-const WORTHWHILE: f64 = 2.0;
 
 /// A measured way to make a product.
 struct Measured {
@@ -32,9 +24,9 @@ struct Measured {
 }
 
 impl Measured {
-    /// The logarithm of the model's time beside the measured one.
-    fn error(&self, model: f64) -> f64 {
-        ((model + self.launch) / self.time).ln()
+    /// The time by the model, with that of the launch.
+    fn model(&self, costs: &Costs) -> f64 {
+        f64::from(self.trial.time(costs)) + self.launch
     }
 }
 
@@ -59,20 +51,15 @@ pub fn fit(files: &[PathBuf]) -> Result<String> {
             continue;
         }
         let shipped = shipped_for(size);
-        let costs = fitted(&products, shipped);
+        let costs = descent::fit(&products, shipped);
         text += &source(8 * size, &costs);
         text += &comparison(&format!("{} products", products.len()), &products, [shipped, &costs]);
         // A fit that only repeats its products does not gain on others.
         let held_out = products.split_off(products.len() / 2);
-        let of_half = fitted(&products, shipped);
+        let of_half = descent::fit(&products, shipped);
         text += &comparison("those of the second half, fitted to the first", &held_out, [shipped, &of_half]);
     }
     if text.is_empty() { Err(Error::other("the records have no products")) } else { Ok(text) }
-}
-
-/// The times of the tiles; of many products, those by which the choices are better.
-fn fitted(products: &Products, from: &Costs) -> Costs {
-    if products.len() < MANY { tiles::fit(products, from) } else { search::fit(products, from) }
 }
 
 /// The quality of the choices by two costs, as a comment.
@@ -113,31 +100,24 @@ fn parse(problem: &str) -> Option<(String, Trial)> {
     Some((product.to_owned(), Trial::new(kind, shape, words.next()? == "k", way, MULTIPROCESSORS)?))
 }
 
-/// The quality of the choices by some costs: shares of the best times, and the objective of the fit.
+/// The quality of the choices by some costs: shares of the best times.
 struct Quality {
     mean: f64,
     least: f64,
-    loss: f64,
 }
 
 impl Quality {
-    /// The loss is the mean logarithm of the time that is lost, and the square of it, so that no product loses much.
+    /// Of the ways that the library tries for a product, the one with the least time is chosen.
     fn of(products: &[Vec<Measured>], costs: &Costs) -> Quality {
-        let (mut lost, mut squares, mut least) = (0.0, 0.0, 1.0f64);
+        let (mut lost, mut least) = (0.0, 1.0f64);
         for ways in products {
             let best = best_time(ways);
-            let mut chosen = (f64::INFINITY, best);
-            for way in ways {
-                let model = f64::from(way.trial.time(costs));
-                if model < chosen.0 {
-                    chosen = (model, way.time);
-                }
-            }
-            let log = (chosen.1 / best).ln();
-            (lost, squares, least) = (lost + log, squares + log * log, least.min(best / chosen.1));
+            let tried = ways.iter().filter(|way| way.trial.is_tried());
+            let chosen = tried.map(|way| (way.model(costs), way.time)).min_by(|one, other| one.0.total_cmp(&other.0));
+            let share = chosen.map_or(0.0, |(_, time)| best / time);
+            (lost, least) = (lost - share.ln(), least.min(share));
         }
-        let count = products.len() as f64;
-        Quality { mean: (-lost / count).exp(), least, loss: (lost + 0.3 * squares) / count }
+        Quality { mean: (-lost / products.len() as f64).exp(), least }
     }
 }
 

@@ -81,6 +81,7 @@ pub(crate) struct Work<'e> {
     /// The time of a part of K that is added up, and of doing that at all.
     part: f32,
     reduce: f32,
+    contention: f32,
 }
 
 impl Extents {
@@ -154,7 +155,7 @@ impl<'e> Work<'e> {
             reduce = costs.reduce_inside;
         }
         let (slices, capacity) = (larger(depth.div_up(extents.k), 1.0), extents.capacity(instance.blocks()));
-        Work { extents, loads, cost, slices, tiles, capacity, part, reduce }
+        Work { extents, loads, cost, slices, tiles, capacity, part, reduce, contention: costs.contention }
     }
 
     /// The time with K in one part.
@@ -176,7 +177,8 @@ impl<'e> Work<'e> {
         let units = self.tiles * parts;
         let rounds = self.capacity.div_up(units);
         let slices = if self.loads == Loads::Tma {
-            rounds * each * larger(latency, slice * smaller(units * self.capacity.reciprocal, 1.0))
+            let busy = slice * smaller(units * self.capacity.reciprocal, 1.0);
+            rounds * each * (larger(latency, busy) + self.contention * smaller(latency, busy))
         } else {
             each * larger(rounds * slice, latency)
         };

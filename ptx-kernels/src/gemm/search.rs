@@ -120,7 +120,7 @@ pub(crate) fn choose(product: &Product, setting: &Setting, has_scratch: impl FnO
 }
 
 /// The circumstances that decide which instances are tried.
-struct Tried {
+pub(crate) struct Tried {
     m: u32,
     /// TMA reads A and B as they lie: then high tiles of kernels without it are never the fastest.
     by_tma: bool,
@@ -131,7 +131,7 @@ struct Tried {
 }
 
 impl Tried {
-    fn new(product: &Product, ways: &Ways, device: Properties) -> Tried {
+    pub(crate) fn new(product: &Product, ways: &Ways, device: Properties) -> Tried {
         let Product { kind, m, n, k, ref b, .. } = *product;
         let is_hopper = device.capability == Some(90) && kind != params::F32;
         let limit = if ways.by_tma[1].is_copied { MOST_COPIED_BYTES } else { MOST_BYTES };
@@ -143,7 +143,7 @@ impl Tried {
         }
     }
 
-    fn includes(&self, instance: &Instance) -> bool {
+    pub(crate) fn includes(&self, instance: &Instance) -> bool {
         let height = instance.tile[0];
         let is_filled = height <= LOW || self.m > height / 4;
         match instance.family {

@@ -77,6 +77,9 @@ costs! {
     claimed_start,
     /// The part of the time that they take less in long products.
     saved,
+    /// The part of the shorter one of a slice's two times, that of its own latency and that on a busy chip, by which it is longer than the longer
+    /// one, for other kernels of TMA.
+    contention,
 }
 
 /// The part of the time of a byte in memory that a byte of C takes, which may stay in the second-level cache.
@@ -112,6 +115,12 @@ impl Trial {
     /// The row of [`Costs::tiles`] with the times of its algorithm.
     pub fn tile(&self) -> usize {
         self.instance.cost
+    }
+
+    /// True if a choice considers the algorithm for the product.
+    pub fn is_tried(&self) -> bool {
+        let device = Properties::of_chip(90, self.multiprocessors);
+        search::Tried::new(&self.product, &Ways::new(&self.product), device).includes(self.instance)
     }
 
     /// The bytes of an element of A and B, by which `shipped` has times.

@@ -1,0 +1,125 @@
+//! The times by which the choices take the least time, and which are near those of the products: the minimum of a smooth loss, by its gradient.
+//!
+//! A choice is one of many ways, so that small changes of the times seldom change it, and a search that counts choices repeats its products. The
+//! loss takes every way instead, the more often the less time the model has for it: each near miss counts.
+
+use super::{Measured, Products, best_time};
+use ptx_kernels::gemm::tuning::Costs;
+
+const STEPS: u32 = 150;
+/// The width of a step, as the logarithm of a factor. The second half of the steps grows shorter.
+const RATE: f64 = 0.03;
+/// The difference of the logarithms of two times by which one way is taken 2.7 times as often as another; larger by `WARM` at the first step.
+const TEMPERATURE: f64 = 0.012;
+const WARM: f64 = 3.0;
+/// The weight of the square of what a choice loses, so that no product loses much.
+const SQUARES: f64 = 5.0;
+/// The weight of the squares of the model's errors, and the largest error that counts.
+const ERRORS: f64 = 0.3;
+const ERROR: f64 = 0.5;
+/// The weight of the square of a factor's logarithm beside the loss of one product: what the data leaves open stays.
+const INERTIA: f64 = 0.1;
+/// Ways that take this many times the time of the best one, or more, are left out.
+const WORTHWHILE: f64 = 3.0;
+/// The ends of the names of instances whose times stay: launches in a row at the limit of the power decide them, or no chip has measured them. The
+/// shared times of the former stay, too.
+const KEPT: [&str; 3] = ["_claimed", "_streamk", "_tcgen05"];
+const KEPT_SHARED: [&str; 3] = ["claimed_line", "claimed_start", "saved"];
+/// Times of an instance.
+const OWN: usize = 4;
+/// The difference of a logarithm by which derivatives are taken.
+const DIFFERENCE: f64 = 0.01;
+/// The decay of the means of a derivative and of its square.
+const DECAYS: [f64; 2] = [0.9, 0.99];
+
+/// The times at the minimum. A time of zero stays.
+pub fn fit(products: &Products, from: &Costs) -> Costs {
+    let moves = moves(from);
+    let (mut logs, mut means) = (vec![0.0; moves.len()], vec![[0.0; 2]; moves.len()]);
+    for step in 1..=STEPS {
+        let left = f64::from(STEPS - step) / f64::from(STEPS);
+        let temperature = TEMPERATURE * (1.0 + (WARM - 1.0) * (2.0 * left - 1.0).max(0.0));
+        let slopes = slopes(products, &scaled(from, &logs), temperature);
+        let moving = logs.iter_mut().zip(&mut means).zip(slopes).zip(&moves).filter(|(_, moves)| **moves);
+        for (((log, means), slope), _) in moving {
+            let slope = slope + 2.0 * INERTIA * *log / products.len() as f64;
+            let [mean, square] = [0, 1].map(|at| {
+                means[at] = DECAYS[at] * means[at] + (1.0 - DECAYS[at]) * slope.powi(at as i32 + 1);
+                means[at] / (1.0 - DECAYS[at].powi(step as i32))
+            });
+            *log -= RATE * (2.0 * left).min(1.0) * mean / (square.sqrt() + 1e-9);
+        }
+    }
+    scaled(from, &logs)
+}
+
+/// For each time, true if it is fitted.
+fn moves(costs: &Costs) -> Vec<bool> {
+    let tiles = costs.tiles.iter().map(|cost| !KEPT.iter().any(|family| cost.name.ends_with(family)));
+    let own = tiles.flat_map(|moves| [moves; OWN]);
+    own.chain(Costs::NAMES.iter().map(|name| !KEPT_SHARED.contains(name))).collect()
+}
+
+/// The derivatives of the loss by the logarithms of all times.
+fn slopes(products: &Products, costs: &Costs, temperature: f64) -> Vec<f64> {
+    let values = costs.values();
+    let tiles = costs.tiles.len();
+    // One time is larger: that of each instance, or a shared one.
+    let larger = (0..OWN).map(|time| (0..tiles).map(|tile| OWN * tile + time).collect::<Vec<_>>());
+    let larger = larger.chain((OWN * tiles..values.len()).map(|time| vec![time])).map(|times| {
+        let mut logs = vec![0.0; values.len()];
+        times.iter().for_each(|time| logs[*time] = DIFFERENCE);
+        scaled(costs, &logs)
+    });
+    let larger: Vec<Costs> = larger.collect();
+    let mut slopes = vec![0.0; values.len()];
+    for ways in products {
+        let ways: Vec<&Measured> = worthwhile(ways).collect();
+        let models: Vec<f64> = ways.iter().map(|way| way.model(costs).ln()).collect();
+        for ((way, model), slope) in ways.iter().zip(&models).zip(by_models(&ways, &models, temperature)) {
+            let slope = slope / products.len() as f64;
+            for (time, costs) in larger.iter().enumerate() {
+                let at = if time < OWN { OWN * way.trial.tile() + time } else { OWN * tiles + time - OWN };
+                slopes[at] += slope * (way.model(costs).ln() - model) / DIFFERENCE;
+            }
+        }
+    }
+    slopes
+}
+
+/// The derivatives of a product's loss by the logarithms of the model's times of its ways.
+fn by_models(ways: &[&Measured], models: &[f64], temperature: f64) -> Vec<f64> {
+    let best = ways.iter().map(|way| way.time).fold(f64::INFINITY, f64::min);
+    let lost = |way: &Measured| {
+        let log = (way.time / best).ln();
+        log + SQUARES * log * log
+    };
+    let least = models.iter().copied().fold(f64::INFINITY, f64::min);
+    let often = ways
+        .iter()
+        .zip(models)
+        .map(|(way, model)| if way.trial.is_tried() { ((least - model) / temperature).exp() } else { 0.0 });
+    let often: Vec<f64> = often.collect();
+    let all = often.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let mean = ways.iter().zip(&often).map(|(way, often)| lost(way) * often / all).sum::<f64>();
+    let near: Vec<f64> = ways.iter().map(|way| (best / way.time).powi(3)).collect();
+    let all_near: f64 = near.iter().sum();
+    let choice = ways.iter().zip(&often).map(|(way, often)| (mean - lost(way)) * often / all / temperature);
+    let errors = ways.iter().zip(models).zip(&near).map(|((way, model), near)| {
+        let error = model - way.time.ln();
+        if error.abs() < ERROR { 2.0 * ERRORS * error * near / all_near } else { 0.0 }
+    });
+    choice.zip(errors).map(|(choice, error)| choice + error).collect()
+}
+
+/// The ways to make a product that are near the best one.
+fn worthwhile(ways: &[Measured]) -> impl Iterator<Item = &Measured> {
+    let best = best_time(ways);
+    ways.iter().filter(move |way| way.time < WORTHWHILE * best)
+}
+
+/// The same with other times, by the logarithms of factors.
+fn scaled(costs: &Costs, logs: &[f64]) -> Costs {
+    let values: Vec<f32> = costs.values().iter().zip(logs).map(|(value, log)| value * log.exp() as f32).collect();
+    costs.clone().with_values(&values)
+}
