@@ -167,16 +167,13 @@ fn is_decided_nearby(under: &Under<'_>, goal: &Cond, splits: usize) -> bool {
         return true;
     }
     let question = settled(world, conds, facts, goal);
-    let is_decided = match &question {
-        None => holds(under, &goal.negate(), By::Near),
-        Some(Settled { world: own, conds, facts, goal }) => {
-            let under = Under { world: own, conds, facts };
-            let is_decided = is_excluded(own, (conds, facts), goal, FAR) || holds(&under, &goal.negate(), By::Near);
-            world.work.set(own.work.get());
-            is_decided
-        }
+    let (own, left) = match &question {
+        Some(Settled { world, conds, facts, goal }) => (&Under { world, conds, facts }, goal),
+        None => (under, goal),
     };
-    let left = question.as_ref().map_or(goal, |question| &question.goal);
+    let is_settled = question.is_some() && is_excluded(own.world, (own.conds, own.facts), left, FAR);
+    let is_decided = is_settled || holds(own, &left.negate(), By::Near);
+    world.work.set(own.world.work.get());
     let choice = world.choice_of_factor(left).filter(|_| !is_decided && splits > 0);
     let is_split = choice.is_some_and(|choice| {
         [choice.clone(), choice.negate()].into_iter().all(|side| {
