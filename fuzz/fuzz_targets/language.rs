@@ -143,7 +143,7 @@ impl Choices<'_> {
         static KNOWN: OnceLock<Vec<String>> = OnceLock::new();
         let known = KNOWN.get_or_init(|| {
             let rows = table().rows().map(|r| r.name.to_owned());
-            let members = table().rows().flat_map(|r| &r.slots).flat_map(|s| s.members).map(|m| format!(".{}", m.text));
+            let members = table().rows().flat_map(|r| r.slots).flat_map(|s| s.members).map(|m| format!(".{}", m.text));
             rows.chain(members).collect()
         });
         &known[(self.number() << 8 | self.number()) % known.len()]

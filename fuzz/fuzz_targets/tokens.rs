@@ -74,7 +74,7 @@ fn words() -> &'static [String] {
     WORDS.get_or_init(|| {
         let mut words: Vec<String> = OTHERS.iter().map(|w| (*w).to_owned()).collect();
         words.extend(table().rows().map(|r| format!("{} ", r.name)));
-        let members = table().rows().flat_map(|r| &r.slots).flat_map(|s| s.members);
+        let members = table().rows().flat_map(|r| r.slots).flat_map(|s| s.members);
         words.extend(members.map(|m| format!(".{}", m.text)));
         words.sort();
         words.dedup();
