@@ -31,8 +31,8 @@ impl Measured {
 }
 
 /// The least time of the ways to make a product.
-fn best_time(ways: &[Measured]) -> f64 {
-    ways.iter().map(|way| way.time).fold(f64::INFINITY, f64::min)
+fn best_time<'m>(ways: impl IntoIterator<Item = &'m Measured>) -> f64 {
+    ways.into_iter().map(|way| way.time).fold(f64::INFINITY, f64::min)
 }
 
 /// The products, each with all that was measured.

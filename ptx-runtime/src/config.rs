@@ -142,7 +142,7 @@ pub struct Sizes {
 }
 
 impl Config {
-    /// What is set.
+    /// The sizes that were set.
     #[inline]
     pub fn sizes(&self) -> Sizes {
         let Config { grid, block, cluster, shared, cooperative, .. } = *self;

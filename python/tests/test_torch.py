@@ -269,7 +269,6 @@ def test_shapes_that_come_again(device: str) -> None:
         torch.testing.assert_close(made, expected, rtol=1e-3, atol=1e-3)
 
 
-
 @each_device
 def test_wrong_arguments(device: str) -> None:
     x, w = make([(4, 16), (16,)], device)

@@ -89,7 +89,7 @@ fn slopes(products: &Products, costs: &Costs, temperature: f64) -> Vec<f64> {
 
 /// The derivatives of a product's loss by the logarithms of the model's times of its ways.
 fn by_models(ways: &[&Measured], models: &[f64], temperature: f64) -> Vec<f64> {
-    let best = ways.iter().map(|way| way.time).fold(f64::INFINITY, f64::min);
+    let best = best_time(ways.iter().copied());
     let lost = |way: &Measured| {
         let log = (way.time / best).ln();
         log + SQUARES * log * log

@@ -47,8 +47,7 @@ impl Attribute<'_> {
         match (bytes, self.argument(From::Param(at))) {
             (Some(bytes), _) => Passed::Struct(bytes),
             (None, Some(Argument::Scalar(ty, bytes))) => {
-                let mut all = [0; 8];
-                all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+                let all = padded(bytes);
                 number(*ty, all).map_or(Passed::Struct(&[]), |number| Passed::Number(all, number))
             }
             _ => Passed::Memory(0, self.elements(at), &[]),
@@ -79,11 +78,7 @@ impl Attribute<'_> {
 
     fn dim(&self, at: usize) -> Result<u32, Failure> {
         let extent = match self.argument(From::Dim(at)) {
-            Some(Argument::Scalar(ty, bytes)) if ty.class() != Class::Float => {
-                let mut all = [0; 4];
-                all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-                Some(u32::from_le_bytes(all))
-            }
+            Some(Argument::Scalar(ty, bytes)) if ty.class() != Class::Float => Some(u32::from_le_bytes(padded(bytes))),
             _ => None,
         };
         let name = || self.kernel.dims.get(at).map_or("", String::as_str);
@@ -93,6 +88,13 @@ impl Attribute<'_> {
     fn argument(&self, from: From) -> Option<&Argument> {
         self.arguments.get(self.kernel.taken.iter().position(|taken| taken.from == from)?)
     }
+}
+
+/// The first bytes of a number, with zeros behind them.
+fn padded<const SIZE: usize>(bytes: &[u8]) -> [u8; SIZE] {
+    let mut all = [0; SIZE];
+    all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    all
 }
 
 /// A number of at most eight bytes.

@@ -56,7 +56,7 @@ struct Section {
     sets: OnceLock<Sets>,
 }
 
-/// The lines of one opcode, with the sections they stand in, and their rows once somebody asked.
+/// The lines of one opcode with their sections, and the rows, which are read at first use.
 #[derive(Debug, Default)]
 struct Opcode {
     lines: Vec<(usize, &'static [Line])>,
