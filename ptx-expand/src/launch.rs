@@ -14,6 +14,7 @@ mod overlap;
 mod shared;
 mod statics;
 mod tile;
+mod values;
 
 pub use data::Written;
 pub use statics::Variables;
@@ -27,6 +28,7 @@ use proc_macro2::TokenStream;
 use ptx_core::diag::Diagnostic;
 use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
+use values::Value;
 
 /// A kernel with all that its Rust is made of.
 pub struct Launch<'a> {
@@ -40,6 +42,8 @@ pub struct Launch<'a> {
     pub root: &'a Root,
     /// The module that holds the variables of the kernels, seen from the launch function.
     pub statics: TokenStream,
+    /// What variables hold of the constants of the instance.
+    values: &'a [Value],
 }
 
 impl Launch<'_> {
@@ -56,7 +60,7 @@ impl Launch<'_> {
 
 /// A kernel that stands alone: its module holds the PTX.
 pub fn single(host: &Host, kernel: &Launchable, compiled: &Compiled, root: &Root) -> TokenStream {
-    let launch = Launch { kernel, compiled, index: 0, root, statics: kernel.name.to_token_stream() };
+    let launch = Launch { kernel, compiled, index: 0, root, statics: kernel.name.to_token_stream(), values: &[] };
     let texts = data::texts(host, &kernel.name.unraw().to_string(), compiled, &launch.inner_rt());
     let statics = Variables { items: &[], compiled, root: &root.inside() };
     let (data, function) = (launch.data(&quote!(#texts #statics), &quote!(MODULE)), launch.function());
@@ -76,7 +80,7 @@ pub fn several(
     let statics = Variables { items: statics, compiled, root };
     let shared = data::shared();
     let each = kernels.iter().enumerate().map(|(index, kernel)| {
-        let launch = Launch { kernel, compiled, index, root, statics: quote!(self) };
+        let launch = Launch { kernel, compiled, index, root, statics: quote!(self), values: &[] };
         let (data, function) = (launch.data(&shared, &quote!(MODULE)), launch.function());
         quote!(#data #function)
     });
@@ -92,7 +96,7 @@ pub fn beside(kernels: &[Launchable], compiled: &Compiled, written: &Written<'_>
         return quote!(const _: &#rt::core::primitive::str = #ptx;);
     };
     let each = kernels.iter().enumerate().map(|(index, kernel)| {
-        let launch = Launch { kernel, compiled, index, root, statics: quote!(self) };
+        let launch = Launch { kernel, compiled, index, root, statics: quote!(self), values: &[] };
         let inner = launch.inner_rt();
         let (texts, module) = match index {
             0 => (data::text(&first.unraw().to_string(), written, &inner), quote!(MODULE)),

@@ -206,12 +206,15 @@ impl Launch<'_> {
     }
 
     /// An expression over `Int`s.
-    fn host_expr(&self, expr: &Expr) -> TokenStream {
+    pub fn host_expr(&self, expr: &Expr) -> TokenStream {
         self.expr(expr, Literals::AreInts)
     }
 
     /// An expression of the host. Arithmetic whose result does not exist returns an error from the launch.
     fn expr(&self, expr: &Expr, literals: Literals) -> TokenStream {
+        if let Some(value) = self.value(expr) {
+            return value.to_token_stream();
+        }
         let rt = self.rt();
         let inner = |inner: &Expr| self.expr(inner, literals);
         match expr {

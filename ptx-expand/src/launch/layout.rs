@@ -17,7 +17,7 @@ use syn::{GenericParam, Type};
 pub fn assertions(kernels: &[Launchable], compiled: &Compiled, root: &Root) -> TokenStream {
     let structs = joined(compiled.structs.iter().map(|layout| of_struct(layout, kernels, root)));
     let sizes = kernels.iter().enumerate().map(|(index, kernel)| {
-        let launch = Launch { kernel, compiled, index, root, statics: TokenStream::new() };
+        let launch = Launch { kernel, compiled, index, root, statics: TokenStream::new(), values: &[] };
         let entry = launch.entry(kernel.generics.first().map(|_| 0));
         launch.sizes(&entry, &|ty| !launch.is_generic(ty), root)
     });

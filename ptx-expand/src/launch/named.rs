@@ -6,7 +6,7 @@ use super::instances::static_name;
 use super::{Launch, unknown_shape};
 use crate::tokens::{contains_ident, joined, local};
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, format_ident, quote};
+use quote::{format_ident, quote};
 use syn::{Expr, GenericParam};
 
 impl Launch<'_> {
@@ -170,27 +170,30 @@ impl Launch<'_> {
     }
 
     /// The constants of an instance, as items.
-    fn constant_items(&self, at: usize) -> TokenStream {
+    pub fn constant_items(&self, at: usize) -> TokenStream {
         joined(self.constant_arguments(at).map(|(generic, value)| {
             let (name, ty) = (&generic.ident, absolute(&generic.ty, self.root));
             quote!(#[allow(dead_code, unused_qualifications)] const #name: #ty = #value;)
         }))
     }
 
-    /// The body of `launch`: what follows from constants once for each instance, and the rest once for all.
+    /// The body of `launch`: what the constants of an instance decide once for each instance, and the rest once for all.
     fn picked_body(&self, instance: &Ident) -> TokenStream {
         let (stream, config) = (local("stream"), local("config"));
         if self.compiled.failed {
             return self.no_body(&stream, &config);
         }
-        let (dims, chosen) = (self.dims(Some(false)), self.chosen(instance, &config));
-        let conditions = self.as_host(self.conditions(|condition| !self.names_constant(condition)));
-        let configured = self.as_host(self.config(&config));
-        let configured = (!self.is_config_of_instance()).then(|| quote!(let #config = #configured;));
-        self.body_with(&quote!(#dims #conditions #configured #chosen), &stream, &config)
+        let values = self.find_values();
+        let launch = Launch { values: &values, statics: self.statics.clone(), ..*self };
+        let (dims, chosen) = (launch.dims(Some(false)), launch.chosen(instance, &config));
+        let values = launch.bind_values(instance);
+        let conditions = launch.as_host(launch.conditions(|condition| !launch.names_constant(condition)));
+        let configured = launch.as_host(launch.config(&config));
+        let configured = (!launch.is_config_of_instance()).then(|| quote!(let #config = #configured;));
+        launch.body_with(&quote!(#dims #values #conditions #configured #chosen), &stream, &config)
     }
 
-    /// The statements that depend on the constants of the instance.
+    /// The statements that need the constants of the instance.
     fn chosen(&self, instance: &Ident, config: &Ident) -> TokenStream {
         let dims = self.dims(Some(true));
         let conditions = self.conditions(|condition| self.names_constant(condition));
@@ -224,8 +227,9 @@ impl Launch<'_> {
         self.config_exprs().any(|extent| self.names_constant(extent))
     }
 
+    /// Returns true if an expression needs the constants themselves, and not only their values.
     fn names_constant(&self, expr: &Expr) -> bool {
-        self.constants().any(|constant| contains_ident(expr.to_token_stream(), &constant.ident))
+        self.constants().any(|constant| contains_ident(self.host_expr(expr), &constant.ident))
     }
 
     /// `launch`, and the kernels of `Instance`.
@@ -288,7 +292,7 @@ impl Launch<'_> {
         quote!(Types<#(#types),*>)
     }
 
-    fn constants(&self) -> impl Iterator<Item = &syn::ConstParam> {
+    pub fn constants(&self) -> impl Iterator<Item = &syn::ConstParam> {
         self.kernel.generics.iter().filter_map(|generic| match generic {
             GenericParam::Const(generic) => Some(generic),
             _ => None,

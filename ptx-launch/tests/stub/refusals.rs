@@ -70,6 +70,26 @@ fn a_driver_that_does_not_read_the_version() {
     );
 }
 
+/// CUDA 13 writes machine code that no driver of CUDA 12 loads.
+#[test]
+fn machine_code_that_the_driver_refuses() {
+    let code = Box::leak(Box::new([rt::Cubin::new("sm_90a", b"\x7fELF", "")]));
+    let variant = rt::Variant::new("sm_90", ".version 9.0", rt::LineMap::default()).with_cubins(code);
+    let module = Box::leak(Box::new(rt::Module::new("test", Box::leak(Box::new([variant])))));
+    let kernel = Box::leak(Box::new(Kernel::new(module, "k", &[])));
+    let (kind, text) = refused(HOPPER, kernel, one_block());
+    assert_eq!(kind, ErrorKind::DriverTooOld);
+    assert!(
+        text.starts_with("`test` is too new for the driver of Stub GPU (sm_90): it is PTX 9.0 for sm_90"),
+        "{text}"
+    );
+    assert!(
+        text.contains("CUDA 12.8 and reads PTX up to 8.7; the driver refused the machine code for sm_90a: "),
+        "{text}"
+    );
+    assert!(!text.contains("`cubin`"), "{text}");
+}
+
 #[test]
 fn a_device_without_the_shared_memory() {
     let text = "`k` is launched with 131072 bytes of dynamic shared memory on Stub GPU (sm_89)\n  \

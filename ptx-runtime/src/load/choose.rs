@@ -16,7 +16,7 @@ pub(super) fn best(module: &Module, device: Arch, cuda: Cuda, name: &str) -> Res
     let readable = fitting().filter(|variant| reads(cuda, variant.version()) || cubin(variant, device).is_some());
     match (readable.max_by_key(|variant| rank(target(variant))), fitting().next()) {
         (Some(best), _) => Ok(best),
-        (None, Some(too_new)) => Err(newer_than_driver(module, too_new, (device, name), cuda)),
+        (None, Some(too_new)) => Err(newer_than_driver((module, too_new), (device, name), cuda, None)),
         (None, None) => Err(no_variant(module, device, name)),
     }
 }
@@ -45,7 +45,8 @@ fn rank(target: Option<Arch>) -> Option<(u16, Suffix)> {
     target.map(|target| (target.number, target.suffix))
 }
 
-fn reads(cuda: Cuda, ptx: Option<Version>) -> bool {
+/// Returns true if a driver of this version assembles PTX of that version.
+pub(super) fn reads(cuda: Cuda, ptx: Option<Version>) -> bool {
     match (Toolkit::newest_ptx(cuda), ptx) {
         (Some(newest), Some(ptx)) => ptx <= newest,
         _ => true,
@@ -78,20 +79,27 @@ fn no_variant(module: &Module, device: Arch, name: &str) -> Error {
         ))
 }
 
+/// The error for PTX that a driver does not assemble; with the reason why machine code beside it was not taken.
 #[cold]
-fn newer_than_driver(module: &Module, variant: &Variant, (device, name): (Arch, &str), (major, minor): Cuda) -> Error {
+pub(super) fn newer_than_driver(
+    (module, variant): (&Module, &Variant),
+    (device, name): (Arch, &str),
+    (major, minor): Cuda,
+    without_cubin: Option<&str>,
+) -> Error {
     let shown = |version: Option<Version>| version.map_or_else(String::new, |version| version.to_string());
     let (ptx, newest) = (shown(variant.version()), shown(Toolkit::newest_ptx((major, minor))));
     let needed = variant.version().and_then(Toolkit::first_with);
     // Drivers load the machine code of every toolkit of their own major version, and of no later one.
-    let embeds = needed.is_some_and(|toolkit| toolkit.cuda.0 == major);
+    let embeds = without_cubin.is_none() && needed.is_some_and(|toolkit| toolkit.cuda.0 == major);
+    let without_cubin = without_cubin.map_or_else(String::new, |reason| format!("; {reason}"));
     let needed = needed.map_or_else(|| "a newer driver".to_owned(), |toolkit| format!("{toolkit} or newer"));
     let asked = format!(
         "`{}` is too new for the driver of {name} ({device}): it is PTX {ptx} for {}, which needs {needed}",
         module.name, variant.arch
     );
     Error::new(ErrorKind::DriverTooOld, asked)
-        .possible(format!("the driver is of CUDA {major}.{minor} and reads PTX up to {newest}"))
+        .possible(format!("the driver is of CUDA {major}.{minor} and reads PTX up to {newest}{without_cubin}"))
         .help(format!(
             "install a newer driver, or write `version = \"{newest}\"` in the kernel's attribute, if its instructions allow it{}",
             if embeds { ", or build machine code in with `cubin`, which this driver loads" } else { "" }

@@ -94,11 +94,22 @@ impl Jit<'_> {
                 Err(error) => format!("the driver refused the machine code for {}: {error}", cubin.arch),
             },
         };
+        self.check_version(&why)?;
         let whole = self.module.text(self.variant)?;
         let alone = entry.and_then(|entry| self.module.entry_alone(whole, entry));
         let entry = entry.filter(|_| alone.is_some());
         let loaded = self.load_text(alone.as_deref().unwrap_or(whole.ptx))?;
         Ok(Loaded { entry, reason: format!("PTX for {}, because {why}", self.variant.arch), ..loaded })
+    }
+
+    /// Machine code may have been chosen for a driver that does not read the PTX beside it.
+    fn check_version(&self, without_cubin: &str) -> Result<()> {
+        let (cuda, device) = (self.driver.version(), (self.limits.arch, self.limits.name.as_str()));
+        if choose::reads(cuda, self.variant.version()) {
+            return Ok(());
+        }
+        let reason = without_cubin.lines().next();
+        Err(choose::newer_than_driver((self.module, self.variant), device, cuda, reason))
     }
 
     fn load_text(&self, ptx: &str) -> Result<Loaded> {

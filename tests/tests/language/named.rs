@@ -108,6 +108,14 @@ fn an_instance_is_picked_at_run_time() {
         launch(instance, &device, 2.0f32, &mut out, 1024).unwrap();
         assert_eq!(out.download().unwrap()[1024].to_bits(), last);
     }
+    // The conditions of the picked instance, with the text that its own function reports.
+    for (instance, n) in [(Instance::tall, 256), (Instance::square, 128)] {
+        let error = launch(instance, &device, 2.0f32, &mut out, n).unwrap_err();
+        assert!(error.to_string().contains("n % C.area() == 0"), "{error}");
+    }
+    let own = tiles::fill::tall(&device, 2.0f32, &mut out, 256).unwrap_err();
+    let picked = launch(Instance::tall, &device, 2.0f32, &mut out, 256).unwrap_err();
+    assert_eq!(picked.to_string(), own.to_string());
     let mut words = device.zeros::<u32>(1025).unwrap();
     launch(Instance::tall, &device, 2u32, &mut words, 1024).unwrap();
     let error = launch(Instance::square, &device, 2u32, &mut words, 1024).unwrap_err();
