@@ -165,7 +165,7 @@ impl Rotary {
     ///
     /// # Errors
     /// [`ErrorKind::Condition`] where shapes do not fit or elements of a head do not lie side by side, [`ErrorKind::Unsupported`] for extents of
-    /// 2^31 and more; those of the launch, which has fewer than 2^31 accesses.
+    /// 2^31 and more; those of the launch, which has fewer than 2^31 threads.
     pub fn apply<'x, 'o, T: Float<I>, I: Element>(
         self,
         stream: impl AsStream,

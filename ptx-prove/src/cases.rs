@@ -1,31 +1,113 @@
-//! Launches of a contract by cases: where formulas of its conditions differ by a number that is 0 or 1, such as whether sequences are packed, each case is a
-//! proof of its own. In it the number is known, so that neither the formulas nor the kernel have a choice that both must agree on.
+//! Launches of a contract by cases, each of which is a proof of its own. They differ by what a person would look at first:
+//!
+//! - a number that is 0 or 1 and decides between formulas, such as whether sequences are packed;
+//! - alternatives of a condition that are conjunctions, such as the orders in which the dimensions of a matrix lie;
+//! - an extent that is 1, for which a condition of its stride does not hold.
+//!
+//! What is known in a case is no choice in its formulas, nor in the kernel.
 
 use crate::contract::{Contract, plain};
 use crate::finding::worse;
 use crate::report::{Finding, Property, Report, Verdict};
 use ptx_core::host::{Expr, Field, Operator, Plain};
 
-/// The most numbers that are known in a case.
-const MOST: usize = 2;
+/// The most numbers that are 0 or 1 in a case.
+const FLAGS: usize = 2;
+/// The most cases.
+const MOST: usize = 8;
 
-/// The contract of each case; nothing if no formula differs by a number.
+/// The contract of each case; nothing if there is one alone.
 pub(crate) fn cases(contract: &Contract) -> Option<Vec<Contract>> {
     let mut flags: Vec<(usize, Field)> = Vec::new();
     contract.assume.iter().chain(&contract.grid).for_each(|expr| add_flags(expr, &mut flags));
     flags.retain(|flag| contract.assume.iter().any(|condition| is_flag(condition, *flag)));
-    flags.truncate(MOST);
+    flags.truncate(FLAGS);
     let mut found = vec![contract.clone()];
     for (at, field) in &flags {
-        let with = |contract: &Contract, value: i64| {
-            let known =
-                Expr::Binary(Operator::Eq, Box::new([Expr::Field(*at, *field), Expr::Int(value)]), String::new());
-            let assume = [known].into_iter().chain(contract.assume.iter().cloned()).collect();
-            Contract { assume, samples: false, ..contract.clone() }
-        };
-        found = found.iter().flat_map(|case| [with(case, 0), with(case, 1)]).collect();
+        let is = |value| compared(Operator::Eq, &Expr::Field(*at, *field), value);
+        found = split(&found, &[is(0), is(1)]);
     }
-    (!flags.is_empty()).then_some(found)
+    for at in 0..contract.assume.len() {
+        let alternatives = alternatives(&contract.assume[at]);
+        if alternatives.len() > 1 && found.len() * alternatives.len() <= MOST {
+            // In place of all of them.
+            for case in &mut found {
+                let own = case.assume.len() - contract.assume.len() + at;
+                case.assume[own] = Expr::Bool(true);
+            }
+            found = split(&found, &alternatives);
+        }
+    }
+    let mut ones = Vec::new();
+    contract.assume.iter().for_each(|condition| add_ones(condition, &mut ones));
+    for number in ones {
+        if found.len() * 2 <= MOST {
+            found = split(&found, &[compared(Operator::Eq, &number, 1), compared(Operator::Ne, &number, 1)]);
+        }
+    }
+    (found.len() > 1).then_some(found)
+}
+
+/// Each case with each of the conditions, one of which holds in every launch.
+fn split(cases: &[Contract], conditions: &[Expr]) -> Vec<Contract> {
+    let with = |case: &Contract, known: &Expr| {
+        let assume = [known].into_iter().chain(&case.assume).cloned().collect();
+        Contract { assume, samples: false, ..case.clone() }
+    };
+    cases.iter().flat_map(|case| conditions.iter().map(|known| with(case, known))).collect()
+}
+
+fn compared(operator: Operator, number: &Expr, with: i64) -> Expr {
+    Expr::Binary(operator, Box::new([number.clone(), Expr::Int(with)]), String::new())
+}
+
+/// The alternatives of a condition, if one of them is a conjunction.
+fn alternatives(condition: &Expr) -> Vec<Expr> {
+    let mut found = Vec::new();
+    add_alternatives(condition, &mut found);
+    let is_conjunction = |part: &Expr| matches!(part, Expr::Binary(Operator::And, ..));
+    if found.iter().any(is_conjunction) { found } else { Vec::new() }
+}
+
+fn add_alternatives(condition: &Expr, found: &mut Vec<Expr>) {
+    match condition {
+        Expr::Binary(Operator::Or, both, _) => both.iter().for_each(|part| add_alternatives(part, found)),
+        part => found.push(part.clone()),
+    }
+}
+
+/// The numbers of which an alternative of a condition is that they are 1.
+fn add_ones(condition: &Expr, found: &mut Vec<Expr>) {
+    match condition {
+        Expr::Binary(Operator::And, both, _) => both.iter().for_each(|part| add_ones(part, found)),
+        Expr::Binary(Operator::Or, both, _) => {
+            for part in both.iter() {
+                match part {
+                    Expr::Binary(Operator::Eq, both, _) if *plain(&both[1]) == Expr::Int(1) => {
+                        let is_number = matches!(plain(&both[0]), Expr::Field(..) | Expr::Argument(_));
+                        if is_number && !found.contains(&both[0]) {
+                            found.push(both[0].clone());
+                        }
+                    }
+                    other => add_ones(other, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The properties of which a report has findings that are open, and their number.
+pub(crate) fn open(report: &Report) -> [usize; Property::ALL.len()] {
+    Property::ALL.map(|property| count_open(&of(report, property)))
+}
+
+fn of(report: &Report, property: Property) -> Vec<Finding> {
+    report.findings.iter().filter(|own| own.property == property).cloned().collect()
+}
+
+fn count_open(own: &[Finding]) -> usize {
+    own.iter().filter(|own| matches!(own.verdict, Verdict::Unknown(_))).count()
 }
 
 /// The fields on which a formula depends by `if`.
@@ -75,10 +157,9 @@ pub(crate) fn joined(whole: Report, cases: Vec<Report>) -> Report {
     }
     let mut findings = Vec::new();
     for property in Property::ALL {
-        let of = |all: &[Finding]| all.iter().filter(|own| own.property == property).cloned().collect::<Vec<_>>();
-        let open = |own: &[Finding]| own.iter().filter(|own| matches!(own.verdict, Verdict::Unknown(_))).count();
-        let (whole, united) = (of(&whole.findings), of(&united));
-        findings.extend(if open(&united) < open(&whole) { united } else { whole });
+        let united: Vec<Finding> = united.iter().filter(|own| own.property == property).cloned().collect();
+        let whole = of(&whole, property);
+        findings.extend(if count_open(&united) < count_open(&whole) { united } else { whole });
     }
     findings.sort_by_key(|finding| (finding.span.lo, finding.property));
     Report { findings, ..whole }

@@ -3,9 +3,12 @@
 //! which are sums. That the columns lie below is a question about each thread alone.
 
 use crate::form::{Coef, Cond, Form, Mono, Sym};
+use crate::local::{FAR, is_excluded};
 use crate::machine::Machine;
 use crate::query::{BUDGET, Clause, decide, difference};
 use crate::rows::{Part, part, strides, unit};
+use crate::strides::{By, Under, holds};
+use crate::world::Scope;
 use ptx_core::hash::Map;
 use std::cell::RefCell;
 
@@ -54,21 +57,20 @@ impl<'m> Grids<'m> {
     /// The places of two accesses by parts; the places themselves if they have none. The two share each stride.
     pub(crate) fn digits(&self, accesses: [usize; 2], is_stride: &dyn Fn(Sym) -> bool) -> Vec<Digit> {
         let of = |at: usize| &self.machine.trace.accesses[at];
-        let [a, b] = accesses.map(|at| of(at).offset.clone());
-        let mut rest = Digit {
+        let [a, b] = accesses.map(|at| self.without_zeros(at));
+        let whole = Digit {
             forms: apart(&a, &b, is_stride).unwrap_or([a, b]),
             sizes: accesses.map(|at| i128::from(of(at).size)),
         };
-        let mut found = Vec::new();
-        while found.len() < LEVELS
-            && let Some((column, row)) = self.split(accesses, &rest, is_stride)
-        {
-            found.push(column);
-            rest = row;
+        let (mut pending, mut found) = (vec![whole], Vec::new());
+        while let Some(of) = pending.pop() {
+            let parts = if found.len() + pending.len() < LEVELS { self.split(accesses, &of, is_stride) } else { None };
+            match parts {
+                // Rows differ more often than columns.
+                Some((column, row)) => pending.extend([column, row]),
+                None => found.push(of),
+            }
         }
-        // Rows differ more often than columns.
-        found.push(rest);
-        found.reverse();
         found
     }
 
@@ -100,8 +102,32 @@ impl<'m> Grids<'m> {
         let own = &self.machine.trace.accesses[access];
         let conds = [own.path.cond(), own.guard.clone()];
         let facts = &self.machine.launch.facts;
-        let is = decide(&self.machine.world, &conds, facts, &key.1, BUDGET / 8).is_impossible();
+        let world = &self.machine.world;
+        let under = Under { world, conds: &conds, facts };
+        let is = [By::Near, By::All].into_iter().any(|by| holds(&under, &key.1.negate(), by))
+            || decide(world, &conds, facts, &key.1, BUDGET / 8).is_impossible();
         self.known.borrow_mut().insert(key, is);
         Some(is)
+    }
+
+    /// The place without the products of what is zero wherever a thread makes the access: there is no second row, and its stride may be any.
+    fn without_zeros(&self, access: usize) -> Form {
+        let own = &self.machine.trace.accesses[access];
+        let (world, facts) = (&self.machine.world, &self.machine.launch.facts);
+        let offset = world.with_names(&own.offset);
+        let conds = [own.path.cond(), own.guard.clone()];
+        let is_zero = |symbol: &Sym| {
+            let some = Cond::at_least(Form { constant: Coef::One(-1), ..Form::symbol(*symbol) });
+            let key = (access, some);
+            if let Some(known) = self.known.borrow().get(&key) {
+                return *known;
+            }
+            let known = world.symbol(*symbol);
+            let is = known.least == 0 && known.scope > Scope::Grid && is_excluded(world, (&conds, facts), &key.1, FAR);
+            self.known.borrow_mut().insert(key, is);
+            is
+        };
+        let is_left = |(mono, _): &&(Mono, Coef)| mono.len() < 2 || !mono.iter().any(is_zero);
+        Form { terms: offset.terms.iter().filter(is_left).cloned().collect(), constant: offset.constant }
     }
 }

@@ -16,8 +16,8 @@
 //! - `tickets` has the numbers that counters give out, and words of shared memory that are written once.
 //! - `tensor` walks the events of tensor memory, warp by warp.
 //! - `initial` finds what was written before it is read. `samples` finds launches for a run, where something is open.
-//! - `bounds` compares an offset with a length by `strides`. `cases` splits the launches of a contract by numbers that are 0 or 1.
-//! - `query` decides by `solver` if conditions can hold together, for groups of threads at once.
+//! - `bounds` compares an offset with a length by `strides`. `cases` splits the launches of a contract.
+//! - `query` decides by `solver` if conditions can hold together, for groups of threads at once; `query/same` finds what is equal in two threads.
 //!
 //! An instruction without a description leaves a gap: every property that depends on it is unknown. A proof never rests on what is left out.
 

@@ -3,6 +3,8 @@
 //! A question has one view for each thread in it. In a view, symbols of wider scope are shared with the first one, and the others are its own.
 //! Threads whose coefficients agree are one question: their numbers are written as sums over small ranges.
 
+mod same;
+
 use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::near::{near, without_addresses, without_other_lengths};
 use crate::solver::{Answer, Conjunction, Linear, Problem, solve};
@@ -149,7 +151,7 @@ pub(crate) struct Views<'q> {
     pub(crate) conds: Vec<(usize, Cond)>,
     /// Clauses of conjunctions of atoms.
     pub(crate) mixed: Vec<Clause>,
-    /// True if products are compared between two views: with equal factors they are equal.
+    /// True if products are compared between two views: with equal factors they are equal. What is equal is looked for, too.
     pub(crate) compares: bool,
 }
 
@@ -231,6 +233,9 @@ impl<'q> Views<'q> {
                 rest /= of.len();
             }
             let mut build = Build::new(self, &chosen, true);
+            if self.compares {
+                build.same = self.same(&chosen);
+            }
             let Some(levels) = build.all() else { continue };
             // One group without an answer makes the whole unknown, unless another one has a model, for which less work suffices.
             let share = if unknown { budget / 16 } else { budget };
@@ -478,12 +483,14 @@ struct Build<'b> {
     overflow: bool,
     /// False if each product is a number of its own.
     has_products: bool,
+    /// The second view's own symbols that are equal to those of the first one.
+    same: Set<Sym>,
 }
 
 impl<'b> Build<'b> {
     fn new(views: &'b Views<'b>, groups: &'b [&'b Group], has_products: bool) -> Build<'b> {
         let (problem, vars) = (Problem::default(), Map::default());
-        Build { views, groups, problem, vars, is_exact: true, overflow: false, has_products }
+        Build { views, groups, problem, vars, is_exact: true, overflow: false, has_products, same: Set::default() }
     }
 
     /// Adds everything; the first variable of each group's ranges. Nothing if a condition is false.
@@ -659,7 +666,8 @@ impl<'b> Build<'b> {
     fn expanded(&self, view: usize, mono: &[Sym]) -> Vec<(Key, i128)> {
         let mut all: Vec<(Key, i128)> = vec![(Vec::new(), 1)];
         for symbol in mono {
-            let name = (*symbol, self.views.space(view, *symbol));
+            let space = if self.same.contains(symbol) { 0 } else { self.views.space(view, *symbol) };
+            let name = (*symbol, space);
             let shift = self.views.views[view].shift.get(symbol).copied().unwrap_or(0);
             let mut next: Vec<(Key, i128)> = Vec::new();
             for (key, factor) in &all {

@@ -18,7 +18,7 @@ use crate::rows;
 use crate::solver::gcd;
 use crate::tickets::Tickets;
 use crate::trace::{Access, Crossings, Kind, Mark, Node, Span, What};
-use crate::world::{Meaning, Scope, Symbol};
+use crate::world::{Meaning, Scope, Symbol, World};
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::Space;
 use ptx_core::isa::Type;
@@ -751,7 +751,7 @@ impl<'m> Question<'m> {
         let few = of_forms(&machine.world, &self.conds, facts, [&a.offset, &b.offset]);
         // The places alone tell most threads apart.
         let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
-        if digits.len() > 1 && self.with(sums(&few), &meet, (BUDGET / 4, true)).is_impossible() {
+        if digits.len() > 1 && self.with(sums(&machine.world, &few), &meet, (BUDGET / 4, true)).is_impossible() {
             return Decision::Impossible;
         }
         let place =
@@ -778,19 +778,21 @@ impl<'m> Question<'m> {
     }
 }
 
-/// The conditions without products, which parts of places do not have.
-fn sums(conds: &[(usize, Cond)]) -> Vec<(usize, Cond)> {
-    let is_sum = |cond: &Cond| {
-        let mut degree = 0;
-        cond.forms(&mut |form| degree = degree.max(form.degree()));
-        degree < 2
-    };
+/// The conditions without products, which parts of places do not have. A remainder is a number.
+fn sums(world: &World, conds: &[(usize, Cond)]) -> Vec<(usize, Cond)> {
     let part = |cond: &Cond| match cond {
-        Cond::All(parts) => Cond::all(parts.iter().filter(|part| is_sum(part)).cloned()),
-        other if is_sum(other) => other.clone(),
-        _ => Cond::Const(true),
+        Cond::AtLeast(form) => Some(world.with_names(form)).filter(|form| form.degree() < 2).map(Cond::at_least),
+        other => {
+            let mut degree = 0;
+            other.forms(&mut |form| degree = degree.max(form.degree()));
+            Some(other.clone()).filter(|_| degree < 2)
+        }
     };
-    conds.iter().map(|(view, cond)| (*view, part(cond))).collect()
+    let parts = |cond: &Cond| match cond {
+        Cond::All(parts) => Cond::all(parts.iter().filter_map(part)),
+        other => part(other).unwrap_or(Cond::Const(true)),
+    };
+    conds.iter().map(|(view, cond)| (*view, parts(cond))).collect()
 }
 
 /// A form has one value in both threads.

@@ -5,7 +5,7 @@
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::local::{FAR, is_excluded};
 use crate::query::decide;
-use crate::world::{Meaning, World};
+use crate::world::{Meaning, Scope, World};
 
 /// The most questions about the parts of one sum.
 const QUESTIONS: u32 = 24;
@@ -41,7 +41,9 @@ pub(crate) fn holds(under: &Under<'_>, must: &Cond, by: By) -> bool {
     };
     let mut search = Search { under, left: QUESTIONS, by };
     let lens: Vec<Sym> = form.symbols().filter(|symbol| is_length(under.world, *symbol)).collect();
-    let [len] = lens[..] else { return form.degree() > 1 && search.is_positive(form, DEPTH) };
+    let [len] = lens[..] else {
+        return form.degree() > 1 && search.is_positive(form, DEPTH) || search.is_limited(form);
+    };
     let limits: Vec<Form> = under.facts.iter().flat_map(|fact| search.limits(fact, len)).collect();
     let form = under.world.with_names(form);
     limits.iter().any(|limit| {
@@ -94,6 +96,24 @@ impl Search<'_> {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Returns true if a fact about a stride makes a sum positive, such as that the rows of a plane lie within it:
+    /// `plane >= rows · stride`.
+    fn is_limited(&mut self, form: &Form) -> bool {
+        let form = self.under.world.with_names(form);
+        let is_stride = |symbol: &Sym| factor(&form, *symbol).is_some_and(|factor| factor > 0);
+        let mut strides: Vec<Sym> = form.symbols().filter(is_stride).collect();
+        strides.retain(|symbol| self.under.world.symbol(*symbol).scope == Scope::Grid);
+        strides.truncate(STRIDES);
+        strides.into_iter().any(|stride| {
+            let facts = self.under.facts;
+            let limits: Vec<Form> = facts.iter().flat_map(|fact| self.limits(fact, stride)).collect();
+            limits.iter().filter(|limit| limit.degree() > 1).any(|limit| {
+                let rest = multiple(&form, limit, stride).and_then(|by| form.sub(&limit.scale(by)?));
+                rest.is_some_and(|rest| self.is_positive(&rest, DEPTH))
+            })
+        })
     }
 
     fn excludes(&mut self, goal: &Cond) -> bool {

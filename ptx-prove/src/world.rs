@@ -346,9 +346,24 @@ impl World {
         true
     }
 
-    /// The least and the greatest value over all threads, by intervals and what is known of such sums.
+    /// The least and the greatest value over all threads, by intervals and what is known of such sums, or of sums of which they are multiples.
     pub(crate) fn range(&self, form: &Form) -> Option<(i128, i128)> {
-        let mut found = self.interval(form);
+        let own = self.known_range(form, self.interval(form));
+        if form.terms.len() < 2 {
+            return own;
+        }
+        let (single, by) = form.reduced();
+        let of_single = if by > 1 { self.known_range(&single, None) } else { None };
+        let (low, high) = of_single.unwrap_or((i128::MIN, i128::MAX));
+        match (own, low.checked_mul(by), high.checked_mul(by)) {
+            (Some((least, most)), Some(low), Some(high)) => Some((least.max(low), most.min(high))),
+            (None, Some(low), Some(high)) => Some((low, high)),
+            (own, ..) => own,
+        }
+    }
+
+    /// The range of a sum with what is known of those with the same terms.
+    fn known_range(&self, form: &Form, mut found: Option<(i128, i128)>) -> Option<(i128, i128)> {
         for (constant, least, most) in self.known.get(&form.terms).into_iter().flatten() {
             if let Some(Coef::One(more)) = form.constant.zip(constant, i128::checked_sub) {
                 let (low, high) = found.unwrap_or((i128::MIN, i128::MAX));

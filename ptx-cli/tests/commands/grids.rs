@@ -4,7 +4,7 @@
 use super::{assert_proved_or, is_thorough};
 
 /// Attributes, kernels, and the beginning of the error; none for a kernel that is proved.
-const KERNELS: [(&str, &str, &str); 17] = [
+const KERNELS: [(&str, &str, &str); 21] = [
     // An element for each thread, in rows of any length.
     (
         "grid = (n.div_ceil(32), m), requires(n < 1 << 20, m < 1 << 16, x.len() >= m * n)",
@@ -116,11 +116,45 @@ const KERNELS: [(&str, &str, &str); 17] = [
         "x: &mut [u32], rows: u32, strips: u32, stride: u32) { let row: u32 = ctaid.x / strips; let at = x.at(row * stride + (ctaid.x - row * strips) / 2); if tid.x == 0 { ptx! { st.global.u32 [at], 1; } }",
         "[P091",
     ),
+    // Rows in columns, or columns in rows, of which some are alone. In both orders one element less between them, or an order of its own for two rows.
+    (
+        "grid = (rows * columns).div_ceil(32), requires(rows >= 1, columns >= 1, rows * columns < 1 << 24, down < 1 << 30, across < 1 << 30,
+         (columns == 1 || across >= 1) && (rows == 1 || down >= (columns - 1) * across + 1) || (rows == 1 || down >= 1) && (columns == 1 || across >= (rows - 1) * down + 1),
+         x.len() >= (rows - 1) * down + (columns - 1) * across + 1)",
+        "x: &mut [u32], rows: u32, columns: u32, down: u64, across: u64) { let i = ctaid.x * 32 + tid.x; let row: u32 = i / columns; let column: u32 = i - row * columns;
+         if row < rows { let at = x.at(row as u64 * down + column as u64 * across); ptx! { st.global.u32 [at], 1; } }",
+        "",
+    ),
+    (
+        "grid = (rows * columns).div_ceil(32), requires(rows >= 1, columns >= 1, rows * columns < 1 << 24, down < 1 << 30, across < 1 << 30,
+         (columns == 1 || across >= 1) && (rows == 1 || down >= (columns - 1) * across + 0) || (rows == 1 || down >= 1) && (columns == 1 || across >= (rows - 1) * down + 1),
+         x.len() >= (rows - 1) * down + (columns - 1) * across + 1)",
+        "x: &mut [u32], rows: u32, columns: u32, down: u64, across: u64) { let i = ctaid.x * 32 + tid.x; let row: u32 = i / columns; let column: u32 = i - row * columns;
+         if row < rows { let at = x.at(row as u64 * down + column as u64 * across); ptx! { st.global.u32 [at], 1; } }",
+        "without order",
+    ),
+    (
+        "grid = (rows * columns).div_ceil(32), requires(rows >= 1, columns >= 1, rows * columns < 1 << 24, down < 1 << 30, across < 1 << 30,
+         (columns == 1 || across >= 1) && (rows == 1 || down >= (columns - 1) * across + 1) || (rows == 1 || down >= 1) && (columns == 1 || across >= (rows - 1) * down + 0),
+         x.len() >= (rows - 1) * down + (columns - 1) * across + 1)",
+        "x: &mut [u32], rows: u32, columns: u32, down: u64, across: u64) { let i = ctaid.x * 32 + tid.x; let row: u32 = i / columns; let column: u32 = i - row * columns;
+         if row < rows { let at = x.at(row as u64 * down + column as u64 * across); ptx! { st.global.u32 [at], 1; } }",
+        "without order",
+    ),
+    (
+        "grid = (rows * columns).div_ceil(32), requires(rows >= 1, columns >= 1, rows * columns < 1 << 24, down < 1 << 30, across < 1 << 30,
+         (columns == 1 || across >= 1) && (rows <= 2 || down >= (columns - 1) * across + 1) || (rows <= 2 || down >= 1) && (columns == 1 || across >= (rows - 1) * down + 1),
+         x.len() >= (rows - 1) * down + (columns - 1) * across + 1)",
+        "x: &mut [u32], rows: u32, columns: u32, down: u64, across: u64) { let i = ctaid.x * 32 + tid.x; let row: u32 = i / columns; let column: u32 = i - row * columns;
+         if row < rows { let at = x.at(row as u64 * down + column as u64 * across); ptx! { st.global.u32 [at], 1; } }",
+        "[P091",
+    ),
 ];
 
 /// Tiles in bands of eight rows, down the columns of a band: blocks more than there are tiles, rows from one band to the next, columns behind the
-/// tile's own, and whether a block leaves the matrix.
-const TILES: [(u32, u32, u32, bool); 4] = [(0, 8, 0, false), (1, 8, 0, true), (0, 9, 0, true), (0, 8, 32, true)];
+/// tile's own, and whether a block leaves the matrix, or has a place of another one.
+const TILES: [(u32, u32, u32, bool); 5] =
+    [(0, 8, 0, false), (1, 8, 0, true), (0, 9, 0, true), (0, 8, 32, true), (0, 7, 0, true)];
 
 #[test]
 fn rows_and_columns_are_apart_or_race() {
@@ -132,11 +166,11 @@ fn rows_and_columns_are_apart_or_race() {
 
 /// The kernel; with `PTX_THOROUGH=1` its variants, too, which take ten seconds each.
 #[test]
-fn tiles_of_a_band_stay_in_the_matrix() {
+fn tiles_of_a_band_stay_in_the_matrix_and_apart() {
     let tried = if is_thorough() { TILES.len() } else { 1 };
     for (more, step, behind, leaves) in TILES.into_iter().take(tried) {
         let text = format!(
-            "#[ptx_kernel(arch = \"sm_90\", block = 32, grid = (m / 32) * (n / 32) + {more}, proved(bounds),
+            "#[ptx_kernel(arch = \"sm_90\", block = 32, grid = (m / 32) * (n / 32) + {more}, proved,
                 requires(m % 32 == 0, n % 32 == 0, m > 0, n > 0, m <= 1 << 20, n <= 1 << 20, x.len() >= m * n))]
              pub fn k(x: &mut [u32], m: u32, n: u32) {{
                 let (rows, columns): (u32, u32) = (m / 32, n / 32);

@@ -5,6 +5,7 @@ use super::assert_proved_or;
 use expect_test::expect_file;
 use ptx_core::check::{Checked, check};
 use ptx_core::parse::parse_text;
+use ptx_core::span::Span;
 use ptx_expand::program::contract::Reader;
 use ptx_expand::proof::contract;
 use ptx_jit::Source;
@@ -476,7 +477,7 @@ fn conditions_read_structs() {
 }
 
 #[test]
-#[ignore = "proves every kernel, which takes minutes: cargo test -p ptx-cli --test commands -- --ignored proofs"]
+#[ignore = "proves every kernel, or those that PTX_PROOFS names, which takes minutes: cargo test -p ptx-cli --test commands -- --ignored proofs"]
 fn proofs_are_up_to_date() {
     let mut texts: Vec<(String, String)> = examples().into_iter().map(|path| (name(&path), read(&path))).collect();
     texts.extend(
@@ -484,6 +485,8 @@ fn proofs_are_up_to_date() {
             .iter()
             .map(|name| (format!("ptx-kernels/src/{name}"), operation(&root().join("ptx-kernels/src"), name))),
     );
+    let chosen = Chosen::new();
+    texts.retain(|(file, _)| chosen.has_file(file));
     let mut rows = Vec::new();
     for (file, text) in texts {
         let program = match Source::text(&file, text).without_proofs().compile() {
@@ -498,11 +501,14 @@ fn proofs_are_up_to_date() {
         };
         let mut kernels: BTreeMap<String, Row> = BTreeMap::new();
         for module in program.modules() {
-            for kernel in &module.kernels {
+            for kernel in module.kernels.iter().filter(|kernel| chosen.has(&file, &kernel.name)) {
                 add(kernels.entry(kernel.name.clone()).or_default(), module, kernel);
             }
         }
         rows.extend(kernels.into_iter().map(|(kernel, row)| (file.clone(), kernel, row)));
+    }
+    if !chosen.0.is_empty() {
+        return eprintln!("{}", document(&rows));
     }
     for (name, reason) in NOT_TRIED {
         let reasons = BTreeMap::from([(reason.to_owned(), 1)]);
@@ -513,6 +519,26 @@ fn proofs_are_up_to_date() {
         ));
     }
     expect_file!["../../../docs/proofs.md"].assert_eq(&document(&rows));
+}
+
+/// The files and kernels that `PTX_PROOFS` names, such as `rotary/rotate,comm/dispatch`: their verdicts are printed alone. All kernels without it.
+struct Chosen(Vec<(String, String)>);
+
+impl Chosen {
+    fn new() -> Chosen {
+        let names = std::env::var("PTX_PROOFS").unwrap_or_default();
+        let names = names.split(',').filter_map(|name| name.rsplit_once('/'));
+        Chosen(names.map(|(file, kernel)| (file.to_owned(), kernel.to_owned())).collect())
+    }
+
+    fn has_file(&self, file: &str) -> bool {
+        self.0.is_empty() || self.0.iter().any(|(own, _)| file.trim_end_matches(".rs").ends_with(own))
+    }
+
+    fn has(&self, file: &str, kernel: &str) -> bool {
+        let is = |(own, name): &(String, String)| file.trim_end_matches(".rs").ends_with(own) && name == kernel;
+        self.0.is_empty() || self.0.iter().any(is)
+    }
 }
 
 /// Proves the first instance of a kernel; the others differ in types and vectors alone.
@@ -526,13 +552,17 @@ fn add(row: &mut Row, module: &Module, kernel: &Kernel) {
         Ok(contract) => contract,
         Err((message, _)) => return reason(message),
     };
-    let Some(checked) = module.texts.first().and_then(|text| checked(&text.ptx)) else { panic!("{}", kernel.entry) };
+    let text = module.texts.first().map(|text| &*text.ptx).unwrap_or_default();
+    let Some(checked) = checked(text) else { panic!("{}", kernel.entry) };
     let start = Instant::now();
     let report = match prove(&checked, &kernel.entry, &contract) {
         Ok(report) => report,
         Err(refusal) => return reason(format!("the contract is not described: {refusal:?}")),
     };
     eprintln!("{} {:?}", kernel.entry, start.elapsed());
+    for finding in report.findings.iter().filter(|finding| finding.verdict != Verdict::Proved) {
+        eprintln!("  {:?} of line {}: {:?}", finding.property, line(text, finding.span), finding.verdict);
+    }
     row.pipeline = report.pipeline.as_ref().map(explored).unwrap_or_default();
     let own =
         |properties: &'static [Property]| report.findings.iter().filter(move |f| properties.contains(&f.property));
@@ -561,6 +591,11 @@ fn add(row: &mut Row, module: &Module, kernel: &Kernel) {
         }
         [bounds, races] => bounds.or(races).into_iter().for_each(reason),
     }
+}
+
+/// The number of the line of PTX in which a span begins.
+fn line(ptx: &str, span: Span) -> usize {
+    ptx.bytes().take(span.lo as usize).filter(|byte| *byte == b'\n').count() + 1
 }
 
 /// The contract of an entry of `ptx!`.

@@ -1,0 +1,117 @@
+//! Numbers that are equal in both views of a question. Where conditions make a number equal, and it is a factor, the products of both views are one
+//! product; and what the launch and equal numbers determine is equal, too. So a person finds that one place of a matrix belongs to one block: from the
+//! row and the column to the tile, from the tile to its group, from that to the number of the block. Each step is a small question about sums.
+
+use super::{Build, Group, Linear, Sym, Views};
+use crate::form::{Cond, Form};
+use crate::solver::{Answer, solve};
+use crate::world::{Meaning, Origin};
+use ptx_core::hash::Set;
+
+/// The work for a step.
+const WORK: u32 = 4_000;
+/// The most numbers that are looked at.
+const MOST: usize = 24;
+
+impl Views<'_> {
+    /// The symbols of the second view that are equal to those of the first one, for a group of threads in each view.
+    pub(super) fn same(&self, groups: &[&Group]) -> Set<Sym> {
+        let mut same: Set<Sym> = Set::default();
+        let (factors, made) = self.own();
+        loop {
+            let before = same.len();
+            self.add_determined(&made, &mut same);
+            let mut build = Build::new(self, groups, false);
+            build.same = same.clone();
+            if build.all().is_none() || build.overflow {
+                return same;
+            }
+            for symbol in factors.iter().filter(|symbol| !same.contains(symbol)).copied().collect::<Vec<_>>() {
+                if self.are_equal(&mut build, symbol) {
+                    same.insert(symbol);
+                }
+            }
+            if same.len() == before {
+                return same;
+            }
+        }
+    }
+
+    /// The second view's own symbols: those that are factors, and those that definitions determine.
+    fn own(&self) -> (Vec<Sym>, Vec<Sym>) {
+        let (mut factors, mut made): (Vec<Sym>, Vec<Sym>) = Default::default();
+        let mut look = |form: &Form| {
+            for (mono, _) in &form.terms {
+                let own = mono.iter().copied().filter(|symbol| self.space(1, *symbol) == 1);
+                made.extend(own.clone());
+                if mono.len() > 1 {
+                    factors.extend(own);
+                }
+            }
+        };
+        self.conds.iter().for_each(|(_, cond)| cond.forms(&mut look));
+        self.mixed.iter().flatten().flatten().flat_map(|atom| &atom.parts).for_each(|(_, form, _)| look(form));
+        let is_made = |symbol: &Sym| {
+            let known = self.world.symbol(*symbol);
+            known.origin == Origin::Exact && known.meaning == Meaning::Other
+        };
+        made.retain(is_made);
+        for own in [&mut factors, &mut made] {
+            own.sort_unstable();
+            own.dedup();
+        }
+        factors.truncate(MOST);
+        (factors, made)
+    }
+
+    /// Adds what equal numbers determine: results of operations have one value for one value of their operands.
+    fn add_determined(&self, made: &[Sym], same: &mut Set<Sym>) {
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for symbol in made {
+                if !same.contains(symbol) && self.is_determined(*symbol, same) {
+                    changed = same.insert(*symbol);
+                }
+            }
+        }
+    }
+
+    fn is_determined(&self, symbol: Sym, same: &Set<Sym>) -> bool {
+        let facts = self.world.facts_of(symbol);
+        let is_known = |other: Sym| {
+            let is_shared = self.space(1, other) == 0 && !self.views[1].shift.contains_key(&other);
+            other == symbol || is_shared || same.contains(&other)
+        };
+        let mut is = !facts.is_empty() && facts.iter().all(is_even);
+        facts.iter().for_each(|fact| fact.forms(&mut |form| is &= form.symbols().all(is_known)));
+        is
+    }
+
+    /// Returns true if neither of the values of a symbol is greater.
+    fn are_equal(&self, build: &mut Build<'_>, symbol: Sym) -> bool {
+        let [first, second] = [0, 1].map(|space| build.var(&vec![(symbol, space)]));
+        let is_never = |more: usize, less: usize| {
+            let mut problem = build.problem.clone();
+            problem.atleast.push(Linear { terms: ordered((more, 1), (less, -1)), constant: -1 });
+            let mut left = WORK.min(self.world.work.get());
+            let given = left;
+            let is_never = solve(&problem, &mut left) == Answer::Unsat;
+            self.world.spend(given - left) && is_never
+        };
+        is_never(first, second) && is_never(second, first)
+    }
+}
+
+fn ordered(a: (usize, i128), b: (usize, i128)) -> Vec<(usize, i128)> {
+    if a.0 < b.0 { vec![a, b] } else { vec![b, a] }
+}
+
+/// Returns true if a condition has no number that depends on the thread.
+fn is_even(cond: &Cond) -> bool {
+    match cond {
+        Cond::Const(_) => true,
+        Cond::Table(_) => false,
+        Cond::AtLeast(form) => form.is_even(),
+        Cond::All(parts) | Cond::Any(parts) => parts.iter().all(is_even),
+    }
+}
