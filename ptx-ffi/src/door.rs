@@ -2,7 +2,7 @@
 //! and a function that takes the error. Nothing is looked up, and no library of TVM-FFI is needed.
 #![allow(unsafe_code, reason = "a C interface")]
 
-use crate::call::{PARAMS, choose, run};
+use crate::call::{choose, run};
 use crate::describe::functions;
 use crate::error::{Exception, Raised};
 use crate::function::{Dim, Element, Function, NAMES, Param, TensorKind};
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn __ptx_ffi_infer(
     let work = || {
         // SAFETY: passed on.
         let (function, args) = unsafe { (&*function, std::slice::from_raw_parts(args, usize::try_from(count).ok()?)) };
-        let mut values = [Value::Missing; PARAMS];
+        let mut values = Value::none();
         // SAFETY: passed on.
         unsafe { read_all(function, args, &mut values) }.ok()?;
         let mut number = 0;
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn __ptx_ffi_invoke(
     // SAFETY: passed on; functions live as long as the process.
     let (function, args): (&'static Function, _) =
         unsafe { (&*function, std::slice::from_raw_parts(args, usize::try_from(count).unwrap_or(0))) };
-    let mut values = [Value::Missing; PARAMS];
+    let mut values = Value::none();
     // SAFETY: passed on.
     let read = unsafe { read_all(function, args, &mut values) };
     match read.and_then(|()| run(function, &mut values, args.len(), |_| Ok(stream))) {

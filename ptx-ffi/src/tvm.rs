@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 /// `TVMFFIAny`.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Any {
     index: i32,
     /// The length of a short string.
@@ -103,7 +103,7 @@ pub unsafe fn call(function: &'static Function, args: *const Any, count: i32, re
     let given = if args.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
     // SAFETY: passed on.
     let args = if given == 0 { &[] } else { unsafe { std::slice::from_raw_parts(args, given) } };
-    let mut values = [Value::Missing; PARAMS];
+    let mut values = Value::none();
     // SAFETY: the values live during the call.
     let read = unsafe { read_all(function, args, &mut values) };
     let raised = match read.and_then(|()| run(function, &mut values, given, current_stream)) {

@@ -21,6 +21,14 @@ pub(crate) enum Value<'a> {
     Other(&'static str),
 }
 
+impl Value<'_> {
+    /// Arguments of which none is there. A constant would be copied with all bytes of tensors.
+    #[inline]
+    pub(crate) fn none<const N: usize>() -> [Self; N] {
+        std::array::from_fn(|_| Value::Missing)
+    }
+}
+
 /// The place of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {

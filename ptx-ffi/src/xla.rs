@@ -212,7 +212,7 @@ unsafe fn answer(
 /// As [`call`].
 unsafe fn execute(function: &'static Function, frame: &Frame, on_gpu: bool) -> Result<(), Raised> {
     let place = if on_gpu { Place::Cuda(ordinal(frame)?) } else { Place::Host };
-    let mut values = [Value::Missing; PARAMS];
+    let mut values = Value::none();
     // SAFETY: passed on.
     unsafe { read_all(function, frame, place, &mut values) }.map_err(|raised| raised.within(function.label))?;
     run(function, &mut values, function.params.len(), |_| stream(frame))

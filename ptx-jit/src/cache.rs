@@ -14,8 +14,8 @@ use std::sync::LazyLock;
 
 /// The entry of what is made from these choices, if there is a cache.
 pub(crate) fn entry(made: &str, choices: &[&str]) -> Option<Entry> {
-    let build = BUILD.as_deref()?;
     let folder = ptx_runtime::disk::folder_for_texts()?;
+    let build = BUILD.as_deref()?;
     let mut key = Vec::new();
     let texts: Vec<String> = ["ptx-jit 1", build, made].iter().chain(choices).map(|text| (*text).to_owned()).collect();
     texts.encode(&mut key);

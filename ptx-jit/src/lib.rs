@@ -53,6 +53,7 @@
 //! On the CPU device every access is checked, so [`run`](JitLaunch::run) takes any kernel. On a GPU it takes a kernel with `unsafe(requires(…))`
 //! of a source for which its caller vouches ([`Source::trusted`]); every other launch is [`submit`](JitLaunch::submit), an `unsafe fn`.
 
+mod ahead;
 mod cache;
 mod explain;
 mod host;

@@ -1,6 +1,6 @@
 //! Source texts and what they are compiled to, without a device.
 
-use crate::{cache, render};
+use crate::{ahead, cache, render};
 #[cfg(feature = "cpu")]
 use ptx_expand::program::Expr;
 use ptx_expand::program::{self, Kernel, Options, Outline, Problem, Problems, Refused};
@@ -115,7 +115,10 @@ impl Source {
         if let Some(program) = kept.as_ref().and_then(cache::read) {
             return Ok(Program { program });
         }
-        let compiled = self.compile_anew()?;
+        let compiled = match ahead::take(self) {
+            Some(program) => Program { program },
+            None => self.compile_anew()?,
+        };
         if let Some(entry) = kept {
             cache::write_program(&entry, &compiled.program);
         }
@@ -123,7 +126,7 @@ impl Source {
     }
 
     /// Everything that its program depends on, but the compiler.
-    fn choices(&self) -> Vec<&str> {
+    pub(crate) fn choices(&self) -> Vec<&str> {
         let Options { with, target, only, without_proofs } = &self.options;
         let named = [("target", target), ("only", only), ("signatures", &self.signatures)];
         let named = named.into_iter().filter_map(|(name, text)| Some([name, text.as_deref()?]));
@@ -151,7 +154,8 @@ impl Source {
         self.on_thread(work).map(|program| Program { program })
     }
 
-    /// Its kernels with their generic parameters, without compiling them.
+    /// Its kernels with their generic parameters. A lone kernel without any is compiled in the same reading of the text, for
+    /// [`compile`](Source::compile) of this process with [`only`](Source::only) this kernel.
     ///
     /// # Errors
     /// A text that is not Rust.
@@ -160,7 +164,11 @@ impl Source {
         if let Some(outlines) = kept.as_ref().and_then(cache::read) {
             return Ok(outlines);
         }
-        let outlines = self.on_thread(|| program::outline(&self.text).map_err(|wrong| self.wrong(wrong)))?;
+        let read = || program::outline_and_compile(&self.text, &self.options).map_err(|wrong| self.wrong(wrong));
+        let (outlines, program) = self.on_thread(read)?;
+        if let (Some(program), [lone]) = (program, outlines.as_slice()) {
+            ahead::keep(&self.clone().only(&lone.name), program);
+        }
         if let Some(entry) = kept {
             cache::write(&entry, &outlines);
         }

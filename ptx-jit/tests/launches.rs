@@ -387,3 +387,18 @@ fn condition_functions_that_no_launch_evaluates_are_refused() {
         }
     }
 }
+
+#[test]
+fn an_outline_compiles_a_lone_kernel_in_the_same_reading() {
+    let text = "#[ptx_kernel(arch = \"sm_80\", block = 32)] fn lone(x: &mut [f32]) { ptx! { bar.sync 0; } }";
+    let source = Source::text("lone.rs", text);
+    assert_eq!(source.outline().unwrap()[0].name, "lone");
+    let other = source.clone().target("sm_90").only("lone").compile().unwrap();
+    assert!(other.ptx("lone").unwrap().contains(".target sm_90"));
+    let ahead = source.clone().only("lone").compile().unwrap();
+    assert_eq!(ahead.ptx("lone"), source.compile().unwrap().ptx("lone"));
+
+    let wrong = Source::text("lone.rs", text.replace("bar.sync 0", "bar.sink 0"));
+    assert_eq!(wrong.outline().unwrap().len(), 1);
+    assert!(wrong.only("lone").compile().unwrap_err().to_string().contains("bar.sink"));
+}

@@ -14,11 +14,16 @@ import ptx_kernels
 
 
 ADD = "torch.add(out=)"
+# Functions of PyTorch, each with ours.
+BESIDE = {
+    "torch.nn.functional.rms_norm": "ptx_kernels.rms_norm(x, w)",
+    "torch.nn.functional.rms_norm with gradients": "ptx_kernels.rms_norm with gradients, forward",
+}
 
 
-def microseconds(call: Callable[[], Any], rounds: int = 60, calls: int = 50) -> float:
+def microseconds(call: Callable[[], Any], rounds: int = 4, calls: int = 50) -> float:
     """The median over rounds of the mean time of a call; the GPU is idle when a round begins."""
-    for _ in range(200):
+    for _ in range(calls):
         call()
     times = []
     for _ in range(rounds):
@@ -144,11 +149,13 @@ def main() -> None:
         "pyptx kernel": pyptx_rms_norm(x, w),
     }
     present = {name: call for name, call in rows.items() if call is not None}
-    # In turns: the clock of the host changes within a run.
-    times = [[microseconds(call, rounds=20) for call in present.values()] for _ in range(3)]
-    medians = {name: statistics.median(measured) for name, measured in zip(present, zip(*times))}
-    for name, median in medians.items():
-        print(f"{name:48} {median:7.2f} {median / medians[ADD]:7.2f}", flush=True)
+    # In turns, and ratios of the same turn: the clock of the host changes within a run.
+    turns = [{name: microseconds(call) for name, call in present.items()} for _ in range(15)]
+    for name in present:
+        median, ratio = (statistics.median(found) for found in zip(*((turn[name], turn[name] / turn[ADD]) for turn in turns)))
+        print(f"{name:48} {median:7.2f} {ratio:7.2f}", flush=True)
+    for theirs, ours in BESIDE.items():
+        print(f"{'ours beside ' + theirs:60} {statistics.median(turn[ours] / turn[theirs] for turn in turns):.2f}", flush=True)
     torch.cuda.synchronize()
     start = time.perf_counter()
     for _ in range(10):

@@ -421,6 +421,9 @@ def test_errors_in_notebooks_have_colors(capsys: Any) -> None:
     shell.ptx("", SCALE.replace("mul.rn", "mull.rn"))
     shown = capsys.readouterr().err
     assert "\033[1;31merror" in shown and "cell 7:10:" in shown and "\033[1;31m^^^" in shown
+    # A generic kernel has the errors of its first instance.
+    shell.ptx("", ADD.replace("EACH as T", "missing"))
+    assert "cell 7:" in capsys.readouterr().err
 
 
 def _many() -> list[Any]:

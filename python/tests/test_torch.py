@@ -520,6 +520,14 @@ def test_wrong_calls(function: Any, device: str) -> None:
     assert refused >= 495, "almost no random call fits"
 
 
+def test_a_record_keeps_the_numbers_of_its_call() -> None:
+    x, w = torch.randn(4, 8, requires_grad=True), torch.randn(8, requires_grad=True)
+    assert ptx_kernels.rms_norm(x, w).grad_fn.name() == "rms_normBackward"
+    for eps in (1e-6, 0.5, 1, 0.25, 1e-6):
+        found, expected = ptx_kernels.rms_norm(x, w, eps), torch.nn.functional.rms_norm(x, (8,), w, eps)
+        torch.testing.assert_close(torch.autograd.grad(found.square().sum(), (x, w)), torch.autograd.grad(expected.square().sum(), (x, w)))
+
+
 def test_views_with_the_opposite_signs(lib: Any) -> None:
     """The imaginary part of a conjugate is its memory with the opposite signs. DLPack has no word for it."""
     x, w = torch.randn(4, 8), torch.randn(8)

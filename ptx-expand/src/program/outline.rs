@@ -3,7 +3,7 @@
 
 use super::items::{self, Item, ItemKind};
 use super::names::Index;
-use super::{Options, Problems};
+use super::{Options, Problems, Program};
 use crate::argument::{Argument, Passing, Tile};
 use crate::kernel::{Reader, Structs};
 use crate::tokens::source_text;
@@ -48,9 +48,30 @@ pub struct Generic {
 /// # Errors
 /// A text that is not Rust.
 pub fn outline(source: &str) -> Result<Vec<Outline>, Problems> {
-    let mut file = super::parse(source)?;
+    super::parse(source).map(of_file)
+}
+
+/// The same, and the program of the one kernel of the text if nothing of it is to be chosen: a text that is wanted whole is read once. Mistakes of that
+/// kernel are errors of its compilation, which is left out here.
+///
+/// # Errors
+/// As above.
+pub fn outline_and_compile(source: &str, options: &Options) -> Result<(Vec<Outline>, Option<Program>), Problems> {
+    let file = super::parse(source)?;
+    let outlines = of_file(file.clone());
+    let program = match outlines.as_slice() {
+        [only] if only.generics.is_empty() => {
+            let options = Options { only: Some(only.name.clone()), ..options.clone() };
+            super::of_file(file, &options, false).ok()
+        }
+        _ => None,
+    };
+    Ok((outlines, program))
+}
+
+fn of_file(mut file: syn::File) -> Vec<Outline> {
     let index = Index::take(&mut file.items);
-    Ok(items::kernels(&file.items).into_iter().flat_map(|item| of_item(item, &index)).collect())
+    items::kernels(&file.items).into_iter().flat_map(|item| of_item(item, &index)).collect()
 }
 
 fn of_item(item: Item<'_>, index: &Index) -> Vec<Outline> {

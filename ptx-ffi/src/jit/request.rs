@@ -33,7 +33,7 @@ impl<'a> Request<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Option<Request<'a>> {
         let texts = strings(bytes)?;
         match texts.split_first()? {
-            (&"outline", [name, text]) => Some(Request::Outline(Source::text(*name, *text))),
+            (&"outline", [name, text, target]) => Some(Request::Outline(on_target(Source::text(*name, *text), target))),
             (&"explain", [code]) => Some(Request::Explain(code)),
             (&"transpile", [name, text]) => Some(Request::Transpile(name, text)),
             (&"figures", [key]) => key.parse().ok().map(Request::Figures),
@@ -42,12 +42,9 @@ impl<'a> Request<'a> {
             }
             (&"ptx", [key]) => key.parse().ok().map(Request::Ptx),
             (&"compile", [key, name, text, only, target, with @ ..]) => {
-                let mut source = Source::text(*name, *text);
+                let mut source = on_target(Source::text(*name, *text), target);
                 if !only.is_empty() {
                     source = source.only(*only);
-                }
-                if !target.is_empty() {
-                    source = source.target(*target);
                 }
                 for pair in with.chunks_exact(2) {
                     source = source.with(pair[0], pair[1]);
@@ -84,6 +81,11 @@ impl<'a> Request<'a> {
             },
         }
     }
+}
+
+/// The source for a target, which is empty for those in the text.
+fn on_target(source: Source, target: &str) -> Source {
+    if target.is_empty() { source } else { source.target(target) }
 }
 
 fn of_kernel(key: i64, answer: impl FnOnce(&registry::Made) -> String) -> String {

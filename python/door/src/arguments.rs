@@ -88,6 +88,11 @@ impl Arguments {
         unsafe { self.tensors[at].assume_init_ref() }
     }
 
+    /// The value of a parameter.
+    pub(crate) fn value(&self, at: usize) -> Any {
+        self.values[at]
+    }
+
     /// The type of a tensor that is there, a float?
     pub(crate) fn is_floating(&self, at: usize) -> bool {
         self.present & 1 << at != 0 && matches!(self.described(at).code, 2 | 4)
@@ -192,7 +197,8 @@ fn raise((class, message): (c_int, Vec<u8>)) -> Other {
     Other::Raised
 }
 
-fn scalar(value: Ptr) -> Outcome<Any> {
+/// A number, a truth value, a text or `None`.
+pub(crate) fn scalar(value: Ptr) -> Outcome<Any> {
     // SAFETY: the value and the types are alive.
     unsafe {
         let class = Py_TYPE(value);

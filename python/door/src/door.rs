@@ -1,15 +1,16 @@
 //! The door of a function: what a call needs to know of it, and the ways in.
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, scalar};
 use crate::object::{Object, Other, Outcome, Ptr, attribute_of, call, items, name, numbers, tuple};
 use crate::pattern::Pattern;
+use crate::recorder::Recorder;
 use crate::torch::{Torch, torch};
 use ptx_ffi::rt::{Any, Made, PARAMS, Raise};
 use pyo3_ffi::{
     Py_EQ, Py_Ellipsis, Py_False, Py_None, PyDict_New, PyDict_Next, PyDict_SetItem, PyObject_IsTrue,
     PyObject_RichCompareBool, PyObject_SetAttr, PyTuple_Check, PyTuple_GetItem, PyTuple_Size,
 };
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null;
 
@@ -26,6 +27,8 @@ pub(crate) struct Param {
     name: Ptr,
     /// The value in a call without it; null where it is required.
     missing: Ptr,
+    /// The same as the library reads it, for a number or a text.
+    default: Option<Any>,
     pub(crate) pattern: Pattern,
 }
 
@@ -51,6 +54,8 @@ pub(crate) struct Door {
     scalars: Vec<usize>,
     /// It has a gradient, in its only output.
     records: bool,
+    /// What autograd calls, made for the first recorded call.
+    recorder: OnceCell<Recorder>,
     state: Ptr,
     /// Python's code for what the door does not take.
     slowly: Slowly,
@@ -68,7 +73,6 @@ struct Slowly {
 struct Names {
     to_save: Ptr,
     materialize_grads: Ptr,
-    state: Ptr,
     numbers: Ptr,
 }
 
@@ -138,6 +142,7 @@ impl Door {
             kept: list(state, c"kept")?,
             scalars: list(state, c"scalars")?,
             records,
+            recorder: OnceCell::new(),
             state: Object::share(state).release(),
             slowly: Slowly {
                 forward: keep(state, c"forward_slowly")?,
@@ -148,7 +153,6 @@ impl Door {
             names: Names {
                 to_save: name(c"to_save")?,
                 materialize_grads: name(c"materialize_grads")?,
-                state: name(c"state")?,
                 numbers: name(c"numbers")?,
             },
         })
@@ -168,7 +172,7 @@ impl Door {
             if given != 0 || !self.records {
                 return Err(Other::Elsewhere);
             }
-            return self.record(torch, values, &mut arguments);
+            return self.record(values, &mut arguments);
         }
         arguments.make(self, torch, values, wanted & !given)?;
         arguments.invoke(self, torch)?;
@@ -198,8 +202,10 @@ impl Door {
     }
 
     fn count_changes(&self, torch: &Torch, values: &[Ptr], given: u32) -> Outcome<()> {
-        let written: Vec<Ptr> = self.outputs.iter().filter(|at| given & 1 << **at != 0).map(|at| values[*at]).collect();
-        torch.count_change(written.into_iter())
+        let mut written = [std::ptr::null_mut(); PARAMS];
+        let outputs = self.outputs.iter().filter(|at| given & 1 << **at != 0);
+        written.iter_mut().zip(outputs).for_each(|(written, at)| *written = values[*at]);
+        torch.count_change(written.into_iter().take(given.count_ones() as usize))
     }
 
     /// Returns true if a tensor requires a gradient. One that has none is Python's.
@@ -217,11 +223,12 @@ impl Door {
     }
 
     /// A call that autograd records.
-    fn record(&self, torch: &Torch, values: &[Ptr], read: &mut Arguments) -> Outcome<Object> {
+    fn record(&self, values: &[Ptr], read: &mut Arguments) -> Outcome<Object> {
+        let recorder = self.recorder()?;
         let recorded = Recorded { door: self, arguments: Cell::new(Some(read)), values };
         let _around = Around(RECORDED.replace((&raw const recorded).cast()));
         let passed = tuple(self.tensors.iter().map(|at| values[*at]))?;
-        let made = call(torch.record, Some(&passed))?;
+        let made = recorder.call(&passed)?;
         // Python's code returns a tuple.
         // SAFETY: the object is alive; a tuple lends its item.
         unsafe {
@@ -230,6 +237,15 @@ impl Door {
                 false => Ok(made),
             }
         }
+    }
+
+    fn recorder(&self) -> Outcome<&Recorder> {
+        if self.recorder.get().is_none() {
+            let made = Recorder::new(&attribute_of(self.state, c"recorder")?)?;
+            // Another thread may have made one while Python worked; the first one stays.
+            let _ = self.recorder.set(made);
+        }
+        self.recorder.get().ok_or(Other::Elsewhere)
     }
 
     /// Makes the outputs of a recorded call and what its gradient reads, and keeps them.
@@ -261,8 +277,8 @@ impl Door {
         unsafe {
             set(context, self.names.to_save, tuple(kept.iter().copied().take(self.kept.len()))?.get())?;
             set(context, self.names.materialize_grads, Py_False())?;
-            set(context, self.names.state, self.state)?;
-            if !self.scalars.is_empty() {
+            // The context's class has the defaults.
+            if self.scalars.iter().any(|at| self.params[*at].default != Some(arguments.value(*at))) {
                 let numbers = Object::own(PyDict_New())?;
                 for at in &self.scalars {
                     PyDict_SetItem(numbers.get(), self.params[*at].name, values[*at]);
@@ -411,7 +427,9 @@ impl Param {
         let mut name = attribute_of(param, c"name")?.release();
         // SAFETY: the name is this function's reference to a text.
         unsafe { pyo3_ffi::PyUnicode_InternInPlace(&raw mut name) };
-        Ok(Param { is_tensor: is(c"is_tensor")?, name, missing, pattern: Pattern::default() })
+        let is_tensor = is(c"is_tensor")?;
+        let default = if is_tensor || missing.is_null() { None } else { scalar(missing).ok() };
+        Ok(Param { is_tensor, name, missing, default, pattern: Pattern::default() })
     }
 }
 
@@ -425,10 +443,13 @@ pub(crate) fn forward(context: Ptr) -> Outcome<Object> {
 
 /// The outputs that are there: one, or a tuple.
 fn result<'a>(values: &[Ptr], outputs: impl Iterator<Item = &'a usize>) -> Outcome<Object> {
-    let made: Vec<Ptr> = outputs.map(|at| values[*at]).filter(|value| !is_none(*value)).collect();
-    match made.as_slice() {
-        [one] => Ok(Object::share(*one)),
-        _ => tuple(made.into_iter()),
+    let mut made = outputs.map(|at| values[*at]).filter(|value| !is_none(*value));
+    match (made.next(), made.next()) {
+        (Some(one), None) => Ok(Object::share(one)),
+        (first, second) => {
+            let every: Vec<Ptr> = first.into_iter().chain(second).chain(made).collect();
+            tuple(every.into_iter())
+        }
     }
 }
 

@@ -21,10 +21,11 @@ pub struct Methods<const N: usize>(pub [PyMethodDef; N]);
 // SAFETY: nobody writes to them.
 unsafe impl<const N: usize> Sync for Methods<N> {}
 
-/// The functions of the module: `use_torch`, `door` and `forward`.
-pub static METHODS: Methods<4> = Methods([
+/// The functions of the module: `use_torch`, `door`, `metaclass` and `forward`.
+pub static METHODS: Methods<5> = Methods([
     plain(c"use_torch", use_torch, c"Keeps what calls need of PyTorch: True if its class has the exchange interface."),
     plain(c"door", door, c"The ways into a function: by values, by arguments, its operators, and the door itself."),
+    plain(c"metaclass", metaclass, c"The metaclass of classes that record calls, below that of PyTorch's functions."),
     fast(c"forward", forward, c"The forward function of a recorded call."),
     PyMethodDef::zeroed(),
 ]);
@@ -118,6 +119,10 @@ unsafe extern "C" fn door(_: Ptr, parts: Ptr) -> Ptr {
             tuple(every.into_iter())
         }
     })
+}
+
+unsafe extern "C" fn metaclass(_: Ptr, base: Ptr) -> Ptr {
+    guard(|| crate::recorder::metaclass(base))
 }
 
 unsafe extern "C" fn forward(_: Ptr, args: *mut Ptr, count: Py_ssize_t) -> Ptr {

@@ -5,10 +5,12 @@
 //! new ones are made by PyTorch's own functions. `ptx-ffi` computes shapes and calls (`ptx-ffi/src/door.rs`).
 
 mod arguments;
+mod class;
 mod door;
 mod entry;
 mod object;
 mod pattern;
+mod recorder;
 mod torch;
 
 pub use entry::{METHODS, Methods};

@@ -1,5 +1,6 @@
 //! What calls need of PyTorch: its classes, its functions, and DLPack's exchange interface (`dlpack.h` 1.2).
 
+use crate::class::{Getter, Method, getter, method};
 use crate::object::{Object, Other, Outcome, Ptr, attribute, attribute_of, call, call_with, int, name, tuple};
 use ptx_ffi::rt::{DlTensor, Made};
 use pyo3_ffi::{
@@ -37,8 +38,8 @@ pub(crate) struct Torch {
     grad_enabled: Ptr,
     increment_version: Ptr,
     empty_like: Ptr,
-    is_neg: Ptr,
-    pub(crate) record: Ptr,
+    is_neg: Method,
+    requires_grad: Getter,
     /// Keyword arguments with a type, by code and bits of DLPack.
     types: Vec<((u8, u8), Ptr)>,
     names: Names,
@@ -48,7 +49,6 @@ pub(crate) struct Torch {
 struct Names {
     current_level: Ptr,
     is_profiler_enabled: Ptr,
-    requires_grad: Ptr,
     new_empty: Ptr,
     untyped_storage: Ptr,
     resize: Ptr,
@@ -72,6 +72,10 @@ pub(crate) fn keep(dictionary: Ptr) -> Outcome<bool> {
     };
     let tensor = of(c"Tensor")?;
     let Some(exchange) = exchange(tensor) else { return Ok(false) };
+    let base = of(c"TensorBase")?;
+    let (Some(is_neg), Some(requires_grad)) = (method(base, c"is_neg"), getter(base, c"requires_grad")) else {
+        return Ok(false);
+    };
     let mut types = Vec::new();
     for item in crate::object::items(of(c"types")?)? {
         if let [code, bits, keywords] = crate::object::items(item.get())?.as_slice() {
@@ -82,7 +86,6 @@ pub(crate) fn keep(dictionary: Ptr) -> Outcome<bool> {
     let names = Names {
         current_level: name(c"_current_level")?,
         is_profiler_enabled: name(c"_is_profiler_enabled")?,
-        requires_grad: name(c"requires_grad")?,
         new_empty: name(c"new_empty")?,
         untyped_storage: name(c"untyped_storage")?,
         resize: name(c"resize_")?,
@@ -97,8 +100,8 @@ pub(crate) fn keep(dictionary: Ptr) -> Outcome<bool> {
         grad_enabled: of(c"grad_enabled")?,
         increment_version: of(c"increment_version")?,
         empty_like: of(c"empty_like")?,
-        is_neg: of(c"is_neg")?,
-        record: of(c"record")?,
+        is_neg,
+        requires_grad,
         types,
         names,
     };
@@ -151,13 +154,13 @@ impl Torch {
 
     #[inline]
     pub(crate) fn requires_grad(&self, tensor: Ptr) -> Outcome<bool> {
-        attribute(tensor, self.names.requires_grad).map(|required| is_true(required.get()))
+        self.requires_grad.read(tensor).map(|required| is_true(required.get()))
     }
 
     /// Returns true for a view whose elements have the opposite signs of those in memory, for which DLPack has no word.
     #[inline]
     pub(crate) fn is_negative(&self, tensor: Ptr) -> Outcome<bool> {
-        call_with(self.is_neg, tensor).map(|answer| is_true(answer.get()))
+        self.is_neg.call(tensor).map(|answer| is_true(answer.get()))
     }
 
     /// The tensor as DLPack describes it. `None` for one that has no memory of its own.

@@ -411,6 +411,11 @@ class Kernel:
                 types[element] = _argument(dtype)
         return self._of_types(types)
 
+    def compile_first(self) -> None:
+        """Compiles the instance of a call that chooses nothing, if the text has one: an error of the text shows at once."""
+        if self._open and self._rows:
+            self._of_types({})
+
     def _of_types(self, types: dict[str, str]) -> Any:
         missing = [name for name, _ in self._generics if name not in self.choices and name not in types]
         row = next((row for row in self._rows if all(row.get(name) == ty for name, ty in types.items())), {}) if missing else {}
@@ -638,12 +643,12 @@ class Module:
 
 def of_source(source: Source) -> Module:
     """The kernels of a source."""
-    outlines = _ask("outline", source.name, source.text)["kernels"]
+    outlines = _ask("outline", source.name, source.text, source.target)["kernels"]
     return Module({outline["name"]: Kernel(source, outline, {}) for outline in outlines})
 
 
 def _only(source: Source, name: str | None) -> Kernel:
-    outlines = _ask("outline", source.name, source.text)["kernels"]
+    outlines = _ask("outline", source.name, source.text, source.target)["kernels"]
     names = [outline["name"] for outline in outlines]
     if not names:
         raise ValueError(f"{source.name} has no kernel: no function has #[ptx_kernel]")

@@ -8,5 +8,8 @@ def use_torch(parts: dict[str, Any], /) -> bool:
 def door(parts: tuple[Any, int, int, int], /) -> Any:
     """The ways into a function, from an ``Operators`` and addresses: call, op, op_saved, op_out, apply, and the door itself."""
 
+def metaclass(base: Any, /) -> Any:
+    """The metaclass of classes that record calls, below that of PyTorch's functions."""
+
 # The forward function of a recorded call: the context, the door, inputs.
 forward: Any

@@ -33,6 +33,8 @@ def load(shell: Any) -> None:
         # The magic is the first line of the cell.
         try:
             module = of_source(Source(name, "\n" + cell, line.strip()))
+            for kernel in module:
+                kernel.compile_first()
         except CompileError as error:
             print(colored(str(error)), file=sys.stderr)
             return

@@ -76,6 +76,16 @@ class Operators:
         made = NotImplemented if found is None else _native.door((self, *found))
         return {} if made is NotImplemented else dict(zip(("call", "op", "op_saved", "op_out", "apply"), made))
 
+    @functools.cached_property
+    def recorder(self) -> Any:
+        """What autograd calls for a call that the door reads: a class of this function alone, so that a call keeps only what others do not share, and its ``apply``."""
+        made: Any = _Recorder(self.function.name, (_Native,), {})
+        # The class of the contexts.
+        made._backward_cls.state = self
+        made._backward_cls.numbers = {self.names[at]: self.function.params[at].default for at in self.scalars}
+        # Without what `apply` of the class adds for transforms of torch.func, which are refused before.
+        return made, super(torch.autograd.Function, made).apply
+
     def _define(self) -> None:
         function, library = self.function, _LIBRARIES[self.namespace]
         inputs = ", ".join(_schema(function.params[at]) for at in function.inputs)
@@ -207,10 +217,9 @@ class Operators:
         if missing:
             raise TypeError(f"{function.label}: nothing is called {missing[0]!r} in {self.function.label}")
         values: list[Any] = [None] * len(function.params)
-        numbers = _numbers(ctx)
         for at in function.inputs:
             name = function.params[at].name
-            values[at] = known[name] if name in known else numbers.get(name, function.params[at].default)
+            values[at] = known[name] if name in known else ctx.numbers.get(name, function.params[at].default)
         if any(values[at] is None and not function.params[at].optional for at in function.tensors):
             self._recompute(ctx, known, function, values)
         if backward is not None:
@@ -229,8 +238,7 @@ class Operators:
     def _recompute(self, ctx: Any, known: dict[str, Any], function: Function, values: list[Any]) -> None:
         """Computes outputs that the operator without saved outputs did not keep."""
         params = self.function.params
-        numbers = _numbers(ctx)
-        inputs = [known.get(params[at].name, numbers.get(params[at].name)) for at in self.function.inputs]
+        inputs = [known.get(params[at].name, ctx.numbers.get(params[at].name)) for at in self.function.inputs]
         made = self.op_saved(*inputs)
         made = made if isinstance(made, (tuple, list)) else (made,)
         for at, value in zip(self.saved, made):
@@ -248,12 +256,6 @@ class Operators:
 
 
 _LIBRARIES: dict[str, Any] = {}
-
-
-def _numbers(ctx: Any) -> dict[str, Any]:
-    """The numbers of a recorded call by their names; the door keeps none where a function takes none."""
-    numbers: dict[str, Any] = getattr(ctx, "numbers", {})
-    return numbers
 
 
 def _schema(param: Param, alias: str | None = None) -> str:
@@ -542,6 +544,9 @@ class _Native(_Differentiable):
         return tuple([found.get(at) for at in function.tensors])
 
 
+_Recorder = _native.metaclass(type(torch.autograd.Function))
+
+
 class _Recorded(torch.autograd.Function):
     """A call of an operator that PyTorch records: its gradients come from the backward function, from the formula, or are an error."""
 
@@ -643,6 +648,8 @@ def _use_doors() -> bool:
         types.append((codes[kind], int(name[len(kind) :]), {"dtype": dtype}))
     return _native.use_torch({
         "Tensor": torch.Tensor,
+        # The class of C below it.
+        "TensorBase": torch.Tensor.__base__,
         "Parameter": torch.nn.Parameter,
         "modes": torch._C._len_torch_dispatch_stack,
         "forward_ad": vars(forward_ad),
@@ -650,9 +657,6 @@ def _use_doors() -> bool:
         "grad_enabled": torch.is_grad_enabled,
         "increment_version": torch._C._increment_version,
         "empty_like": torch.empty_like,
-        "is_neg": torch.Tensor.is_neg,
-        # Without what `apply` of the class adds for transforms of torch.func, which are refused before.
-        "record": super(torch.autograd.Function, _Native).apply,
         "types": types,
     })  # fmt: skip
 
