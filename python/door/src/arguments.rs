@@ -2,6 +2,7 @@
 
 use crate::door::{Door, is_none};
 use crate::object::{Object, Other, Outcome, Ptr, int};
+use crate::shapes::Kinds;
 use crate::torch::Torch;
 use ptx_ffi::rt::{Any, DlTensor, Made, PARAMS};
 use pyo3_ffi::{
@@ -12,6 +13,7 @@ use pyo3_ffi::{
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
+use std::rc::Rc;
 
 /// A launch counts fewer elements than this.
 const MOST: i64 = 1 << 31;
@@ -103,21 +105,12 @@ impl Arguments {
         if wanted == 0 {
             return Ok(());
         }
-        let mut shapes = [const { MaybeUninit::<Made>::uninit() }; PARAMS];
-        // SAFETY: the function is one of its library, and the arguments live during the call, which fills as many shapes as bits.
-        let count = unsafe {
-            let count = door.params.len() as c_int;
-            (door.infer)(door.function, self.values.as_ptr(), count, wanted, shapes.as_mut_ptr().cast())
-        };
-        if count < 0 {
-            return Err(Other::Elsewhere);
-        }
+        let shapes = door.shapes.find(wanted, self.kinds().as_ref(), || self.infer(door, wanted));
+        let shapes = shapes.ok_or(Other::Elsewhere)?;
         let outputs = (0..door.params.len()).filter(|at| wanted & 1 << at != 0);
         let first = self.first;
         let device = [self.described(first).device_type, self.described(first).device_id];
-        for (at, shape) in outputs.zip(&shapes) {
-            // SAFETY: the call has filled it.
-            let shape = unsafe { shape.assume_init_ref() };
+        for (at, shape) in outputs.zip(shapes.iter()) {
             let made = match self.is_like(first, shape) {
                 true => torch.make_like(values[first])?,
                 false => door.params[at].pattern.make(torch, values[first], (*shape, device))?,
@@ -127,6 +120,29 @@ impl Arguments {
             self.tensor(torch, at, values[at])?;
         }
         Ok(())
+    }
+
+    /// The shapes of the outputs with a bit in `wanted`.
+    fn infer(&self, door: &Door, wanted: u32) -> Option<Rc<[Made]>> {
+        let mut shapes = [const { MaybeUninit::<Made>::uninit() }; PARAMS];
+        // SAFETY: the function is one of its library, and the arguments live during the call, which fills as many shapes as it says.
+        unsafe {
+            let count = door.params.len() as c_int;
+            let made =
+                (door.infer)(door.function, self.values.as_ptr(), count, wanted, shapes.as_mut_ptr().cast::<Made>());
+            let made = shapes.get(..usize::try_from(made).ok()?)?;
+            Some(made.iter().map(|shape| shape.assume_init()).collect())
+        }
+    }
+
+    /// The types and the extents of the tensors that are there.
+    fn kinds(&self) -> Option<Kinds> {
+        let mut kinds = Kinds::default();
+        for at in (0..PARAMS).filter(|at| self.present & 1 << at != 0) {
+            let tensor = self.described(at);
+            kinds.add(at, tensor, extents(tensor))?;
+        }
+        Some(kinds)
     }
 
     fn is_like(&self, at: usize, shape: &Made) -> bool {

@@ -35,7 +35,7 @@ pub(crate) fn method(class: Ptr, name: &CStr) -> Option<Method> {
     // SAFETY: a row without a name ends the table, and the flags say which function a row has.
     unsafe {
         let row = find(table, name, |row| row.ml_name)?;
-        (row.ml_flags == METH_NOARGS).then(|| Method(row.ml_meth.PyCFunction))
+        (row.ml_flags == METH_NOARGS).then_some(Method(row.ml_meth.PyCFunction))
     }
 }
 

@@ -4,6 +4,7 @@ use crate::arguments::{Arguments, scalar};
 use crate::object::{Object, Other, Outcome, Ptr, attribute_of, call, items, name, numbers, tuple};
 use crate::pattern::Pattern;
 use crate::recorder::Recorder;
+use crate::shapes::Shapes;
 use crate::torch::{Torch, torch};
 use ptx_ffi::rt::{Any, Made, PARAMS, Raise};
 use pyo3_ffi::{
@@ -38,6 +39,7 @@ pub(crate) struct Door {
     pub(crate) infer: Infer,
     pub(crate) invoke: Invoke,
     pub(crate) params: Vec<Param>,
+    pub(crate) shapes: Shapes,
     /// Inputs and scalars in the order of Rust; positional arguments, which may also be all parameters.
     inputs: Vec<usize>,
     positional: Vec<usize>,
@@ -131,6 +133,7 @@ impl Door {
             infer,
             invoke,
             params: params.iter().map(|param| Param::read(param.get())).collect::<Outcome<_>>()?,
+            shapes: Shapes::default(),
             inputs: list(described, c"inputs")?,
             positional: list(described, c"passed")?,
             takes_all: is_true(&attribute_of(described, c"takes_all")?),

@@ -11,6 +11,7 @@ mod entry;
 mod object;
 mod pattern;
 mod recorder;
+mod shapes;
 mod torch;
 
 pub use entry::{METHODS, Methods};

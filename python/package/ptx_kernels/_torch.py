@@ -84,7 +84,7 @@ class Operators:
         made._backward_cls.state = self
         made._backward_cls.numbers = {self.names[at]: self.function.params[at].default for at in self.scalars}
         # Without what `apply` of the class adds for transforms of torch.func, which are refused before.
-        return made, super(torch.autograd.Function, made).apply
+        return made, super(torch.autograd.Function, made).apply  # type: ignore[misc]
 
     def _define(self) -> None:
         function, library = self.function, _LIBRARIES[self.namespace]
