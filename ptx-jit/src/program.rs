@@ -115,7 +115,7 @@ impl Source {
         if let Some(program) = kept.as_ref().and_then(cache::read) {
             return Ok(Program { program });
         }
-        let compiled = match ahead::take(self) {
+        let compiled = match ahead::take(&self.choices()) {
             Some(program) => Program { program },
             None => self.compile_anew()?,
         };
@@ -126,7 +126,7 @@ impl Source {
     }
 
     /// Everything that its program depends on, but the compiler.
-    pub(crate) fn choices(&self) -> Vec<&str> {
+    fn choices(&self) -> Vec<&str> {
         let Options { with, target, only, without_proofs } = &self.options;
         let named = [("target", target), ("only", only), ("signatures", &self.signatures)];
         let named = named.into_iter().filter_map(|(name, text)| Some([name, text.as_deref()?]));
@@ -167,7 +167,7 @@ impl Source {
         let read = || program::outline_and_compile(&self.text, &self.options).map_err(|wrong| self.wrong(wrong));
         let (outlines, program) = self.on_thread(read)?;
         if let (Some(program), [lone]) = (program, outlines.as_slice()) {
-            ahead::keep(&self.clone().only(&lone.name), program);
+            ahead::keep(&self.clone().only(&lone.name).choices(), program);
         }
         if let Some(entry) = kept {
             cache::write(&entry, &outlines);

@@ -125,7 +125,7 @@ impl Arguments {
     /// The shapes of the outputs with a bit in `wanted`.
     fn infer(&self, door: &Door, wanted: u32) -> Option<Rc<[Made]>> {
         let mut shapes = [const { MaybeUninit::<Made>::uninit() }; PARAMS];
-        // SAFETY: the function is one of its library, and the arguments live during the call, which fills as many shapes as it says.
+        // SAFETY: the function is one of its library, and the arguments live during the call, which fills as many shapes as it returns.
         unsafe {
             let count = door.params.len() as c_int;
             let made =
