@@ -3,10 +3,10 @@
 mod descent;
 
 use crate::suites::choice::IN_ROW;
-use ptx_kernels::gemm::tuning::{Costs, Trial, shipped_for};
+use ptx_kernels::gemm::tuning::{Costs, Dense, Trial, shipped_for};
 use ptx_launch::{Error, Records, Result};
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{Display, Formatter, Write};
 use std::path::PathBuf;
 
 /// SMs of the H100 or H200 that the records come from.
@@ -14,29 +14,37 @@ const MULTIPROCESSORS: u32 = 132;
 /// The time of any launch, in picoseconds: of a single one, and of one of many in a row.
 const LAUNCH: f64 = 4.3e6;
 const LAUNCH_IN_ROW: f64 = 1.5e6;
+/// The weight of a product in a row beside a single one: programs have as many of them, records one for thirty.
+const WEIGHT_IN_ROW: f64 = 5.0;
 
-/// A measured way to make a product.
+/// A product with all ways to make it that were measured.
+struct Product {
+    dense: Dense,
+    /// The time of a launch, in picoseconds, which is a part of each way's time.
+    launch: f64,
+    /// The products that this one stands for in a fit.
+    weight: f64,
+    ways: Vec<Measured>,
+}
+
+/// A measured way, and its time in picoseconds.
 struct Measured {
     trial: Trial,
-    /// In picoseconds, with that of the launch.
     time: f64,
-    launch: f64,
 }
 
-impl Measured {
-    /// The time by the model, with that of the launch.
-    fn model(&self, costs: &Costs) -> f64 {
-        f64::from(self.trial.time(costs)) + self.launch
+impl Product {
+    /// The times of ways by the model, with that of the launch.
+    fn models<'m>(&self, ways: &[&'m Measured], costs: &Costs) -> Vec<f64> {
+        let estimates = self.dense.estimates(costs);
+        ways.iter().map(|way| f64::from(estimates.time(&way.trial)) + self.launch).collect()
+    }
+
+    /// The least time.
+    fn best_time(&self) -> f64 {
+        self.ways.iter().map(|way| way.time).fold(f64::INFINITY, f64::min)
     }
 }
-
-/// The least time of the ways to make a product.
-fn best_time<'m>(ways: impl IntoIterator<Item = &'m Measured>) -> f64 {
-    ways.into_iter().map(|way| way.time).fold(f64::INFINITY, f64::min)
-}
-
-/// The products, each with all that was measured.
-type Products = Vec<Vec<Measured>>;
 
 /// Bytes of the elements that have times of their own.
 const SIZES: [u64; 3] = [2, 4, 1];
@@ -46,7 +54,7 @@ pub fn fit(files: &[PathBuf]) -> Result<String> {
     let mut text = String::new();
     for size in SIZES {
         let mut products = read(files)?;
-        products.retain(|ways| ways.iter().any(|way| way.trial.size() == size));
+        products.retain(|product| product.dense.size() == size);
         if products.is_empty() {
             continue;
         }
@@ -55,69 +63,88 @@ pub fn fit(files: &[PathBuf]) -> Result<String> {
         text += &source(8 * size, &costs);
         text += &comparison(&format!("{} products", products.len()), &products, [shipped, &costs]);
         // A fit that only repeats its products does not gain on others.
-        let held_out = products.split_off(products.len() / 2);
-        let of_half = descent::fit(&products, shipped);
-        text += &comparison("those of the second half, fitted to the first", &held_out, [shipped, &of_half]);
+        let held_out = products.split_off(products.len() * 4 / 5);
+        let of_others = descent::fit(&products, shipped);
+        text += &comparison("those of the last fifth, fitted to the others", &held_out, [shipped, &of_others]);
     }
     if text.is_empty() { Err(Error::other("the records have no products")) } else { Ok(text) }
 }
 
 /// The quality of the choices by two costs, as a comment.
-fn comparison(name: &str, products: &Products, costs: [&Costs; 2]) -> String {
+fn comparison(name: &str, products: &[Product], costs: [&Costs; 2]) -> String {
     let [before, after] = costs.map(|costs| Quality::of(products, costs));
     format!(
-        "// Of {name}, by the share of the best time: {:.4} (least {:.3}) before, {:.4} (least {:.3}) after.\n",
-        before.mean, before.least, after.mean, after.least
+        "// Of {name}, by the share of the best time: {before} before, {after} after.\n"
     )
 }
 
-fn read(files: &[PathBuf]) -> Result<Products> {
-    let mut products = BTreeMap::<String, Vec<Measured>>::new();
+fn read(files: &[PathBuf]) -> Result<Vec<Product>> {
+    let mut products = BTreeMap::<String, Product>::new();
     for file in files {
         for (problem, record) in Records::load(file)?.iter() {
-            if let Some((product, trial)) = parse(problem) {
-                let time = record.time.as_secs_f64() * 1e12;
-                let launch = if product.ends_with(IN_ROW) { LAUNCH_IN_ROW } else { LAUNCH };
-                products.entry(product).or_default().push(Measured { trial, time, launch });
+            let Some((name, (algorithm, splits))) = parse(problem) else { continue };
+            if !products.contains_key(name) {
+                let Some(product) = product(name) else { continue };
+                products.insert(name.to_owned(), product);
             }
+            let product = products.get_mut(name).expect("it is there now");
+            let time = record.time.as_secs_f64() * 1e12;
+            product.ways.extend(product.dense.trial(algorithm, splits).map(|trial| Measured { trial, time }));
         }
     }
     // In no order, so that a part of them is like the whole.
-    let mut products: Vec<_> = products.into_iter().collect();
+    let mut products: Vec<_> = products.into_iter().filter(|(_, product)| !product.ways.is_empty()).collect();
     products.sort_by_key(|(name, _)| name.bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31) ^ u32::from(byte)));
-    Ok(products.into_iter().map(|(_, ways)| ways).collect())
+    Ok(products.into_iter().map(|(_, product)| product).collect())
 }
 
-/// `bf16 16 4096 4096 k: m16n128k64_1x1_kk_generic/2`, or `bf16 16 4096 4096 k in a row: …`.
-fn parse(problem: &str) -> Option<(String, Trial)> {
+/// `bf16 16 4096 4096 k: m16n128k64_1x1_kk_generic/2`, or `bf16 16 4096 4096 k in a row: …`: the product, the algorithm, and the parts of K.
+fn parse(problem: &str) -> Option<(&str, (&str, u32))> {
     let (product, way) = problem.split_once(": ")?;
     let (name, splits) = way.split_once('/')?;
-    let mut words = product.split(' ');
+    Some((product, (name, splits.parse().ok()?)))
+}
+
+/// The product of such a name.
+fn product(name: &str) -> Option<Product> {
+    let mut words = name.split(' ');
     let kind = words.next()?;
     let mut extent = || words.next()?.parse().ok();
     let shape = [extent()?, extent()?, extent()?];
-    let way = (name, splits.parse().ok()?);
-    Some((product.to_owned(), Trial::new(kind, shape, words.next()? == "k", way, MULTIPROCESSORS)?))
+    let dense = Dense::new(kind, shape, words.next()? == "k", MULTIPROCESSORS)?;
+    let (launch, weight) = if name.ends_with(IN_ROW) { (LAUNCH_IN_ROW, WEIGHT_IN_ROW) } else { (LAUNCH, 1.0) };
+    Some(Product { dense, launch, weight, ways: Vec::new() })
 }
 
 /// The quality of the choices by some costs: shares of the best times.
 struct Quality {
     mean: f64,
     least: f64,
+    /// Products below [`LOW`].
+    low: usize,
+}
+
+/// The share of the best time below which a choice is a bad one.
+const LOW: f64 = 0.85;
+
+impl Display for Quality {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.4} (least {:.3}; {} below {LOW})", self.mean, self.least, self.low)
+    }
 }
 
 impl Quality {
     /// Of the ways that the library tries for a product, the one with the least time is chosen.
-    fn of(products: &[Vec<Measured>], costs: &Costs) -> Quality {
-        let (mut lost, mut least) = (0.0, 1.0f64);
-        for ways in products {
-            let best = best_time(ways);
-            let tried = ways.iter().filter(|way| way.trial.is_tried());
-            let chosen = tried.map(|way| (way.model(costs), way.time)).min_by(|one, other| one.0.total_cmp(&other.0));
-            let share = chosen.map_or(0.0, |(_, time)| best / time);
-            (lost, least) = (lost - share.ln(), least.min(share));
+    fn of(products: &[Product], costs: &Costs) -> Quality {
+        let (mut lost, mut least, mut low) = (0.0, 1.0f64, 0);
+        for product in products {
+            let tried: Vec<&Measured> = product.ways.iter().filter(|way| way.trial.is_tried()).collect();
+            let models = product.models(&tried, costs);
+            let chosen = tried.iter().zip(models).min_by(|one, other| one.1.total_cmp(&other.1));
+            let share = chosen.map_or(0.0, |(way, _)| product.best_time() / way.time);
+            (lost, least, low) = (lost - share.ln(), least.min(share), low + usize::from(share < LOW));
         }
-        Quality { mean: (-lost / products.len() as f64).exp(), least }
+        Quality { mean: (-lost / products.len() as f64).exp(), least, low }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A choice is one of many ways, so that small changes of the times seldom change it, and a search that counts choices repeats its products. The
 //! loss takes every way instead, the more often the less time the model has for it: each near miss counts.
 
-use super::{Measured, Products, best_time};
+use super::{Measured, Product};
 use ptx_kernels::gemm::tuning::Costs;
 
 const STEPS: u32 = 150;
@@ -21,10 +21,6 @@ const ERROR: f64 = 0.5;
 const INERTIA: f64 = 0.1;
 /// Ways that take this many times the time of the best one, or more, are left out.
 const WORTHWHILE: f64 = 3.0;
-/// The ends of the names of instances whose times stay: launches in a row at the limit of the power decide them, or no chip has measured them. The
-/// shared times of the former stay, too.
-const KEPT: [&str; 3] = ["_claimed", "_streamk", "_tcgen05"];
-const KEPT_SHARED: [&str; 3] = ["claimed_line", "claimed_start", "saved"];
 /// Times of an instance.
 const OWN: usize = 4;
 /// The difference of a logarithm by which derivatives are taken.
@@ -33,15 +29,14 @@ const DIFFERENCE: f64 = 0.01;
 const DECAYS: [f64; 2] = [0.9, 0.99];
 
 /// The times at the minimum. A time of zero stays.
-pub fn fit(products: &Products, from: &Costs) -> Costs {
-    let moves = moves(from);
-    let (mut logs, mut means) = (vec![0.0; moves.len()], vec![[0.0; 2]; moves.len()]);
+pub fn fit(products: &[Product], from: &Costs) -> Costs {
+    let times = from.values().len();
+    let (mut logs, mut means) = (vec![0.0; times], vec![[0.0; 2]; times]);
     for step in 1..=STEPS {
         let left = f64::from(STEPS - step) / f64::from(STEPS);
         let temperature = TEMPERATURE * (1.0 + (WARM - 1.0) * (2.0 * left - 1.0).max(0.0));
         let slopes = slopes(products, &scaled(from, &logs), temperature);
-        let moving = logs.iter_mut().zip(&mut means).zip(slopes).zip(&moves).filter(|(_, moves)| **moves);
-        for (((log, means), slope), _) in moving {
+        for ((log, means), slope) in logs.iter_mut().zip(&mut means).zip(slopes) {
             let slope = slope + 2.0 * INERTIA * *log / products.len() as f64;
             let [mean, square] = [0, 1].map(|at| {
                 means[at] = DECAYS[at] * means[at] + (1.0 - DECAYS[at]) * slope.powi(at as i32 + 1);
@@ -53,15 +48,8 @@ pub fn fit(products: &Products, from: &Costs) -> Costs {
     scaled(from, &logs)
 }
 
-/// For each time, true if it is fitted.
-fn moves(costs: &Costs) -> Vec<bool> {
-    let tiles = costs.tiles.iter().map(|cost| !KEPT.iter().any(|family| cost.name.ends_with(family)));
-    let own = tiles.flat_map(|moves| [moves; OWN]);
-    own.chain(Costs::NAMES.iter().map(|name| !KEPT_SHARED.contains(name))).collect()
-}
-
 /// The derivatives of the loss by the logarithms of all times.
-fn slopes(products: &Products, costs: &Costs, temperature: f64) -> Vec<f64> {
+fn slopes(products: &[Product], costs: &Costs, temperature: f64) -> Vec<f64> {
     let values = costs.values();
     let tiles = costs.tiles.len();
     // One time is larger: that of each instance, or a shared one.
@@ -73,14 +61,16 @@ fn slopes(products: &Products, costs: &Costs, temperature: f64) -> Vec<f64> {
     });
     let larger: Vec<Costs> = larger.collect();
     let mut slopes = vec![0.0; values.len()];
-    for ways in products {
-        let ways: Vec<&Measured> = worthwhile(ways).collect();
-        let models: Vec<f64> = ways.iter().map(|way| way.model(costs).ln()).collect();
-        for ((way, model), slope) in ways.iter().zip(&models).zip(by_models(&ways, &models, temperature)) {
-            let slope = slope / products.len() as f64;
-            for (time, costs) in larger.iter().enumerate() {
+    let all: f64 = products.iter().map(|product| product.weight).sum();
+    for product in products {
+        let ways = worthwhile(product);
+        let logs = |costs| product.models(&ways, costs).into_iter().map(f64::ln);
+        let models: Vec<f64> = logs(costs).collect();
+        let by_models = by_models(&ways, &models, temperature);
+        for (time, costs) in larger.iter().enumerate() {
+            for (((way, model), by_model), larger) in ways.iter().zip(&models).zip(&by_models).zip(logs(costs)) {
                 let at = if time < OWN { OWN * way.trial.tile() + time } else { OWN * tiles + time - OWN };
-                slopes[at] += slope * (way.model(costs).ln() - model) / DIFFERENCE;
+                slopes[at] += by_model * (larger - model) / DIFFERENCE * product.weight / all;
             }
         }
     }
@@ -89,7 +79,7 @@ fn slopes(products: &Products, costs: &Costs, temperature: f64) -> Vec<f64> {
 
 /// The derivatives of a product's loss by the logarithms of the model's times of its ways.
 fn by_models(ways: &[&Measured], models: &[f64], temperature: f64) -> Vec<f64> {
-    let best = best_time(ways.iter().copied());
+    let best = ways.iter().map(|way| way.time).fold(f64::INFINITY, f64::min);
     let lost = |way: &Measured| {
         let log = (way.time / best).ln();
         log + SQUARES * log * log
@@ -113,9 +103,9 @@ fn by_models(ways: &[&Measured], models: &[f64], temperature: f64) -> Vec<f64> {
 }
 
 /// The ways to make a product that are near the best one.
-fn worthwhile(ways: &[Measured]) -> impl Iterator<Item = &Measured> {
-    let best = best_time(ways);
-    ways.iter().filter(move |way| way.time < WORTHWHILE * best)
+fn worthwhile(product: &Product) -> Vec<&Measured> {
+    let most = WORTHWHILE * product.best_time();
+    product.ways.iter().filter(|way| way.time < most).collect()
 }
 
 /// The same with other times, by the logarithms of factors.

@@ -111,8 +111,11 @@ impl Extents {
     }
 }
 
-/// Cache lines of 128 bytes of a row of an operand, in the mean of all rows: two, but for those that begin with a line.
+/// Cache lines of 128 bytes of a row of an operand, in the mean of all rows: two, but for those that begin with a line, as rows of copies do.
 fn lines(operand: &Source, access: &Access) -> f32 {
+    if access.is_copied {
+        return 1.0;
+    }
     let pitch = if access.along_k { operand.line } else { operand.k };
     let offsets = 1 << (pitch | 128).trailing_zeros();
     2.0 - offsets as f32 / 128.0

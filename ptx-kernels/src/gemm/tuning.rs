@@ -1,15 +1,14 @@
 //! The cost model behind the choice of a kernel: [`Costs`] has the times of the kernels, in picoseconds. They are fitted to
 //! measurements of random products: `bench --filter "gemm choice" --records FILE` takes them with [`Tuner`](ptx_launch::Tuner) and keeps
 //! them as [`Records`](ptx_launch::Records), with `--row 10` for launches in a row, and `bench --fit FILE` prints [`Costs`] as source text.
-//! [`Trial`] is for that program.
+//! [`Dense`] is for that program.
 
-use super::access::Ways;
 use super::builder::Choice;
 use super::cost::{self, Extents};
 use super::costs::{BITS_8, BITS_16, BITS_32};
 use super::instance::{Instance, instances};
 use super::params::{self, Epilogue, Matrix, Source};
-use super::plan::Operations;
+use super::plan::{Operation, Operations};
 use super::problem::{Product, size};
 use super::search::{self, Setting};
 use ptx_launch::Properties;
@@ -85,33 +84,57 @@ costs! {
 /// The part of the time of a byte in memory that a byte of C takes, which may stay in the second-level cache.
 const WRITTEN: f32 = 0.5;
 
-/// A measured product: C = A · B with this algorithm and K in so many parts.
-#[derive(Clone, Copy, Debug)]
-pub struct Trial {
-    product: Product,
-    instance: &'static Instance,
-    splits: u32,
+/// A product of dense operands, A along K and B along K or else along N, on a Hopper chip with so many SMs: what times are measured of.
+pub struct Dense {
+    operations: Operations,
     multiprocessors: u32,
 }
 
-impl Trial {
-    /// The product of dense operands of the type that algorithms call `kind`, A along K and B along K or else along N, on a device with so
-    /// many SMs; `None` if the algorithm does not take it.
-    pub fn new(
-        kind: &str,
-        shape: [u32; 3],
-        b_k_major: bool,
-        (algorithm, splits): (&str, u32),
-        multiprocessors: u32,
-    ) -> Option<Trial> {
+/// A way to make a product: an algorithm, with K in so many parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial {
+    instance: &'static Instance,
+    splits: u32,
+    is_tried: bool,
+}
+
+/// A product by the times of some [`Costs`].
+pub struct Estimates<'c> {
+    straight: Extents,
+    turned: Option<Extents>,
+    costs: &'c Costs,
+}
+
+impl Dense {
+    /// The product of operands of the type that algorithms call `kind`; `None` for a type without kernels.
+    pub fn new(kind: &str, shape: [u32; 3], b_k_major: bool, multiprocessors: u32) -> Option<Dense> {
         let operations = Operations::new(&dense(kind, shape, b_k_major)?.oriented());
-        let kind = operations.straight.product.kind;
-        let instance = instances(kind).find(|instance| instance.name == algorithm)?;
-        let operation = operations.of(instance);
-        let product = operation.product;
-        instance.takes(operation).then_some(Trial { product, instance, splits, multiprocessors })
+        Some(Dense { operations, multiprocessors })
     }
 
+    /// The way by an algorithm with K in so many parts; `None` if the algorithm does not take the product.
+    pub fn trial(&self, algorithm: &str, splits: u32) -> Option<Trial> {
+        let product = &self.operations.straight.product;
+        let instance = instances(product.kind).find(|instance| instance.name == algorithm)?;
+        let device = Properties::of_chip(90, self.multiprocessors);
+        let is_tried = search::Tried::new(product, &self.operations.straight.ways, device).includes(instance);
+        instance.takes(self.operations.of(instance)).then_some(Trial { instance, splits, is_tried })
+    }
+
+    /// The bytes of an element of A and B, by which [`shipped_for`] has times.
+    pub fn size(&self) -> u64 {
+        size(self.operations.straight.product.kind)
+    }
+
+    /// The product by these times.
+    pub fn estimates<'c>(&self, costs: &'c Costs) -> Estimates<'c> {
+        let of = |operation: &Operation| Extents::new(&operation.product, &operation.ways, self.multiprocessors, costs);
+        let Operations { straight, turned } = &self.operations;
+        Estimates { straight: of(straight), turned: turned.as_ref().map(of), costs }
+    }
+}
+
+impl Trial {
     /// The row of [`Costs::tiles`] with the times of its algorithm.
     pub fn tile(&self) -> usize {
         self.instance.cost
@@ -119,19 +142,15 @@ impl Trial {
 
     /// True if a choice considers the algorithm for the product.
     pub fn is_tried(&self) -> bool {
-        let device = Properties::of_chip(90, self.multiprocessors);
-        search::Tried::new(&self.product, &Ways::new(&self.product), device).includes(self.instance)
+        self.is_tried
     }
+}
 
-    /// The bytes of an element of A and B, by which `shipped` has times.
-    pub fn size(&self) -> u64 {
-        size(self.product.kind)
-    }
-
-    /// The time by the model, in picoseconds, without that of any launch.
-    pub fn time(&self, costs: &Costs) -> f32 {
-        let ways = Ways::new(&self.product);
-        cost::time(self.instance, &Extents::new(&self.product, &ways, self.multiprocessors, costs), self.splits, costs)
+impl Estimates<'_> {
+    /// The time of a way to make the product, in picoseconds, without that of any launch.
+    pub fn time(&self, trial: &Trial) -> f32 {
+        let turned = self.turned.as_ref().filter(|_| trial.instance.family.has_scratch());
+        cost::time(trial.instance, turned.unwrap_or(&self.straight), trial.splits, self.costs)
     }
 }
 
@@ -165,7 +184,7 @@ fn dense(kind: &str, [m, n, k]: [u32; 3], b_k_major: bool) -> Option<Product> {
     })
 }
 
-/// The choice that [`Gemm::choose`](super::Gemm::choose) makes on a Hopper chip with so many SMs. The operands are those of [`Trial::new`]; the product
+/// The choice that [`Gemm::choose`](super::Gemm::choose) makes on a Hopper chip with so many SMs. The operands are those of [`Dense`]; the product
 /// may have options, such as a bias. `None` for a type without kernels.
 pub fn choice(kind: &str, shape: [u32; 3], b_k_major: bool, has_options: bool, multiprocessors: u32) -> Option<Choice> {
     let product = Product { has_options, ..dense(kind, shape, b_k_major)? };

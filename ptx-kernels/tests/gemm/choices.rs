@@ -36,21 +36,21 @@ fn of_large_products() {
     expect![[r#"
         2048 2048 2048 k: m128n128k64_2x1_kk_static/1
         2048 2048 2048 n: m128n256k64_2x1_kn_static/1
-        4096 4096 4096 k: m128n256k64_2x1_kk_claimed/1
+        4096 4096 4096 k: m128n256k64_1x2_kk_claimed/1
         4096 4096 4096 n: m128n256k64_2x1_kn_static/1
         8192 8192 8192 k: m256n192k64_1x2_kk_streamk/1
         8192 8192 8192 n: m256n192k64_1x2_kn_streamk/1
         1024 1024 4096 k: m64n128k64_1x2_kk_claimed/1
         1024 1024 4096 n: m64n128k64_1x1_kn_static/1
         1024 1024 8192 k: m64n128k64_1x2_kk_claimed/1
-        1024 1024 8192 n: m128n128k64_2x1_kn_generic/2
-        1024 8192 8192 k: m128n256k64_2x1_kk_claimed/1
-        1024 8192 8192 n: m128n256k64_2x1_kn_static/1
+        1024 1024 8192 n: m64n128k64_1x1_kn_static/1
+        1024 8192 8192 k: m128n256k64_1x2_kk_claimed/1
+        1024 8192 8192 n: m128n256k64_1x2_kn_claimed/1
         1024 28672 8192 k: m256n192k64_1x2_kk_streamk/1
         1024 28672 8192 n: m256n192k64_1x2_kn_streamk/1
         1024 8192 28672 k: m256n192k64_1x2_kk_streamk/1
         1024 8192 28672 n: m256n192k64_1x2_kn_streamk/1
-        4096 1024 8192 k: m128n128k64_2x1_kk_generic/1
+        4096 1024 8192 k: m128n256k64_2x1_kk_generic/1
         4096 1024 8192 n: m128n256k64_2x1_kn_static/1
         4096 28672 8192 k: m256n192k64_1x2_kk_streamk/1
         4096 28672 8192 n: m256n192k64_1x2_kn_streamk/1
@@ -89,17 +89,17 @@ fn of_few_rows_and_of_small_products() {
         64 4096 4096 n: m64n64k64_1x4_kn_static/1
         256 4096 4096 k: m64n128k64_1x2_kk_claimed/1
         256 4096 4096 n: m64n128k64_1x1_kn_static/1
-        128 128 8192 k: m64n32k64_2x1_kk_generic/13
-        128 128 8192 n: m16n128k64_1x1_kn_generic/15
+        128 128 8192 k: m64n32k64_2x1_kk_generic/12
+        128 128 8192 n: m32n64k64_1x2_kn_generic/10
         512 512 512 k: m32n64k64_1x1_kk_static/1
         512 512 512 n: m32n64k64_1x1_kn_static/1
-        1024 1024 1024 k: m64n128k64_1x1_kk_static/1
+        1024 1024 1024 k: m96n128k64_2x1_kk_static/1
         1024 1024 1024 n: m64n128k64_1x1_kn_static/1
         4096 4096 256 k: m128n128k64_2x1_kk_static/1
         4096 4096 256 n: m128n128k64_2x1_kn_static/1
-        1000 1000 1000 k: m64n128k64_1x1_kk_static/1
+        1000 1000 1000 k: m96n128k64_2x1_kk_static/1
         1000 1000 1000 n: m128n64k64_1x4_kn_static/1
-        1023 1025 8189 k: m128n192k64_2x1_kk_generic/2
+        1023 1025 8189 k: m128n160k64_2x1_kk_generic/2
         1023 1025 8189 n: m128n192k64_1x1_kn_generic/2
     "#]]
     .assert_eq(&choices("bf16", &shapes));
@@ -112,9 +112,9 @@ fn of_other_types() {
     expect![[r#"
         16 4096 4096 k: m16n64k64_1x1_kk_static/1
         16 4096 4096 n: m16n64k64_1x1_kn_static/1
-        1024 1024 1024 k: m64n128k64_1x1_kk_static/1
+        1024 1024 1024 k: m96n128k64_2x1_kk_static/1
         1024 1024 1024 n: m64n128k64_1x1_kn_static/1
-        4096 4096 4096 k: m128n256k64_2x1_kk_claimed/1
+        4096 4096 4096 k: m128n256k64_1x2_kk_claimed/1
         4096 4096 4096 n: m128n256k64_2x1_kn_static/1
         16 4096 4096 k: m16n128k32_1x1_kk_generic/4
         16 4096 4096 n: m16n64k16_1x1_kn_mma/4
