@@ -6,6 +6,7 @@ use crate::suites::choice::IN_ROW;
 use ptx_kernels::gemm::tuning::{Costs, Dense, Trial, shipped_for};
 use ptx_launch::{Error, Records, Result};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::{Display, Formatter, Write};
 use std::path::PathBuf;
 
@@ -35,7 +36,7 @@ struct Measured {
 
 impl Product {
     /// The times of ways by the model, with that of the launch.
-    fn models<'m>(&self, ways: &[&'m Measured], costs: &Costs) -> Vec<f64> {
+    fn models(&self, ways: &[&Measured], costs: &Costs) -> Vec<f64> {
         let estimates = self.dense.estimates(costs);
         ways.iter().map(|way| f64::from(estimates.time(&way.trial)) + self.launch).collect()
     }
@@ -73,9 +74,7 @@ pub fn fit(files: &[PathBuf]) -> Result<String> {
 /// The quality of the choices by two costs, as a comment.
 fn comparison(name: &str, products: &[Product], costs: [&Costs; 2]) -> String {
     let [before, after] = costs.map(|costs| Quality::of(products, costs));
-    format!(
-        "// Of {name}, by the share of the best time: {before} before, {after} after.\n"
-    )
+    format!("// Of {name}, by the share of the best time: {before} before, {after} after.\n")
 }
 
 fn read(files: &[PathBuf]) -> Result<Vec<Product>> {
@@ -83,11 +82,13 @@ fn read(files: &[PathBuf]) -> Result<Vec<Product>> {
     for file in files {
         for (problem, record) in Records::load(file)?.iter() {
             let Some((name, (algorithm, splits))) = parse(problem) else { continue };
-            if !products.contains_key(name) {
-                let Some(product) = product(name) else { continue };
-                products.insert(name.to_owned(), product);
-            }
-            let product = products.get_mut(name).expect("it is there now");
+            let product = match products.entry(name.to_owned()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => match product(name) {
+                    Some(product) => new.insert(product),
+                    None => continue,
+                },
+            };
             let time = record.time.as_secs_f64() * 1e12;
             product.ways.extend(product.dense.trial(algorithm, splits).map(|trial| Measured { trial, time }));
         }
