@@ -108,16 +108,23 @@ pub fn instance<I: Copy + PartialEq + std::fmt::Debug>(
     wanted: I,
     kernel: &str,
 ) -> Result<&'static Kernel> {
-    let found = kernels.iter().find(|(name, _)| *name == wanted).map(|(_, kernel)| *kernel);
-    found.ok_or_else(|| {
-        let names: Vec<String> = kernels.iter().map(|(name, _)| format!("`{name:?}`")).collect();
-        Error::new(
-            ErrorKind::Condition,
-            format!("the instance `{wanted:?}` of `{kernel}` does not exist for these types"),
-        )
+    match kernels.iter().find(|(name, _)| *name == wanted) {
+        Some((_, found)) => Ok(found),
+        None => Err(no_instance(&mut kernels.iter().map(|(name, _)| name as &dyn std::fmt::Debug), &wanted, kernel)),
+    }
+}
+
+#[cold]
+fn no_instance(
+    names: &mut dyn Iterator<Item = &dyn std::fmt::Debug>,
+    wanted: &dyn std::fmt::Debug,
+    kernel: &str,
+) -> Error {
+    let names: Vec<String> = names.map(|name| format!("`{name:?}`")).collect();
+    let asked = format!("the instance `{wanted:?}` of `{kernel}` does not exist for these types");
+    Error::new(ErrorKind::Condition, asked)
         .possible(names.join(", "))
         .help("pick one of these, or add it to `instances` in the kernel's attribute")
-    })
 }
 
 /// The tensor map of a parameter, which an error names.
@@ -185,10 +192,15 @@ impl<T> Opaque for Shown<'_, T> {
     }
 }
 
-/// A condition of `requires(…)` that does not hold, with the values of what it names.
+/// The text of a condition of `requires(…)` that does not hold, and what it names: indices of the launch's values.
+#[derive(Clone, Copy, Debug)]
+pub struct Unmet<'a>(pub &'a str, pub &'a [u8]);
+
+/// The error for a condition that does not hold, with the values of what it names.
 #[cold]
-pub fn unmet(kernel: &Kernel, condition: &str, values: &[(&str, &dyn std::fmt::Display)]) -> Error {
-    unmet_by(kernel.entry, condition, values)
+pub fn unmet(kernel: &Kernel, Unmet(condition, named): Unmet<'_>, values: &[(&str, &dyn std::fmt::Display)]) -> Error {
+    let named: Vec<_> = named.iter().filter_map(|at| values.get(usize::from(*at)).copied()).collect();
+    unmet_by(kernel.entry, condition, &named)
 }
 
 /// The same for the kernel `entry`, which no device has yet.

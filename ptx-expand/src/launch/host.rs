@@ -10,10 +10,10 @@ use super::function::written;
 use super::tile::dim;
 use crate::argument::{Argument, Passing, is_builtin_name};
 use crate::tokens::places::{Place, field_path, find_places};
-use crate::tokens::{contains_ident, joined, source_text};
-use proc_macro2::{Ident, Span, TokenStream};
+use crate::tokens::{contains_ident, joined, local, source_text};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{BinOp, Expr};
+use syn::{BinOp, Expr, Lifetime};
 
 impl Launch<'_> {
     /// The configuration of the launch, after the conditions were checked.
@@ -22,9 +22,30 @@ impl Launch<'_> {
         self.as_host(quote!(#conditions #result))
     }
 
-    /// Conditions of `requires`, each an early return.
+    /// Conditions of `requires`. The first that does not hold ends the launch; the values of what conditions name stand in the code once for all of them.
     pub fn conditions(&self, wanted: impl Fn(&Expr) -> bool) -> TokenStream {
-        joined(self.kernel.launch.requires.iter().filter(|condition| wanted(condition)).map(|c| self.condition(c)))
+        let conditions: Vec<&Expr> = self.kernel.launch.requires.iter().filter(|condition| wanted(condition)).collect();
+        if conditions.is_empty() {
+            return TokenStream::new();
+        }
+        let (rt, kernel, unmet) = (self.rt(), self.reference(), local("unmet"));
+        let (label, mut places) = (Lifetime::new("'conditions", Span::mixed_site()), Vec::new());
+        let checks = joined(conditions.iter().map(|condition| {
+            let (holds, text) = (self.host_expr(condition), source_text(condition));
+            let named = Literal::byte_string(&self.find_named(condition, &mut places));
+            quote!(if !(#holds) { break #label #rt::core::option::Option::Some(#rt::Unmet(#text, #named)); })
+        }));
+        let values = places.iter().map(|place| self.shown(place));
+        quote! {
+            #[allow(clippy::nonminimal_bool)]
+            let #unmet = #label: {
+                #checks
+                #rt::core::option::Option::None
+            };
+            if let #rt::core::option::Option::Some(#unmet) = #unmet {
+                return #rt::core::result::Result::Err(#rt::unmet(#kernel, #unmet, &[#(#values),*]));
+            }
+        }
     }
 
     /// The alignments that are more than numbers, as variables.
@@ -125,19 +146,18 @@ impl Launch<'_> {
         [&launch.grid, &launch.block, &launch.cluster, &launch.shared].into_iter().flatten()
     }
 
-    /// Returns an error with the values of what the condition names, if it does not hold.
-    fn condition(&self, condition: &Expr) -> TokenStream {
-        let (rt, kernel, text) = (self.rt(), self.reference(), source_text(condition));
-        let mut places = Vec::new();
-        find_places(condition.to_token_stream(), &|name| self.is_value(name), &mut places);
-        let values = places.iter().map(|place| self.shown(place));
-        let holds = self.host_expr(condition);
-        quote! {
-            #[allow(clippy::nonminimal_bool)]
-            if !(#holds) {
-                return #rt::core::result::Result::Err(#rt::unmet(#kernel, #text, &[#(#values),*]));
-            }
-        }
+    /// The places that a condition names, as indices of `places`, which has those of all conditions.
+    fn find_named(&self, condition: &Expr, places: &mut Vec<Place>) -> Vec<u8> {
+        let mut own = Vec::new();
+        find_places(condition.to_token_stream(), &|name| self.is_value(name), &mut own);
+        let index = |place: Place| {
+            let known = places.iter().position(|known| known.is_same(&place));
+            (known.unwrap_or_else(|| {
+                places.push(place);
+                places.len() - 1
+            })) as u8
+        };
+        own.into_iter().map(index).collect()
     }
 }
 

@@ -22,6 +22,11 @@ impl Place {
         }
         name
     }
+
+    /// Returns true if an error shows both in the same way.
+    pub fn is_same(&self, other: &Place) -> bool {
+        self.name() == other.name() && self.method == other.method
+    }
 }
 
 /// `x`, or `inputs.x`; an element of an array too: `p.strides[0]`.

@@ -45,9 +45,7 @@ pub(crate) enum Loads {
 }
 
 /// The launch of an instance.
-pub(crate) trait Launch: Fn(&Instance, Call<'_>) -> Result<()> + Send + Sync + 'static {}
-
-impl<F: Fn(&Instance, Call<'_>) -> Result<()> + Send + Sync + 'static> Launch for F {}
+pub(crate) type Submit = Box<dyn Fn(&Instance, Call<'_>) -> Result<()> + Send + Sync>;
 
 /// A compiled kernel for operands of one type.
 pub(crate) struct Instance {
@@ -71,7 +69,7 @@ pub(crate) struct Instance {
     pub(crate) divisors: [Divisor; 3],
     /// The row of [`Costs`](super::tuning::Costs) with its times.
     pub(crate) cost: usize,
-    submit: Box<dyn Launch>,
+    submit: Submit,
 }
 
 /// The axes of a kernel, as its module has them.
@@ -93,13 +91,13 @@ macro_rules! rows {
         { |$this:pat_param, $call:ident, $config:pat_param| $($start:tt)* } ($($argument:expr),+)) => {
         $crate::gemm::instance::of_types($kernel::INSTANCES, <$kernel::Types<$($ty),+> as $kernel::Exists>::kernels())
             .map(|(instance, config)| {
-                $row(&instance, $codes, &config, move |$this, $call| {
+                $row(&instance, $codes, &config, Box::new(move |$this, $call| {
                     let $config = config;
                     $($start)*
                     // SAFETY: the memory of a call is bound to its stream. Operands and results have elements for all extents of the product, maps describe
                     // them in the layouts of the instance, and the workspace and the scratch memory have the bytes that `Plan` and `Scratch` count.
                     unsafe { $kernel::launch::<$($ty),+>(instance, $($argument),+) }
-                })
+                }))
             })
     };
 }
@@ -160,7 +158,7 @@ impl Instance {
         (family, capability): (Family, u16),
         (kind, output): (u32, Option<u32>),
         axes: Axes,
-        submit: impl Launch,
+        submit: Submit,
     ) -> Instance {
         let name = format!("{ident:?}_{}", family.word());
         let Axes { tile, depth, cluster, raster, majors } = axes;
@@ -179,7 +177,7 @@ impl Instance {
             majors,
             divisors,
             cost,
-            submit: Box::new(submit),
+            submit,
         }
     }
 

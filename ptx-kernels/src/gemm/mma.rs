@@ -5,7 +5,7 @@
 pub(super) mod float8;
 mod multiply;
 
-use super::instance::{Axes, Family, Instance, Launch, rows};
+use super::instance::{Axes, Family, Instance, Submit, rows};
 use super::params::{BF16, Epilogue, F16, I8, Matrix, Output, Problem, Source, TF32, Vector};
 use kernels::mma;
 use ptx_launch::prelude::{bf16, f16, ptx_module};
@@ -73,7 +73,7 @@ pub(super) fn instances() -> impl Iterator<Item = Instance> {
     rows.chain(float8::instances())
 }
 
-fn row(ident: &dyn Debug, kind: u32, config: &kernels::Config, submit: impl Launch) -> Instance {
+fn row(ident: &dyn Debug, kind: u32, config: &kernels::Config, submit: Submit) -> Instance {
     Instance::new(ident, (Family::Mma, 80), (kind, None), axes(config.tile, config.depth(), config.majors), submit)
 }
 

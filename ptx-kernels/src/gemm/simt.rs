@@ -6,7 +6,7 @@ mod rows;
 mod runs;
 mod tiles;
 
-use super::instance::{Axes, Family, Instance, Launch, rows};
+use super::instance::{Axes, Family, Instance, Submit, rows};
 use super::params::{BF16, E4M3, E5M2, Epilogue, F16, F32, I8, Matrix, Output, Problem, Source, TF32, Vector};
 use super::problem::size;
 use crate::float8::E5m2 as e5m2;
@@ -120,7 +120,7 @@ fn row(
     family: Family,
     kind: u32,
     axes: ([u32; 2], u32, [Option<bool>; 2]),
-    submit: impl Launch,
+    submit: Submit,
 ) -> Instance {
     let (tile, depth, majors) = axes;
     Instance::new(
@@ -132,16 +132,16 @@ fn row(
     )
 }
 
-fn row_of_tiles(ident: &dyn Debug, kind: u32, config: &kernels::Square, submit: impl Launch) -> Instance {
+fn row_of_tiles(ident: &dyn Debug, kind: u32, config: &kernels::Square, submit: Submit) -> Instance {
     row(ident, Family::Simt, kind, ([config.block; 2], kernels::DEPTH, [None; 2]), submit)
 }
 
-fn row_of_elements(ident: &dyn Debug, kind: u32, config: &kernels::Rows, submit: impl Launch) -> Instance {
+fn row_of_elements(ident: &dyn Debug, kind: u32, config: &kernels::Rows, submit: Submit) -> Instance {
     let along_k = config.along_k == 1;
     let (columns, depth) = if along_k { (4, config.threads) } else { (32, config.threads / 8) };
     row(ident, Family::Rows, kind, ([4, columns], depth, [None, Some(along_k)]), submit)
 }
 
-fn row_of_runs(ident: &dyn Debug, kind: u32, config: &kernels::Rows, submit: impl Launch) -> Instance {
+fn row_of_runs(ident: &dyn Debug, kind: u32, config: &kernels::Rows, submit: Submit) -> Instance {
     row(ident, Family::Runs, kind, ([4; 2], config.threads * 16 / size(kind) as u32, [Some(true); 2]), submit)
 }

@@ -11,7 +11,7 @@
 //! whose thread multiplies for both. `tcgen05.commit` then arrives at the barriers of both blocks.
 #![allow(unsafe_code, reason = "kernels take maps of memory that `Gemm::run` has checked and bound")]
 
-use super::instance::{Axes, Family, Instance, Launch, rows};
+use super::instance::{Axes, Family, Instance, Submit, rows};
 use super::params::{BF16, F16, Raster};
 use kernels::tcgen05;
 use ptx_launch::Config;
@@ -294,7 +294,7 @@ pub(super) fn instances() -> impl Iterator<Item = Instance> {
     )
 }
 
-fn row(ident: &dyn Debug, kind: u32, config: &kernels::Config, submit: impl Launch) -> Instance {
+fn row(ident: &dyn Debug, kind: u32, config: &kernels::Config, submit: Submit) -> Instance {
     let (tile, cluster) = ([kernels::BLOCK_M, config.block_n], [config.cluster_m, 1]);
     let axes = Axes { tile, depth: 64, cluster, raster: [config.band, 1], majors: [Some(true); 2] };
     Instance::new(ident, (Family::Tcgen05, 100), (kind, Some(kind)), axes, submit)

@@ -94,19 +94,18 @@ pub fn saxpy(
         let x = rt::Len::new(rt::ReadSlice::len(&x));
         let y = rt::Len::new(rt::WriteSlice::len(&y));
         let n = rt::int(n);
-        if !(x.len() >= n) {
-            return Err(rt::unmet(
-                &saxpy::KERNEL,
-                "x.len() >= n",
-                &[("x.len()", &x.len()), ("y.len()", &y.len()), ("n", &n)],
-            ));
-        }
-        if !(y.len() >= n) {
-            return Err(rt::unmet(
-                &saxpy::KERNEL,
-                "y.len() >= n",
-                &[("x.len()", &x.len()), ("y.len()", &y.len()), ("n", &n)],
-            ));
+        let __unmet = 'conditions: {
+            if !(x.len() >= n) {
+                break 'conditions Some(rt::Unmet("x.len() >= n", b"\x00\x01\x02"));
+            }
+            if !(y.len() >= n) {
+                break 'conditions Some(rt::Unmet("y.len() >= n", b"\x00\x01\x02"));
+            }
+            None
+        };
+        if let Some(__unmet) = __unmet {
+            let values: &[(&str, &dyn std::fmt::Display)] = &[("x.len()", &x.len()), ("y.len()", &y.len()), ("n", &n)];
+            return Err(rt::unmet(&saxpy::KERNEL, __unmet, values));
         }
         rt::Config::grid(rt::defined(
             rt::IntegerArithmetic::div_ceil(n, rt::int(256)),

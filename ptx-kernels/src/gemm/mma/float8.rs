@@ -2,7 +2,7 @@
 
 use super::multiply;
 use crate::float8::E5m2 as e5m2;
-use crate::gemm::instance::{Family, Instance, Launch, rows};
+use crate::gemm::instance::{Family, Instance, Submit, rows};
 use crate::gemm::params::{E4M3, E5M2, Epilogue, Matrix, Output, Problem, Source, Vector};
 use kernels::mma;
 use ptx_launch::prelude::{e4m3, ptx_module};
@@ -45,7 +45,7 @@ pub(super) fn instances() -> impl Iterator<Item = Instance> {
     )
 }
 
-fn row(ident: &dyn Debug, kind: u32, config: &kernels::Config, submit: impl Launch) -> Instance {
+fn row(ident: &dyn Debug, kind: u32, config: &kernels::Config, submit: Submit) -> Instance {
     let axes = super::axes(config.tile, config.depth(), config.majors);
     Instance::new(ident, (Family::Mma, 89), (kind, None), axes, submit)
 }

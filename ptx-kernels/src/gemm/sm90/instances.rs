@@ -3,7 +3,7 @@
 use super::kernels::{self, Config, claimed, generic, static_tiles, stream_k};
 use super::scratch::{ClusterIds, Scratch};
 use crate::float8::E5m2;
-use crate::gemm::instance::{Axes, Family, Instance, Launch, rows};
+use crate::gemm::instance::{Axes, Family, Instance, Submit, rows};
 use crate::gemm::launch::Call;
 use crate::gemm::maps::BOX;
 use crate::gemm::params::{self, BF16, E4M3, E5M2, F16, I8, Problem, Raster, TF32, TileGrid};
@@ -58,7 +58,7 @@ pub(crate) fn instances() -> impl Iterator<Item = Instance> {
 }
 
 /// The row of an instance whose result has the type of code `output`.
-fn row(ident: &dyn Debug, (kind, output): (u32, u32), config: &Config, submit: impl Launch) -> Instance {
+fn row(ident: &dyn Debug, (kind, output): (u32, u32), config: &Config, submit: Submit) -> Instance {
     let family = match config.scheduler {
         kernels::CLAIMED => Family::Claimed,
         kernels::STREAM_K => Family::StreamK,
@@ -67,7 +67,7 @@ fn row(ident: &dyn Debug, (kind, output): (u32, u32), config: &Config, submit: i
     Instance::new(ident, (family, 90), (kind, Some(output)), axes(kind, config), submit)
 }
 
-fn row_of_any_result(ident: &dyn Debug, kind: u32, config: &Config, submit: impl Launch) -> Instance {
+fn row_of_any_result(ident: &dyn Debug, kind: u32, config: &Config, submit: Submit) -> Instance {
     Instance::new(ident, (Family::Generic, 90), (kind, None), axes(kind, config), submit)
 }
 
