@@ -132,13 +132,23 @@ pub(crate) fn of_file(file: syn::File, options: &Options, own_library: bool) -> 
 fn of_crate(mut file: syn::File, options: &Options, own_library: bool, around: &Crate) -> Result<Program, Problems> {
     let mut index = names::Index::default();
     index.add(&around.place, &mut file.items);
+    of_items((file.items, index), options, own_library, around)
+}
+
+/// The same for items without their parts, which the index has.
+fn of_items(
+    (items, mut index): (Vec<syn::Item>, names::Index),
+    options: &Options,
+    own_library: bool,
+    around: &Crate,
+) -> Result<Program, Problems> {
     let (mut program, mut wrong) = (Program::default(), Vec::new());
     for contract in index.contracts() {
         let mut reader = Reader::default();
         drop(read_contract(&mut reader, contract));
         wrong.extend(problems(&reader));
     }
-    let files = Files::read(file.items, around, &mut index);
+    let files = Files::read(items, around, &mut index);
     let chosen = items::kernels(files.own()).into_iter().filter(|item| items::is_chosen(item, options));
     for item in chosen {
         let reader = Reader { own_library, leaves_proofs_out: options.without_proofs, ..Reader::default() };

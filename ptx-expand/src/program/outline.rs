@@ -3,7 +3,7 @@
 
 use super::items::{self, Item, ItemKind};
 use super::names::Index;
-use super::{Options, Problems, Program};
+use super::{Crate, Options, Problems, Program};
 use crate::argument::{Argument, Passing, Tile};
 use crate::kernel::{Reader, Structs};
 use crate::tokens::source_text;
@@ -48,7 +48,9 @@ pub struct Generic {
 /// # Errors
 /// A text that is not Rust.
 pub fn outline(source: &str) -> Result<Vec<Outline>, Problems> {
-    super::parse(source).map(of_file)
+    let mut file = super::parse(source)?;
+    let index = Index::take(&mut file.items);
+    Ok(of_items(&file.items, &index))
 }
 
 /// The same, and the program of the one kernel of the text if nothing of it is to be chosen: a text that is wanted whole is read once. Mistakes of that
@@ -57,21 +59,21 @@ pub fn outline(source: &str) -> Result<Vec<Outline>, Problems> {
 /// # Errors
 /// As above.
 pub fn outline_and_compile(source: &str, options: &Options) -> Result<(Vec<Outline>, Option<Program>), Problems> {
-    let file = super::parse(source)?;
-    let outlines = of_file(file.clone());
+    let mut file = super::parse(source)?;
+    let index = Index::take(&mut file.items);
+    let outlines = of_items(&file.items, &index);
     let program = match outlines.as_slice() {
-        [only] if only.generics.is_empty() => {
-            let options = Options { only: Some(only.name.clone()), ..options.clone() };
-            super::of_file(file, &options, false).ok()
+        [lone] if lone.generics.is_empty() => {
+            let options = Options { only: Some(lone.name.clone()), ..options.clone() };
+            super::of_items((file.items, index), &options, false, &Crate::default()).ok()
         }
         _ => None,
     };
     Ok((outlines, program))
 }
 
-fn of_file(mut file: syn::File) -> Vec<Outline> {
-    let index = Index::take(&mut file.items);
-    items::kernels(&file.items).into_iter().flat_map(|item| of_item(item, &index)).collect()
+fn of_items(items: &[syn::Item], index: &Index) -> Vec<Outline> {
+    items::kernels(items).into_iter().flat_map(|item| of_item(item, index)).collect()
 }
 
 fn of_item(item: Item<'_>, index: &Index) -> Vec<Outline> {
