@@ -233,7 +233,7 @@ impl Launch<'_> {
     /// An expression of the host. Arithmetic whose result does not exist returns an error from the launch.
     fn expr(&self, expr: &Expr, literals: Literals) -> TokenStream {
         if let Some(value) = self.value(expr) {
-            return value.to_token_stream();
+            return value;
         }
         let rt = self.rt();
         let inner = |inner: &Expr| self.expr(inner, literals);

@@ -14,6 +14,8 @@ pub struct Value {
     text: String,
     expr: TokenStream,
     variable: Ident,
+    /// True for a call, which is evaluated where a condition reads it: the conditions before it may be those that keep it from a division by zero.
+    is_call: bool,
 }
 
 impl Launch<'_> {
@@ -28,32 +30,41 @@ impl Launch<'_> {
 
     /// Binds the values of the picked instance.
     pub fn bind_values(&self, instance: &Ident) -> TokenStream {
-        if self.values.is_empty() {
-            return TokenStream::new();
-        }
-        let (variables, exprs) = (self.values.iter().map(|value| &value.variable), self.values.iter().map(|v| &v.expr));
-        let exprs = quote!((#(#exprs,)*));
-        let arms = joined(self.kernel.distinct_names().map(|(at, name)| {
-            let constants = self.constant_items(at);
-            quote!(Instance::#name => { #constants #exprs })
-        }));
-        quote!(let (#(#variables,)*) = match #instance { #arms };)
+        let (calls, fields): (Vec<&Value>, Vec<&Value>) = self.values.iter().partition(|value| value.is_call);
+        let of_instance = |exprs: &TokenStream| {
+            let arms = joined(self.kernel.distinct_names().map(|(at, name)| {
+                let constants = self.constant_items(at);
+                quote!(Instance::#name => { #constants #exprs })
+            }));
+            quote!(match #instance { #arms })
+        };
+        let calls = calls.iter().map(|Value { variable, expr, .. }| {
+            let value = of_instance(expr);
+            quote!(let #variable = || #value;)
+        });
+        let (variables, exprs) = (fields.iter().map(|value| &value.variable), fields.iter().map(|value| &value.expr));
+        let values = of_instance(&quote!((#(#exprs,)*)));
+        let fields = (!fields.is_empty()).then(|| quote!(let (#(#variables,)*) = #values;));
+        quote!(#fields #(#calls)*)
     }
 
-    /// The variable that holds this expression, if one does.
-    pub fn value(&self, expr: &Expr) -> Option<&Ident> {
+    /// What reads the value of this expression, if it is one.
+    pub fn value(&self, expr: &Expr) -> Option<TokenStream> {
         let text = (!self.values.is_empty()).then(|| expr.to_token_stream().to_string())?;
-        self.values.iter().find(|value| value.text == text).map(|value| &value.variable)
+        let Value { variable, is_call, .. } = self.values.iter().find(|value| value.text == text)?;
+        let call = is_call.then(|| quote!(()));
+        Some(quote!(#variable #call))
     }
 
     fn find_values_in(&self, expr: &Expr, values: &mut Vec<Value>) {
         if !self.is_value_of_instance(expr) {
             return parts(expr).into_iter().for_each(|part| self.find_values_in(part, values));
         }
-        let (expr, variable) = (expr.to_token_stream(), local(&format!("value_{}", values.len())));
+        let (is_call, variable) = (is_call(expr), local(&format!("value_{}", values.len())));
+        let expr = expr.to_token_stream();
         let text = expr.to_string();
         if values.iter().all(|known| known.text != text) {
-            values.push(Value { text, expr, variable });
+            values.push(Value { text, expr, variable, is_call });
         }
     }
 
@@ -77,6 +88,15 @@ impl Launch<'_> {
             }
             _ => false,
         }
+    }
+}
+
+/// Returns true if a method is called, on a constant or on a field of one.
+fn is_call(expr: &Expr) -> bool {
+    match expr {
+        Expr::MethodCall(_) => true,
+        Expr::Field(field) => is_call(&field.base),
+        _ => false,
     }
 }
 

@@ -35,6 +35,11 @@ pub mod tiles {
             self.block_m * self.block_n
         }
 
+        /// Rows for each stage beyond two. A condition reads it where there is one.
+        pub const fn ahead(&self) -> u32 {
+            self.block_m / (self.stages - 2)
+        }
+
         /// Elements of each thread.
         const fn each(&self) -> u32 {
             self.area() / 32
@@ -62,7 +67,7 @@ pub mod tiles {
             low = (f32, LOW),
             square = (f32, SQUARE),
         ],
-        unsafe(requires(n % C.area() == 0, out.len() > n))
+        unsafe(requires(n % C.area() == 0, C.stages == 2 || C.ahead() >= 1, out.len() > n))
     )]
     pub fn fill<T, const C: Config>(value: T, out: &mut [T], n: u32) {
         #[shared(dynamic)]
