@@ -3,8 +3,8 @@
 use crate::contract::Contract;
 use crate::finding::{blank, counterexample, describe, worse};
 use crate::form::{Cond, Form};
-use crate::local::{FAR, is_excluded};
 use crate::machine::Machine;
+use crate::nearby::is_decided_nearby;
 use crate::query::{BUDGET, Decision, decide};
 use crate::report::{Finding, Property, Verdict};
 use crate::settled::{Settled, settled};
@@ -156,33 +156,6 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
 const SPLITS: usize = 3;
 /// The same for questions by the conditions around parts.
 const NEAR_SPLITS: usize = 2;
-
-/// Decides it by the conditions around its parts, where the way or a side of a choice settles choices.
-fn is_decided_nearby(under: &Under<'_>, goal: &Cond, splits: usize) -> bool {
-    let Under { world, conds, facts } = *under;
-    if world.is_spent() {
-        return false;
-    }
-    if is_excluded(world, (conds, facts), goal, FAR) {
-        return true;
-    }
-    let question = settled(world, conds, facts, goal);
-    let (own, left) = match &question {
-        Some(Settled { world, conds, facts, goal }) => (&Under { world, conds, facts }, goal),
-        None => (under, goal),
-    };
-    let is_settled = question.is_some() && is_excluded(own.world, (own.conds, own.facts), left, FAR);
-    let is_decided = is_settled || holds(own, &left.negate(), By::Near);
-    world.work.set(own.world.work.get());
-    let choice = world.choice_of_factor(left).filter(|_| !is_decided && splits > 0);
-    let is_split = choice.is_some_and(|choice| {
-        [choice.clone(), choice.negate()].into_iter().all(|side| {
-            let conds: Vec<Cond> = conds.iter().cloned().chain([side]).collect();
-            is_decided_nearby(&Under { world, conds: &conds, facts }, goal, splits - 1)
-        })
-    });
-    is_decided || is_split
-}
 
 /// Decides it where the way settles choices, or without the alternatives of the launch that are conjunctions. Most questions need none of these.
 fn is_decided_simply(machine: &Machine<'_>, (conds, goal): (&[Cond], &Cond), splits: usize) -> bool {

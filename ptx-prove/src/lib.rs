@@ -16,7 +16,7 @@
 //! - `tickets` has the numbers that counters give out, and words of shared memory that are written once.
 //! - `tensor` walks the events of tensor memory, warp by warp.
 //! - `initial` finds what was written before it is read. `samples` finds launches for a run, where something is open.
-//! - `bounds` compares an offset with a length by `strides`. `cases` splits the launches of a contract.
+//! - `bounds` compares an offset with a length by `strides`. `nearby` decides by the conditions around its parts. `cases` splits the launches of a contract.
 //! - `query` decides by `solver` if conditions can hold together, for groups of threads at once; `query/same` finds what is equal in two threads.
 //!
 //! An instruction without a description leaves a gap: every property that depends on it is unknown. A proof never rests on what is left out.
@@ -41,6 +41,7 @@ mod local;
 mod machine;
 mod memory;
 mod near;
+mod nearby;
 mod ops;
 mod overlap;
 mod path;

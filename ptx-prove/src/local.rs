@@ -2,8 +2,8 @@
 //! is a number of its own in them, so that each is small. What follows from some of the conditions follows from all.
 
 use crate::form::{Cond, Form, Mono, Sym};
-use crate::query::{self, Views};
-use crate::world::{Effort, Meaning, World};
+use crate::query::Views;
+use crate::world::{Meaning, World};
 use ptx_core::hash::Set;
 
 /// The most conditions of a question.
@@ -24,12 +24,7 @@ pub(crate) struct Reach {
 /// For a property.
 pub(crate) const FAR: Reach = Reach { steps: 4, work: 8_000 };
 /// While values are computed.
-const NEAR: Reach = Reach { steps: 2, work: 1_000 };
-
-/// Returns true if conditions exclude a goal in all launches: those that are near it, or all.
-pub(crate) fn excludes(world: &World, conds: &[Cond], goal: &Cond, effort: Effort) -> bool {
-    is_excluded(world, (conds, &world.facts), goal, NEAR) || query::excludes(world, conds, goal, effort)
-}
+pub(crate) const NEAR: Reach = Reach { steps: 2, work: 1_000 };
 
 /// Returns true if conditions and facts that are near a goal exclude it.
 pub(crate) fn is_excluded(world: &World, (conds, facts): (&[Cond], &[Cond]), goal: &Cond, reach: Reach) -> bool {

@@ -12,7 +12,7 @@ use crate::report::{Finding, Property, Report, Verdict};
 use crate::samples::samples;
 use crate::trace::What;
 use crate::world::World;
-use crate::{barriers, bounds, initial, local, races, tensor, transfers, united};
+use crate::{barriers, bounds, initial, races, strides, tensor, transfers, united};
 use ptx_core::check::Checked;
 use ptx_core::hash::Set;
 use ptx_core::ir::{Function, Module, Param, Variable};
@@ -126,7 +126,7 @@ impl<'m> Input<'m> {
         let launch = contract::symbols(&mut world, contract, self.variables, pointers, self.flow.reads_block)
             .map_err(|_| Refusal::Expression)?;
         world.facts = launch.facts.clone();
-        world.excludes = local::excludes;
+        world.excludes = strides::excludes;
         let passed = |at: usize| contract.params.get(at).copied().unwrap_or(Passed::Other);
         let len = |at: usize| match passed(at) {
             Passed::Argument(argument) => launch.lens.get(argument).cloned(),

@@ -186,6 +186,7 @@ impl<'q> Views<'q> {
             return Decision::Unknown;
         }
         let Some(origin) = self.close() else { return Decision::Impossible };
+        let given = self.mixed.len();
         if self.compares {
             self.compare_products();
         }
@@ -193,8 +194,8 @@ impl<'q> Views<'q> {
             return Decision::Unknown;
         }
         // A thread's number is a variable, also as a factor. Where that is too hard, each value of a factor is a question of its own.
-        match self.decide_groups(budget, origin, false) {
-            Decision::Unknown if self.has_factors() => self.decide_groups(budget / 4, origin, true),
+        match self.decide_groups(budget, (origin, given), false) {
+            Decision::Unknown if self.has_factors() => self.decide_groups(budget / 4, (origin, given), true),
             decided => decided,
         }
     }
@@ -215,7 +216,7 @@ impl<'q> Views<'q> {
         found
     }
 
-    fn decide_groups(&self, budget: u32, origin: Origin, by_factor: bool) -> Decision {
+    fn decide_groups(&self, budget: u32, (origin, given): (Origin, usize), by_factor: bool) -> Decision {
         let groups: Option<Vec<Vec<Group>>> = (0..self.views.len()).map(|view| self.groups(view, by_factor)).collect();
         let Some(groups) = groups else { return Decision::Impossible };
         let count = groups.iter().map(Vec::len).product::<usize>();
@@ -234,7 +235,10 @@ impl<'q> Views<'q> {
             }
             let mut build = Build::new(self, &chosen, true);
             if self.compares {
-                build.same = self.same(&chosen);
+                match self.same(&chosen, given) {
+                    Some(same) => build.same = same,
+                    None => continue,
+                }
             }
             let Some(levels) = build.all() else { continue };
             // One group without an answer makes the whole unknown, unless another one has a model, for which less work suffices.
@@ -485,12 +489,24 @@ struct Build<'b> {
     has_products: bool,
     /// The second view's own symbols that are equal to those of the first one.
     same: Set<Sym>,
+    /// Conditions without alternatives, and so many clauses of both views, if not all.
+    few: Option<usize>,
 }
 
 impl<'b> Build<'b> {
     fn new(views: &'b Views<'b>, groups: &'b [&'b Group], has_products: bool) -> Build<'b> {
         let (problem, vars) = (Problem::default(), Map::default());
-        Build { views, groups, problem, vars, is_exact: true, overflow: false, has_products, same: Set::default() }
+        Build {
+            views,
+            groups,
+            problem,
+            vars,
+            is_exact: true,
+            overflow: false,
+            has_products,
+            same: Set::default(),
+            few: None,
+        }
     }
 
     /// Adds everything; the first variable of each group's ranges. Nothing if a condition is false.
@@ -516,11 +532,12 @@ impl<'b> Build<'b> {
                 Some(mut any) => match any.len() {
                     0 => return None,
                     1 => self.problem.atleast.append(&mut any[0]),
+                    _ if self.few.is_some() => {}
                     _ => self.problem.clauses.push(any),
                 },
             }
         }
-        for clause in &self.views.mixed {
+        for clause in self.views.mixed.iter().take(self.few.unwrap_or(usize::MAX)) {
             let mut any: Vec<Conjunction> = Vec::new();
             for conjunction in clause {
                 any.push(conjunction.iter().filter_map(|atom| self.atom(atom, &firsts)).collect());

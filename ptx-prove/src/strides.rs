@@ -3,9 +3,9 @@
 //! where the solver would look for the products that decide it.
 
 use crate::form::{Coef, Cond, Form, Sym};
-use crate::local::{FAR, is_excluded};
-use crate::query::decide;
-use crate::world::{Meaning, Scope, World};
+use crate::local::{FAR, NEAR, is_excluded};
+use crate::query::{self, decide};
+use crate::world::{Effort, Meaning, Scope, World};
 
 /// The most questions about the parts of one sum.
 const QUESTIONS: u32 = 24;
@@ -26,10 +26,19 @@ pub(crate) struct Under<'q> {
 /// The conditions that decide the parts of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
+    /// The closest ones of each part, while values are computed.
+    Closest,
     /// Those around each part.
     Near,
     /// All of them, without products.
     All,
+}
+
+/// Returns true if conditions exclude a goal in all launches: those that are near it, those around its parts, or all.
+pub(crate) fn excludes(world: &World, conds: &[Cond], goal: &Cond, effort: Effort) -> bool {
+    is_excluded(world, (conds, &world.facts), goal, NEAR)
+        || holds(&Under { world, conds, facts: &world.facts }, &goal.negate(), By::Closest)
+        || query::excludes(world, conds, goal, effort)
 }
 
 /// Returns true if the conditions keep a condition by what they say of multiples of strides.
@@ -42,7 +51,8 @@ pub(crate) fn holds(under: &Under<'_>, must: &Cond, by: By) -> bool {
     let mut search = Search { under, left: QUESTIONS, by };
     let lens: Vec<Sym> = form.symbols().filter(|symbol| is_length(under.world, *symbol)).collect();
     let [len] = lens[..] else {
-        return form.degree() > 1 && search.is_positive(form, DEPTH) || search.is_limited(form);
+        return form.degree() > 1
+            && (search.is_positive(form, DEPTH) || search.is_limited(form) || search.is_bounded(form));
     };
     let limits: Vec<Form> = under.facts.iter().flat_map(|fact| search.limits(fact, len)).collect();
     let form = under.world.with_names(form);
@@ -116,12 +126,35 @@ impl Search<'_> {
         })
     }
 
+    /// Returns true if a fact about the greatest value of a product makes a sum positive: with `rows · stride <= 1000`, `row · stride` is less.
+    fn is_bounded(&mut self, form: &Form) -> bool {
+        let form = self.under.world.with_names(form);
+        let mut bounds = Vec::new();
+        self.under.facts.iter().for_each(|fact| add_bounds(fact, &mut bounds));
+        bounds.iter().any(|bound| {
+            let [(product, _)] = &bound.terms[..] else { return false };
+            let mut factors: Vec<i128> = Vec::new();
+            for (mono, coef) in &form.terms {
+                let shares = mono.len() > 1 && mono.iter().any(|symbol| product.contains(symbol));
+                if shares && coef.least() < 0 && !factors.contains(&-coef.least()) {
+                    factors.push(-coef.least());
+                }
+            }
+            factors.into_iter().any(|by| {
+                let rest = bound.scale(by).and_then(|bound| form.sub(&bound));
+                rest.is_some_and(|rest| self.is_positive(&rest, DEPTH))
+            })
+        })
+    }
+
     fn excludes(&mut self, goal: &Cond) -> bool {
         let Some(left) = self.left.checked_sub(1) else { return false };
         self.left = left;
         let Under { world, conds, facts } = *self.under;
-        if self.by == By::Near {
-            return is_excluded(world, (conds, facts), goal, FAR);
+        match self.by {
+            By::Closest => return is_excluded(world, (conds, facts), goal, NEAR),
+            By::Near => return is_excluded(world, (conds, facts), goal, FAR),
+            By::All => {}
         }
         let plain: Vec<Cond> = facts.iter().filter(|fact| !has_products(fact)).cloned().collect();
         decide(world, conds, &plain, goal, WORK).is_impossible()
@@ -151,7 +184,7 @@ impl Search<'_> {
         strides.into_iter().any(|stride| {
             let Some((count, rest)) = divided(form, stride) else { return false };
             let mut leasts = least_counts(&count, &rest);
-            if self.by == By::Near {
+            if self.by != By::All {
                 leasts.reverse();
             }
             leasts.into_iter().any(|least| {
@@ -167,7 +200,7 @@ impl Search<'_> {
 
     /// Decides it as it is, a product as one number.
     fn is_at_least(&mut self, form: &Form) -> bool {
-        if self.by == By::Near {
+        if self.by != By::All {
             return self.excludes(&Cond::at_least(form.clone()).negate());
         }
         let least =
@@ -201,6 +234,21 @@ impl Search<'_> {
         };
         let terms: Vec<_> = form.terms.iter().filter(|term| !is_more(term)).cloned().collect();
         (terms.len() < form.terms.len()).then(|| Form { terms, constant: form.constant.clone() })
+    }
+}
+
+/// Adds the greatest values of products: `constant - product >= 0`.
+fn add_bounds(fact: &Cond, found: &mut Vec<Form>) {
+    match fact {
+        Cond::All(parts) => parts.iter().for_each(|part| add_bounds(part, found)),
+        Cond::AtLeast(form) => {
+            if let ([(mono, Coef::One(-1))], Coef::One(_)) = (form.terms.as_slice(), &form.constant)
+                && mono.len() > 1
+            {
+                found.push(form.clone());
+            }
+        }
+        _ => {}
     }
 }
 

@@ -6,7 +6,9 @@
 
 use crate::form::{Cond, Form};
 use crate::machine::Machine;
+use crate::nearby::is_decided_nearby;
 use crate::query::{Clause, difference};
+use crate::strides::Under;
 use crate::trace::{Base, What};
 use crate::world::{Effort, Meaning, Origin, Scope, Symbol};
 use ptx_core::ir::Space;
@@ -35,9 +37,13 @@ impl Machine<'_> {
         let table = &self.launch.tables[table];
         let sides = [Cond::le(&table.first, number)?, Cond::lt(number, &table.end)?];
         let way = [self.world.here.cond()];
+        let under = Under { world: &self.world, conds: &way, facts: &self.world.facts };
         let holds = |side: Cond| {
-            let side = self.world.simplify(side);
-            side == Cond::Const(true) || (self.world.excludes)(&self.world, &way, &side.negate(), Effort::Much)
+            let goal = self.world.simplify(side).negate();
+            // The number in a ring is a choice, in which the number of entries is a factor.
+            goal == Cond::Const(false)
+                || is_decided_nearby(&under, &goal, 1)
+                || (self.world.excludes)(&self.world, &way, &goal, Effort::Much)
         };
         Some(sides.into_iter().all(holds))
     }

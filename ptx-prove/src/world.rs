@@ -710,6 +710,13 @@ impl World {
         }
         factors.retain(|factor| self.symbol(*factor).scope == Scope::Grid);
         self.limit_by_sums(quotient, by);
+        let mut sums = Vec::new();
+        self.here.cond().forms(&mut |form| {
+            form.scale(-1).iter().for_each(|form| add_cofactor(form, by, &mut sums));
+        });
+        for sum in sums {
+            let _ = self.limit_by(quotient, of, (&sum, by, 1));
+        }
         let (single, unit) = by.reduced();
         for factor in factors {
             let factor = Form::symbol(factor);
@@ -729,10 +736,10 @@ impl World {
             let is_more = Cond::le(&factor.mul(single)?, of)?;
             let here = self.here.cond();
             // Most factors fail on the way already, so that all ways are no question for them.
-            if !(self.excludes)(self, std::slice::from_ref(&here), &is_more, Effort::Much) {
+            if !(self.excludes)(self, std::slice::from_ref(&here), &is_more, Effort::Little) {
                 continue;
             }
-            let is_excluded = here == Cond::Const(true) || (self.excludes)(self, &[], &is_more, Effort::Much);
+            let is_excluded = here == Cond::Const(true) || (self.excludes)(self, &[], &is_more, Effort::Little);
             // Other ways come to this quotient, too.
             let fact = if is_excluded { over.negate() } else { Cond::any([is_more, over.negate()]) };
             self.assume(quotient, fact);

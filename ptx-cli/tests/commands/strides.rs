@@ -12,7 +12,7 @@ struct Kernel {
     mutants: &'static [(&'static str, &'static str)],
 }
 
-const KERNELS: [Kernel; 6] = [
+const KERNELS: [Kernel; 7] = [
     // Rows of heads of sequences, with strides from the launch.
     Kernel {
         options: "grid = p.grid(), requires(p.is_counted(), p.covers(4 * x.len()))",
@@ -186,6 +186,31 @@ const KERNELS: [Kernel; 6] = [
             ("len.max(row) - row", "len.max(row) - row + 1"),
             ("inside.select(16, 0)", "inside.select(16, 16)"),
             ("p.tokens.min(p.batch)", "p.tokens.max(p.batch)"),
+        ],
+    },
+    // Blocks have parts of the tokens, and warps chunks of their rows: a quotient stays below the tokens of the part, whose products the launch limits.
+    Kernel {
+        options: "grid = p.batch, requires(p.is_counted(), x.len() >= p.tokens)",
+        functions: "
+            fn is_counted(&self) -> bool {
+                self.batch >= 1 && self.batch <= 96 && self.heads >= 1 && self.heads < 1 << 28 && self.tokens < 1 << 30
+                    && u64::from(self.tokens) * u64::from(self.heads.div_ceil(128)) <= 1 << 31 }",
+        body: "
+            let each: u32 = (p.tokens + p.batch - 1) / p.batch;
+            let first: u32 = (ctaid.x * each).min(p.tokens);
+            let last: u32 = (first + each).min(p.tokens);
+            let chunks: u32 = (p.heads + 127) / 128;
+            let (mut at, end): (u32, u32) = (tid.x, (last - first) * chunks);
+            while at < end {
+                let to = x.at(first + at / chunks);
+                ptx! { st.global.f32 [to], 0.0; }
+                at += 32;
+            }",
+        mutants: &[
+            ("at < end", "at <= end"),
+            ("x.len() >= p.tokens", "x.len() + 1 >= p.tokens"),
+            ("(last - first) * chunks)", "(last - first) * (chunks + 1))"),
+            ("(first + each).min(p.tokens)", "first + each"),
         ],
     },
 ];

@@ -2,66 +2,67 @@
 //! product; and what the launch and equal numbers determine is equal, too. So a person finds that one place of a matrix belongs to one block: from the
 //! row and the column to the tile, from the tile to its group, from that to the number of the block. Each step is a small question about sums.
 
-use super::{Build, Group, Linear, Sym, Views};
+use super::{Build, Group, Linear, Problem, Sym, Views};
 use crate::form::{Cond, Form};
 use crate::solver::{Answer, solve};
 use crate::world::{Meaning, Origin};
 use ptx_core::hash::Set;
 
 /// The work for a step.
-const WORK: u32 = 4_000;
+const WORK: u32 = 20_000;
 /// The most numbers that are looked at.
 const MOST: usize = 24;
 
 impl Views<'_> {
-    /// The symbols of the second view that are equal to those of the first one, for a group of threads in each view.
-    pub(super) fn same(&self, groups: &[&Group]) -> Set<Sym> {
+    /// The symbols of the second view that are equal to those of the first one, for a group of threads in each view; nothing if the conditions without
+    /// alternatives and the first clauses exclude each other.
+    pub(super) fn same(&self, groups: &[&Group], clauses: usize) -> Option<Set<Sym>> {
         let mut same: Set<Sym> = Set::default();
-        let (factors, made) = self.own();
+        let (tried, made) = self.own();
         loop {
             let before = same.len();
             self.add_determined(&made, &mut same);
-            let mut build = Build::new(self, groups, false);
-            build.same = same.clone();
-            if build.all().is_none() || build.overflow {
-                return same;
+            let mut build = Build { same: same.clone(), few: Some(clauses), ..Build::new(self, groups, false) };
+            build.all()?;
+            if build.overflow {
+                return Some(same);
             }
-            for symbol in factors.iter().filter(|symbol| !same.contains(symbol)).copied().collect::<Vec<_>>() {
+            for symbol in tried.iter().filter(|symbol| !same.contains(symbol)).copied().collect::<Vec<_>>() {
                 if self.are_equal(&mut build, symbol) {
                     same.insert(symbol);
                 }
             }
             if same.len() == before {
-                return same;
+                return (!self.is_never(&build.problem)).then_some(same);
             }
         }
     }
 
-    /// The second view's own symbols: those that are factors, and those that definitions determine.
+    /// The second view's own symbols: those of what both views compare and those that are factors, and those that definitions determine.
     fn own(&self) -> (Vec<Sym>, Vec<Sym>) {
-        let (mut factors, mut made): (Vec<Sym>, Vec<Sym>) = Default::default();
-        let mut look = |form: &Form| {
+        let (mut tried, mut made): (Vec<Sym>, Vec<Sym>) = Default::default();
+        let mut look = |form: &Form, least: usize| {
             for (mono, _) in &form.terms {
                 let own = mono.iter().copied().filter(|symbol| self.space(1, *symbol) == 1);
                 made.extend(own.clone());
-                if mono.len() > 1 {
-                    factors.extend(own);
+                if mono.len() >= least {
+                    tried.extend(own);
                 }
             }
         };
-        self.conds.iter().for_each(|(_, cond)| cond.forms(&mut look));
-        self.mixed.iter().flatten().flatten().flat_map(|atom| &atom.parts).for_each(|(_, form, _)| look(form));
+        self.mixed.iter().flatten().flatten().flat_map(|atom| &atom.parts).for_each(|(_, form, _)| look(form, 1));
+        self.conds.iter().for_each(|(_, cond)| cond.forms(&mut |form| look(form, 2)));
         let is_made = |symbol: &Sym| {
             let known = self.world.symbol(*symbol);
             known.origin == Origin::Exact && known.meaning == Meaning::Other
         };
         made.retain(is_made);
-        for own in [&mut factors, &mut made] {
-            own.sort_unstable();
-            own.dedup();
+        for own in [&mut tried, &mut made] {
+            let mut seen: Set<Sym> = Set::default();
+            own.retain(|symbol| seen.insert(*symbol));
         }
-        factors.truncate(MOST);
-        (factors, made)
+        tried.truncate(MOST);
+        (tried, made)
     }
 
     /// Adds what equal numbers determine: results of operations have one value for one value of their operands.
@@ -90,15 +91,20 @@ impl Views<'_> {
     /// Returns true if neither of the values of a symbol is greater.
     fn are_equal(&self, build: &mut Build<'_>, symbol: Sym) -> bool {
         let [first, second] = [0, 1].map(|space| build.var(&vec![(symbol, space)]));
-        let is_never = |more: usize, less: usize| {
+        let is_more = |more: usize, less: usize| {
             let mut problem = build.problem.clone();
+            problem.clauses.clear();
             problem.atleast.push(Linear { terms: ordered((more, 1), (less, -1)), constant: -1 });
-            let mut left = WORK.min(self.world.work.get());
-            let given = left;
-            let is_never = solve(&problem, &mut left) == Answer::Unsat;
-            self.world.spend(given - left) && is_never
+            problem
         };
-        is_never(first, second) && is_never(second, first)
+        self.is_never(&is_more(first, second)) && self.is_never(&is_more(second, first))
+    }
+
+    fn is_never(&self, problem: &Problem) -> bool {
+        let mut left = WORK.min(self.world.work.get());
+        let given = left;
+        let is_never = solve(problem, &mut left) == Answer::Unsat;
+        self.world.spend(given - left) && is_never
     }
 }
 
