@@ -219,6 +219,7 @@ fn contract(
         boxes: arguments.boxes.clone(),
         maps: Vec::new(),
         tables: Vec::new(),
+        offsets: Vec::new(),
         numbers: reader.into_numbers(),
         partial: false,
         samples: true,

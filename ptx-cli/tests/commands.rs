@@ -11,6 +11,8 @@ mod lsp;
 mod mutants;
 #[path = "commands/new.rs"]
 mod new;
+#[path = "commands/offsets.rs"]
+mod offsets;
 #[path = "commands/pipeline.rs"]
 mod pipeline;
 #[path = "commands/proofs.rs"]

@@ -69,6 +69,8 @@ pub struct Launch {
     pub requires: Vec<syn::Expr>,
     /// `addresses(table[..ranks] = x)`: elements that are addresses, for which the author vouches.
     pub tables: Vec<Table>,
+    /// `offsets(starts)`: parameters whose elements are offsets, which do not decrease, as the author vouches.
+    pub offsets: Vec<syn::Expr>,
     /// The `unsafe` of `unsafe(requires(…))`: the author vouches that the conditions are enough; without it the launch
     /// is an `unsafe fn`.
     pub vouched: Option<Token![unsafe]>,

@@ -140,6 +140,8 @@ pub struct Launch {
     pub dynamic: Option<u64>,
     /// `addresses(…)`
     pub tables: Vec<Table>,
+    /// `offsets(…)`: the numbers of the parameters.
+    pub offsets: Vec<usize>,
     /// True if the author vouches for the conditions: `unsafe(requires(…))`.
     pub vouched: bool,
     /// True if the kernel is proved.

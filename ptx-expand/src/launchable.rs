@@ -82,6 +82,7 @@ impl Reader {
             arguments.iter().for_each(|argument| self.no_bare_map(argument));
         }
         attribute.launch.tables.iter().for_each(|table| self.check_table(table, &arguments));
+        attribute.launch.offsets.iter().for_each(|buffer| self.check_memory(buffer, &arguments));
         let maps = self.maps(&item.sig.inputs, (&arguments, &structs));
         let (maps, map_params): (Vec<Map>, Vec<Param>) = maps.into_iter().unzip();
         params.extend(map_params);
@@ -121,16 +122,19 @@ impl Reader {
             Memory::Argument(argument) => Some(argument),
             Memory::Elements(..) => None,
         };
-        for expr in [&table.of].into_iter().chain(own) {
-            let name = field_path(expr);
-            let is_memory = arguments.iter().any(|argument| {
-                let is_slice = matches!(argument.passing(), Passing::Read(_) | Passing::Write(_));
-                is_slice && name.as_ref() == Some(&argument.text)
-            });
-            if !is_memory {
-                let help = "write the name of a `&[T]` or `&mut [T]`";
-                self.error(&codes::P0903, expr, "this is no memory among the parameters", help);
-            }
+        [&table.of].into_iter().chain(own).for_each(|expr| self.check_memory(expr, arguments));
+    }
+
+    /// Reports what is no memory.
+    fn check_memory(&mut self, expr: &syn::Expr, arguments: &[Argument]) {
+        let name = field_path(expr);
+        let is_memory = arguments.iter().any(|argument| {
+            let is_slice = matches!(argument.passing(), Passing::Read(_) | Passing::Write(_));
+            is_slice && name.as_ref() == Some(&argument.text)
+        });
+        if !is_memory {
+            let help = "write the name of a `&[T]` or `&mut [T]`";
+            self.error(&codes::P0903, expr, "this is no memory among the parameters", help);
         }
     }
 

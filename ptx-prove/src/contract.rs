@@ -74,6 +74,9 @@ pub struct Contract {
     pub maps: Vec<(String, usize)>,
     /// Buffers of addresses. The memory of different ones, and of arguments, is not the same, but for that which a table names.
     pub tables: Vec<Table>,
+    /// Arguments whose elements are offsets, as somebody vouches: they do not decrease, and none is below zero. Proofs of races compare those of two
+    /// threads; accesses are in bounds whatever the elements are.
+    pub offsets: Vec<usize>,
     /// Names of the free numbers (`Expr::Dim`).
     pub numbers: Vec<String>,
     /// True if a condition that is not described is left out, and not refused.
@@ -238,13 +241,14 @@ pub(crate) fn symbols(
     symbols.tables = contract.tables.iter().filter_map(|table| symbols.entries(world, contract, table).ok()).collect();
     // A grid of at least one block bounds the numbers in its expression.
     for _ in 0..ROUNDS {
+        // Of alternatives such as `rows == 0 || …` a launch with blocks leaves one.
+        symbols.facts = symbols.facts.into_iter().map(|fact| world.simplify(fact)).collect();
         symbols.facts.iter().for_each(|fact| narrow(world, fact));
         for symbol in 0..world.next() {
             let facts = world.facts_of(symbol).to_vec();
             facts.iter().for_each(|fact| narrow(world, fact));
         }
     }
-    // Of alternatives such as `rows == 0 || …` a launch with blocks leaves one.
     symbols.facts = symbols.facts.into_iter().map(|fact| world.simplify(fact)).collect();
     Ok(symbols)
 }

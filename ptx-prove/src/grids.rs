@@ -7,7 +7,7 @@ use crate::local::{FAR, is_excluded};
 use crate::machine::Machine;
 use crate::query::{BUDGET, Clause, decide, difference};
 use crate::rows::{Part, part, strides, unit};
-use crate::strides::{By, Under, holds};
+use crate::strides::{By, Under, holds, holds_by_extents};
 use crate::world::Scope;
 use ptx_core::hash::Map;
 use std::cell::RefCell;
@@ -46,7 +46,7 @@ fn apart(a: &Form, b: &Form, is_shared: &dyn Fn(Sym) -> bool) -> Option<[Form; 2
 /// The columns that are known to lie below a multiple of a stride, or not to.
 pub(crate) struct Grids<'m> {
     machine: &'m Machine<'m>,
-    known: RefCell<Map<(usize, Cond), bool>>,
+    known: RefCell<Map<(usize, Cond, Cond), bool>>,
 }
 
 impl<'m> Grids<'m> {
@@ -54,18 +54,37 @@ impl<'m> Grids<'m> {
         Grids { machine, known: RefCell::default() }
     }
 
-    /// The places of two accesses by parts; the places themselves if they have none. The two share each stride.
-    pub(crate) fn digits(&self, accesses: [usize; 2], is_stride: &dyn Fn(Sym) -> bool) -> Vec<Digit> {
+    /// The orders of strides that the launch admits, one of which holds: those that two places have in common.
+    pub(crate) fn orders(&self, accesses: [usize; 2], is_stride: &dyn Fn(Sym) -> bool) -> &'m [Cond] {
+        let trace = &self.machine.trace;
+        let own = strides(&trace.accesses[accesses[0]].offset, is_stride);
+        let of_strides = |part: &Cond| {
+            let mut found = false;
+            part.forms(&mut |form| found |= form.degree() > 1 && form.symbols().any(|symbol| own.contains(&symbol)));
+            matches!(part, Cond::All(_)) && found
+        };
+        let orders = self.machine.launch.facts.iter().filter_map(|fact| match fact {
+            Cond::Any(parts) if parts.iter().all(of_strides) => Some(parts.as_ref()),
+            Cond::All(_) | Cond::AtLeast(_) | Cond::Any(_) | Cond::Const(_) | Cond::Table(_) => None,
+        });
+        orders.into_iter().next().unwrap_or(&[])
+    }
+
+    /// The places of two accesses by parts; the places themselves if they have none. The two share each stride. What is given holds beside the
+    /// conditions of the launch.
+    pub(crate) fn digits(&self, accesses: [usize; 2], is_stride: &dyn Fn(Sym) -> bool, given: &Cond) -> Vec<Digit> {
         let of = |at: usize| &self.machine.trace.accesses[at];
         let [a, b] = accesses.map(|at| self.without_zeros(at));
+        // By an order of strides, a part is known from its start on.
+        let is_ordered = *given != Cond::Const(true);
         let whole = Digit {
-            forms: apart(&a, &b, is_stride).unwrap_or([a, b]),
+            forms: if is_ordered { [a, b] } else { apart(&a, &b, is_stride).unwrap_or([a, b]) },
             sizes: accesses.map(|at| i128::from(of(at).size)),
         };
         let (mut pending, mut found) = (vec![whole], Vec::new());
         while let Some(of) = pending.pop() {
-            let parts = if found.len() + pending.len() < LEVELS { self.split(accesses, &of, is_stride) } else { None };
-            match parts {
+            let is_full = found.len() + pending.len() >= LEVELS;
+            match if is_full { None } else { self.split(accesses, &of, is_stride, given) } {
                 // Rows differ more often than columns.
                 Some((column, row)) => pending.extend([column, row]),
                 None => found.push(of),
@@ -75,7 +94,13 @@ impl<'m> Grids<'m> {
     }
 
     /// The column and the row by the first stride below which both columns lie.
-    fn split(&self, accesses: [usize; 2], of: &Digit, is_stride: &dyn Fn(Sym) -> bool) -> Option<(Digit, Digit)> {
+    fn split(
+        &self,
+        accesses: [usize; 2],
+        of: &Digit,
+        is_stride: &dyn Fn(Sym) -> bool,
+        given: &Cond,
+    ) -> Option<(Digit, Digit)> {
         let [a, b] = &of.forms;
         strides(a, is_stride).into_iter().find_map(|stride| {
             let parts = [part(a, stride)?, part(b, stride)?];
@@ -83,7 +108,7 @@ impl<'m> Grids<'m> {
             let wide = Form::symbol(stride).scale(unit)?;
             let [left, right] = &parts;
             let columns = [a.sub(&left.bytes)?, b.sub(&right.bytes)?];
-            let is_below = |view: usize| self.is_below(accesses[view], (&columns[view], of.sizes[view]), &wide);
+            let is_below = |view: usize| self.is_below(accesses[view], (&columns[view], of.sizes[view]), &wide, given);
             let rows = |own: &Part| own.rows.divided(unit);
             let rows = [rows(left)?, rows(right)?];
             ([0, 1].into_iter().all(|view| is_below(view) == Some(true)))
@@ -92,20 +117,25 @@ impl<'m> Grids<'m> {
     }
 
     /// Returns true if bytes from a column on lie in a row of so many, wherever a thread makes the access.
-    fn is_below(&self, access: usize, (column, size): (&Form, i128), wide: &Form) -> Option<bool> {
+    fn is_below(&self, access: usize, (column, size): (&Form, i128), wide: &Form, given: &Cond) -> Option<bool> {
         let inside = [Cond::le(&Form::number(0), column)?, Cond::le(&column.plus(size)?, wide)?];
-        let outside = Cond::all(inside).negate();
-        let key = (access, outside);
+        let inside = self.machine.world.simplify(Cond::all(inside));
+        let key = (access, inside.negate(), given.clone());
         if let Some(known) = self.known.borrow().get(&key) {
             return Some(*known);
         }
         let own = &self.machine.trace.accesses[access];
         let conds = [own.path.cond(), own.guard.clone()];
-        let facts = &self.machine.launch.facts;
-        let world = &self.machine.world;
-        let under = Under { world, conds: &conds, facts };
-        let is = [By::Near, By::All].into_iter().any(|by| holds(&under, &key.1.negate(), by))
-            || decide(world, &conds, facts, &key.1, BUDGET / 8).is_impossible();
+        let (world, launch) = (&self.machine.world, &self.machine.launch.facts);
+        let is = if *given == Cond::Const(true) {
+            let under = Under { world, conds: &conds, facts: launch };
+            [By::Near, By::All].into_iter().any(|by| holds(&under, &inside, by))
+                || decide(world, &conds, launch, &key.1, BUDGET / 8).is_impossible()
+        } else {
+            let facts: Vec<Cond> = launch.iter().filter(|fact| !matches!(fact, Cond::Any(_))).cloned().collect();
+            let facts = [facts, vec![given.clone()]].concat();
+            holds_by_extents(&Under { world, conds: &conds, facts: &facts }, &inside)
+        };
         self.known.borrow_mut().insert(key, is);
         Some(is)
     }
@@ -118,7 +148,7 @@ impl<'m> Grids<'m> {
         let conds = [own.path.cond(), own.guard.clone()];
         let is_zero = |symbol: &Sym| {
             let some = Cond::at_least(Form { constant: Coef::One(-1), ..Form::symbol(*symbol) });
-            let key = (access, some);
+            let key = (access, some, Cond::Const(true));
             if let Some(known) = self.known.borrow().get(&key) {
                 return *known;
             }

@@ -42,6 +42,7 @@ mod machine;
 mod memory;
 mod near;
 mod nearby;
+mod offsets;
 mod ops;
 mod overlap;
 mod path;

@@ -478,7 +478,11 @@ impl Machine<'_> {
         if let Some((form, own)) = self.launch.fields.get(&(param, offset)).cloned()
             && own == bits
         {
-            return self.world.number(&form, bits, signed);
+            // In a case of a launch a number may be known.
+            return match self.world.range(&form) {
+                Some((least, most)) if least == most => self.world.number(&Form::number(least), bits, signed),
+                _ => self.world.number(&form, bits, signed),
+            };
         }
         let key = (param, offset, bits, signed);
         if let Some(form) = self.fields.get(&key) {

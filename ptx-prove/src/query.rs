@@ -228,11 +228,7 @@ impl<'q> Views<'q> {
             if !self.world.spend(SETUP + length) {
                 return Decision::Unknown;
             }
-            let (mut rest, mut chosen) = (at, Vec::new());
-            for of in &groups {
-                chosen.push(&of[rest % of.len()]);
-                rest /= of.len();
-            }
+            let chosen = nth(&groups, at);
             let mut build = Build::new(self, &chosen, true);
             if self.compares {
                 match self.same(&chosen, given) {
@@ -270,17 +266,18 @@ impl<'q> Views<'q> {
         if unknown { Decision::Unknown } else { Decision::Impossible }
     }
 
-    /// Returns true if the conditions of a question about one thread, without the facts about their symbols, exclude each other where each product is
-    /// a number of its own; with so much work for each group of threads.
+    /// Returns true if the conditions, without the facts about their symbols, exclude each other where each product is a number of its own; with so
+    /// much work for each group of threads.
     pub(crate) fn is_excluded(&self, budget: u32) -> bool {
-        let Some(groups) = self.groups(0, false) else { return true };
+        let groups: Option<Vec<Vec<Group>>> = (0..self.views.len()).map(|view| self.groups(view, false)).collect();
+        let Some(groups) = groups else { return true };
+        let count = groups.iter().map(Vec::len).product::<usize>();
         let length = self.length();
-        let is_excluded = |group: &Group| {
+        let is_excluded = |chosen: Vec<&Group>| {
             if !self.world.spend(SETUP + length) {
                 return false;
             }
-            let groups = [group];
-            let mut build = Build::new(self, &groups, false);
+            let mut build = Build::new(self, &chosen, false);
             if build.all().is_none() {
                 return true;
             }
@@ -290,7 +287,18 @@ impl<'q> Views<'q> {
             self.world.spend(given - left);
             is_excluded
         };
-        groups.len() <= GROUPS && groups.iter().all(is_excluded)
+        count <= GROUPS && (0..count).all(|at| is_excluded(nth(&groups, at)))
+    }
+
+    /// Decides the same with the facts about the symbols, and products of both views that are compared.
+    pub(crate) fn excludes_by_facts(mut self, budget: u32) -> bool {
+        if self.close().is_none() {
+            return true;
+        }
+        if self.compares {
+            self.compare_products();
+        }
+        self.is_excluded(budget)
     }
 
     /// Adds the facts about every symbol that occurs; the freest origin, nothing if a condition is false.
@@ -405,6 +413,18 @@ impl<'q> Views<'q> {
         }
         Some(groups)
     }
+}
+
+/// A group of each view: all ways to choose them have numbers.
+fn nth(groups: &[Vec<Group>], at: usize) -> Vec<&Group> {
+    let mut rest = at;
+    let one = |of: &'_ Vec<Group>| {
+        let own = rest % of.len();
+        rest /= of.len();
+        own
+    };
+    let chosen: Vec<usize> = groups.iter().map(one).collect();
+    groups.iter().zip(chosen).map(|(of, own)| &of[own]).collect()
 }
 
 /// Each once, in order.

@@ -10,6 +10,7 @@ use crate::form::{Coef, Cond, Form, Sym};
 use crate::grids::{Digit, Grids};
 use crate::machine::Machine;
 use crate::near::of_forms;
+use crate::offsets;
 use crate::overlap;
 use crate::query::{BUDGET, Clause, Decision, View, Views, differ, difference};
 use crate::rendezvous;
@@ -62,6 +63,8 @@ struct Pair {
 const EXACT: usize = 64;
 /// The most pairs of accesses.
 const PAIRS: usize = 20_000;
+/// The work for two places by an order of their strides.
+const ORDER: u32 = 16 * BUDGET;
 
 pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bool) -> Vec<Finding> {
     let trace = &machine.trace;
@@ -72,7 +75,8 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
     }
     let flights = Flights::new(machine);
     let (pairs, is_whole) = pairs(machine, &flights);
-    let (grids, tickets) = (Grids::new(machine), Tickets::new(machine));
+    let grids = Grids::new(machine);
+    let others = [Tickets::new(machine).differ, offsets::clauses(machine, contract)].concat();
     let mut decided: Set<(usize, usize)> = Set::default();
     for pair in pairs {
         let (a, b) = (&trace.accesses[pair.first], &trace.accesses[pair.second]);
@@ -80,7 +84,7 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
         if decided.contains(&insts) {
             continue;
         }
-        let verdict = decide((machine, &tickets), &pair, &grids);
+        let verdict = decide((machine, &others), &pair, &grids);
         if matches!(verdict, Verdict::Refuted(_)) {
             decided.insert(insts);
         }
@@ -459,8 +463,12 @@ fn relation(a: &Crossings, b: &Crossings) -> Turns {
 }
 
 /// Decides whether two threads can make two accesses at once.
-fn decide((machine, tickets): (&Machine<'_>, &Tickets), pair: &Pair, grids: &Grids<'_>) -> Verdict {
-    let digits = grids.digits([pair.first, pair.second], &|symbol| is_stride(machine, pair, symbol));
+fn decide((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &Grids<'_>) -> Verdict {
+    if are_apart((machine, others), pair, grids) {
+        return Verdict::Proved;
+    }
+    let is_stride = |symbol| is_stride(machine, pair, symbol);
+    let digits = grids.digits([pair.first, pair.second], &is_stride, &Cond::Const(true));
     let mut restricted = vec![None];
     if let Some(overlaps) = overlaps(machine, pair, &digits) {
         if overlaps.is_empty() {
@@ -473,13 +481,32 @@ fn decide((machine, tickets): (&Machine<'_>, &Tickets), pair: &Pair, grids: &Gri
     }
     let mut verdict = Verdict::Proved;
     for threads in restricted {
-        match ask((machine, tickets), pair, threads, &digits) {
+        match ask((machine, others), pair, threads, &digits) {
             Verdict::Proved => {}
             Verdict::Unknown(missing) => verdict = Verdict::Unknown(missing),
             refuted => return refuted,
         }
     }
     verdict
+}
+
+/// Returns true if two blocks access other rows whatever the order of the strides is: a matrix may have its tokens in its heads, or its heads in its tokens.
+fn are_apart((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &Grids<'_>) -> bool {
+    let (accesses, is_stride) = ([pair.first, pair.second], |symbol| is_stride(machine, pair, symbol));
+    if pair.which != Which::Blocks || machine.world.is_spent() {
+        return false;
+    }
+    let orders = grids.orders(accesses, &is_stride);
+    // These questions are few, and leave the work of all others as it is.
+    let left = machine.world.work.get();
+    let are_apart = !orders.is_empty()
+        && orders.iter().all(|order| {
+            machine.world.work.set(ORDER);
+            let digits = grids.digits(accesses, &is_stride, order);
+            Question::new((machine, others), pair, None).is_apart_in(&digits)
+        });
+    machine.world.work.set(left);
+    are_apart
 }
 
 /// Returns true if a symbol of the second thread is another one than that of the first.
@@ -660,7 +687,7 @@ struct Question<'m> {
 
 impl<'m> Question<'m> {
     fn new(
-        (machine, tickets): (&'m Machine<'m>, &Tickets),
+        (machine, others): (&'m Machine<'m>, &[Clause]),
         pair: &'m Pair,
         threads: Option<(usize, usize)>,
     ) -> Question<'m> {
@@ -674,7 +701,7 @@ impl<'m> Question<'m> {
         }
         let mut question = Question { machine, pair, threads, conds, mixed: Vec::new(), may_be_same: false };
         question.are_others();
-        question.have_tickets(tickets);
+        question.are_blocks(others);
         question.are_of_groups();
         question.store_others();
         question
@@ -705,10 +732,10 @@ impl<'m> Question<'m> {
         }
     }
 
-    /// Two blocks have the numbers that counters gave them.
-    fn have_tickets(&mut self, tickets: &Tickets) {
+    /// Two blocks have the numbers that counters gave them, and read what buffers of offsets have.
+    fn are_blocks(&mut self, others: &[Clause]) {
         if self.pair.which == Which::Blocks {
-            self.mixed.extend(tickets.differ.iter().cloned());
+            self.mixed.extend(others.iter().cloned());
         }
     }
 
@@ -748,10 +775,8 @@ impl<'m> Question<'m> {
         let (machine, pair) = (self.machine, self.pair);
         let (a, b) = accesses(machine, pair);
         let facts = &machine.launch.facts;
-        let few = of_forms(&machine.world, &self.conds, facts, [&a.offset, &b.offset]);
-        // The places alone tell most threads apart.
-        let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
-        if digits.len() > 1 && self.with(sums(&machine.world, &few), &meet, (BUDGET / 4, true)).is_impossible() {
+        let few = self.few();
+        if self.is_apart_by(digits) {
             return Decision::Impossible;
         }
         let place =
@@ -769,12 +794,34 @@ impl<'m> Question<'m> {
         self.with(self.conds.iter().cloned().chain(all).collect(), &meet, (BUDGET, false))
     }
 
+    /// Returns true if the parts of the places alone tell the threads apart, as those of most do.
+    fn is_apart_by(&self, digits: &[Digit]) -> bool {
+        let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
+        digits.len() > 1 && self.with(sums(&self.machine.world, &self.few()), &meet, (BUDGET / 4, true)).is_impossible()
+    }
+
+    /// The same for parts by an order of strides. A product is a number that is compared with what it is made of.
+    fn is_apart_in(&self, digits: &[Digit]) -> bool {
+        let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
+        let few = sums(&self.machine.world, &self.few());
+        digits.len() > 1 && self.views(few, &meet, true).excludes_by_facts(ORDER)
+    }
+
+    /// The conditions, and those of the launch that are about the places.
+    fn few(&self) -> Vec<(usize, Cond)> {
+        let (machine, (a, b)) = (self.machine, accesses(self.machine, self.pair));
+        of_forms(&machine.world, &self.conds, &machine.launch.facts, [&a.offset, &b.offset])
+    }
+
     /// Decides it under conditions, for places that meet.
     fn with(&self, conds: Vec<(usize, Cond)>, meet: &[Clause], (budget, compares): (u32, bool)) -> Decision {
+        self.views(conds, meet, compares).decide(budget)
+    }
+
+    fn views(&self, conds: Vec<(usize, Cond)>, meet: &[Clause], compares: bool) -> Views<'_> {
         let (machine, pair) = (self.machine, self.pair);
         let mixed = meet.iter().chain(&self.mixed).cloned().collect();
-        let views = of_pair(machine, pair, self.threads);
-        Views { world: &machine.world, views, conds, mixed, compares }.decide(budget)
+        Views { world: &machine.world, views: of_pair(machine, pair, self.threads), conds, mixed, compares }
     }
 }
 
@@ -820,7 +867,7 @@ fn too_hard() -> Verdict {
 
 /// Asks for two threads, or for all.
 fn ask(
-    (machine, tickets): (&Machine<'_>, &Tickets),
+    (machine, others): (&Machine<'_>, &[Clause]),
     pair: &Pair,
     threads: Option<(usize, usize)>,
     digits: &[Digit],
@@ -829,7 +876,7 @@ fn ask(
         return too_hard();
     }
     let (a, b) = accesses(machine, pair);
-    let question = Question::new((machine, tickets), pair, threads);
+    let question = Question::new((machine, others), pair, threads);
     match question.decide(digits) {
         Decision::Impossible => Verdict::Proved,
         Decision::Unknown => too_hard(),

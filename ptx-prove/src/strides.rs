@@ -48,7 +48,7 @@ pub(crate) fn holds(under: &Under<'_>, must: &Cond, by: By) -> bool {
         Cond::All(parts) => return parts.iter().all(|part| holds(under, part, by)),
         decided => return *decided == Cond::Const(true),
     };
-    let mut search = Search { under, left: QUESTIONS, by };
+    let mut search = Search { under, left: QUESTIONS, by, by_extents: false };
     let lens: Vec<Sym> = form.symbols().filter(|symbol| is_length(under.world, *symbol)).collect();
     let [len] = lens[..] else {
         return form.degree() > 1
@@ -79,10 +79,24 @@ fn factor(form: &Form, symbol: Sym) -> Option<i128> {
     (coef.least() == coef.most()).then(|| coef.least())
 }
 
+/// Returns true if the conditions keep a condition by what they say of strides that hold what lies inside of them: `token >= heads · head`.
+pub(crate) fn holds_by_extents(under: &Under<'_>, must: &Cond) -> bool {
+    match must {
+        Cond::AtLeast(form) => {
+            let mut search = Search { under, left: 2 * QUESTIONS, by: By::Near, by_extents: true };
+            search.is_positive(form, 2 * DEPTH)
+        }
+        Cond::All(parts) => parts.iter().all(|part| holds_by_extents(under, part)),
+        decided => *decided == Cond::Const(true),
+    }
+}
+
 struct Search<'s> {
     under: &'s Under<'s>,
     left: u32,
     by: By,
+    /// True if a stride may be replaced by what lies inside of it.
+    by_extents: bool,
 }
 
 impl Search<'_> {
@@ -170,6 +184,9 @@ impl Search<'_> {
             return self.is_at_least(form);
         }
         let Some(depth) = depth.checked_sub(1) else { return false };
+        if self.by_extents && self.is_positive_by_extents(form, depth) {
+            return true;
+        }
         if let Some(less) = self.without_products(form) {
             // What is left of a remainder is a product, too, which is one number in the conditions.
             let is_positive = if less.degree() < 2 { self.is_positive(&less, depth) } else { self.is_at_least(&less) };
@@ -187,6 +204,10 @@ impl Search<'_> {
             if self.by != By::All {
                 leasts.reverse();
             }
+            if self.by_extents {
+                // One more row.
+                leasts.insert(0, count.reduced().1);
+            }
             leasts.into_iter().any(|least| {
                 let (count, rest) = (count.plus(-least), plus_multiple(&rest, stride, least));
                 let (Some(count), Some(rest)) = (count, rest) else { return false };
@@ -194,6 +215,19 @@ impl Search<'_> {
                 let mut parts = [count, rest];
                 parts.sort_by_key(|part| (part.degree(), part.terms.len()));
                 parts.iter().all(|part| self.is_positive(part, depth))
+            })
+        })
+    }
+
+    /// Returns true if a sum is at least zero where each stride that stands alone is as small as what lies inside of it.
+    fn is_positive_by_extents(&mut self, form: &Form, depth: u32) -> bool {
+        let alone = form.terms.iter().filter(|(mono, coef)| mono.len() == 1 && coef.least() > 0);
+        let strides: Vec<Sym> = alone.map(|(mono, _)| mono[0]).collect();
+        strides.into_iter().any(|stride| {
+            let extents: Vec<Form> = self.under.facts.iter().flat_map(|fact| extents(fact, stride)).collect();
+            extents.iter().any(|extent| {
+                let rest = multiple(form, extent, stride).and_then(|by| form.sub(&extent.scale(by)?));
+                rest.is_some_and(|rest| self.is_positive(&rest, depth))
             })
         })
     }
@@ -217,6 +251,9 @@ impl Search<'_> {
         let products = form.terms.iter().filter(|(mono, coef)| mono.len() > 1 && lessens(coef));
         let mut found: Vec<Sym> =
             products.flat_map(|(mono, _)| mono).copied().filter(|symbol| self.is_positive_symbol(*symbol)).collect();
+        // Without a multiple that adds to the sum, a count is below zero.
+        let adds = |symbol: Sym| form.terms.iter().any(|(mono, coef)| mono.contains(&symbol) && coef.most() > 0);
+        found.retain(|symbol| !self.by_extents || adds(*symbol));
         found.sort_by_key(|symbol| (std::cmp::Reverse(uses(*symbol)), *symbol));
         found.dedup();
         found.truncate(STRIDES);
@@ -249,6 +286,17 @@ fn add_bounds(fact: &Cond, found: &mut Vec<Form>) {
             }
         }
         _ => {}
+    }
+}
+
+/// The sums of a condition that bound a stride by products.
+fn extents(fact: &Cond, stride: Sym) -> Vec<Form> {
+    match fact {
+        Cond::AtLeast(form) if form.degree() > 1 && factor(form, stride).is_some_and(|factor| factor > 0) => {
+            vec![form.clone()]
+        }
+        Cond::All(parts) => parts.iter().flat_map(|part| extents(part, stride)).collect(),
+        _ => Vec::new(),
     }
 }
 

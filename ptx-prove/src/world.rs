@@ -3,7 +3,7 @@
 use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::path::Path;
 use ptx_core::hash::{Map, Set};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Threads for which a symbol has one value.
@@ -118,6 +118,8 @@ pub(crate) struct World {
     remainders: Map<Sym, Remainder>,
     /// Answers to whether a form is in a range, by the way on which that was asked.
     asked: Map<(Form, i128, i128), Vec<(Path, bool)>>,
+    /// Answers to whether a condition excludes another one in every launch.
+    excluded: RefCell<Map<(Cond, Cond), bool>>,
 }
 
 /// Adds the symbol that a product has beside the symbol of a form. The sign is that of what a place is less than: `place < symbol · factor`.
@@ -215,6 +217,7 @@ impl World {
             names: Map::default(),
             remainders: Map::default(),
             asked: Map::default(),
+            excluded: RefCell::default(),
         }
     }
 
@@ -1118,10 +1121,33 @@ impl World {
         let [symbol] = mono[..] else { return None };
         let (cond, value) = self.choices.get(&symbol).filter(|(cond, _)| !cond.is_longer_than(CHOICE))?;
         let of_value = self.simplify(Cond::at_least(value.scale(*factor)?.plus(*constant)?));
+        // An address that is chosen is none that is zero, so that the choice alone decides.
         Some(match *constant < 0 {
+            true if self.is_never(cond, &of_value.negate()) => cond.clone(),
             true => Cond::all([cond.clone(), of_value]),
+            false if self.is_never(cond, &of_value) => cond.negate(),
             false => Cond::any([cond.negate(), of_value]),
         })
+    }
+
+    /// Returns true if two conditions exclude each other in every launch. Values from memory have no conditions that would help.
+    fn is_never(&self, cond: &Cond, other: &Cond) -> bool {
+        let mut has_loose = false;
+        let is_loose = |symbol: Sym| {
+            let known = self.symbol(symbol);
+            known.origin == Origin::Loose && known.meaning != Meaning::Base
+        };
+        other.forms(&mut |form| has_loose |= form.symbols().any(is_loose));
+        if has_loose || matches!(other, Cond::Const(_)) {
+            return *other == Cond::Const(false);
+        }
+        let key = (cond.clone(), other.clone());
+        if let Some(known) = self.excluded.borrow().get(&key) {
+            return *known;
+        }
+        let is = (self.excludes)(self, std::slice::from_ref(cond), other, Effort::Little);
+        self.excluded.borrow_mut().insert(key, is);
+        is
     }
 
     /// Decides a condition by intervals where they suffice.

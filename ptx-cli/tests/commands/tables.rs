@@ -166,7 +166,7 @@ const TRAPS: [Case; 5] = [
 ];
 
 /// Parts of memory that ranks share, and of warps.
-const PARTS: [Case; 11] = [
+const PARTS: [Case; 12] = [
     // The start of a rank's part is that of all threads, and not if it depends on the block.
     (
         "block = 32, grid = blocks, requires(blocks >= 1, blocks <= 64, rank < ranks, ranks <= 64, count < 1 << 20, x.len() >= 1 * ranks * count), proved(races)",
@@ -184,6 +184,13 @@ const PARTS: [Case; 11] = [
         "block = 32, grid = blocks, requires(blocks >= 1, blocks <= 64, rank < ranks, ranks <= 64, count < 1 << 20, x.len() >= 2 * ranks * count), proved(races)",
         "x: &mut [u32], blocks: u32, rank: u32, ranks: u32, count: u32) { let mut at: u32 = ctaid.x * 32 + tid.x; while at < count {
          let to = x.at((rank + (ctaid.x & 1)) * count + at); ptx! { st.global.u32 [to], at; } at += blocks * 32; }",
+        "",
+    ),
+    // With two blocks, the second part of one is the first part of the other.
+    (
+        "block = 32, grid = blocks, requires(blocks >= 1, blocks <= 64, rank < ranks, ranks <= 64, count < 1 << 20, x.len() >= 2 * ranks * count), proved(races)",
+        "x: &mut [u32], blocks: u32, rank: u32, ranks: u32, count: u32) { let mut at: u32 = ctaid.x * 32 + tid.x; while at < count {
+         let to = x.at((rank + (ctaid.x & 1)) * 32 + at); ptx! { st.global.u32 [to], at; } at += blocks * 32; }",
         "[P091",
     ),
     // Lanes that leave a loop with a barrier of their warp come to the next one.

@@ -8,7 +8,8 @@ use ptx_language::tree::{Expr, Instance};
 use ptx_target::Contract;
 use quote::ToTokens;
 use std::str::FromStr;
-use syn::parse::Parser;
+use syn::parse::{ParseStream, Parser};
+use syn::punctuated::Punctuated;
 
 impl Reader {
     /// `arch = "sm_90a"`, `arch("sm_80", "sm_90a")`
@@ -194,20 +195,33 @@ impl Reader {
         true
     }
 
-    /// `unsafe(requires(x.len() >= n))`, `unsafe(requires(), addresses(table[..ranks] = x))`
+    /// `unsafe(requires(x.len() >= n))`, `unsafe(requires(), addresses(table[..ranks] = x), offsets(starts))`
     pub(super) fn vouched(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::List(vouched) = &arg.value else { return false };
-        let Ok((inner, addresses)) = Parser::parse2(vouched_args, vouched.clone()) else { return false };
-        let is_one = |arg: &Arg, name| arg.name == name;
-        if !is_one(&inner, "requires") || addresses.as_ref().is_some_and(|own| !is_one(own, "addresses")) {
+        let parser = Punctuated::<Arg, syn::Token![,]>::parse_terminated_with;
+        let Ok(args) = Parser::parse2(|input: ParseStream<'_>| parser(input, super::arg), vouched.clone()) else {
             return false;
-        }
+        };
+        let mut args = args.into_iter();
+        let Some(inner) = args.next().filter(|inner| inner.name == "requires") else { return false };
         attribute.launch.vouched = Some(syn::Token![unsafe](arg.name.span()));
         if attribute.has("requires") {
             let help = "write all conditions in `unsafe(requires(…))`";
             self.error(&codes::P0902, &inner.name, "`requires` is given twice", help);
         }
-        self.requires(attribute, &inner) && addresses.is_none_or(|own| self.addresses(attribute, &own))
+        self.requires(attribute, &inner) && args.all(|own| self.vouched_data(attribute, &own))
+    }
+
+    /// What elements of buffers are: `addresses(…)`, `offsets(…)`.
+    fn vouched_data(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+        match &arg.value {
+            Value::List(_) if arg.name == "addresses" => self.addresses(attribute, arg),
+            Value::List(buffers) if arg.name == "offsets" => {
+                attribute.launch.offsets.extend(self.values(buffers));
+                true
+            }
+            _ => false,
+        }
     }
 
     /// `addresses(table[..ranks] = x, table[ranks..2 * ranks] = [u32; n])`. Every launch checks that the table has these elements.
@@ -321,7 +335,7 @@ impl Reader {
     /// `params(Name { field: f32 })`. Names without fields have theirs by now, but in the attribute of a kernel in a module.
     pub(super) fn params_structs(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::List(tokens) = &arg.value else { return false };
-        let parser = syn::punctuated::Punctuated::<NamedFields, syn::Token![,]>::parse_terminated;
+        let parser = Punctuated::<NamedFields, syn::Token![,]>::parse_terminated;
         match Parser::parse2(parser, tokens.clone()) {
             Ok(structs) => structs.iter().for_each(|s| match &s.fields {
                 Some(fields) => attribute.structs.push(self.struct_(&s.name, fields)),
@@ -337,16 +351,6 @@ impl Reader {
         }
         true
     }
-}
-
-/// `requires(…)` and what may follow.
-fn vouched_args(input: syn::parse::ParseStream<'_>) -> syn::Result<(Arg, Option<Arg>)> {
-    let requires = super::arg(input)?;
-    let comma: Option<syn::Token![,]> = input.parse()?;
-    let more = comma.is_some() && !input.is_empty();
-    let addresses = more.then(|| super::arg(input)).transpose()?;
-    input.parse::<Option<syn::Token![,]>>()?;
-    Ok((requires, addresses))
 }
 
 /// `table[first..end] = memory`
@@ -407,7 +411,7 @@ struct NamedFields {
 }
 
 impl syn::parse::Parse for NamedFields {
-    fn parse(input: syn::parse::ParseStream<'_>) -> syn::Result<Self> {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name = input.parse()?;
         Ok(NamedFields { name, fields: if input.peek(syn::token::Brace) { Some(input.parse()?) } else { None } })
     }

@@ -245,6 +245,7 @@ impl<'a> Instance<'a> {
                 .map(|condition| self.condition(names, condition))
                 .collect::<Result<_, _>>()?,
             tables: launch.tables.iter().map(|table| self.table(names, table)).collect::<Result<_, _>>()?,
+            offsets: launch.offsets.iter().map(|buffer| memory_of(names, buffer)).collect::<Result<_, _>>()?,
             grid: expr(&launch.grid)?,
             block: expr(&launch.block)?,
             cluster: expr(&launch.cluster)?,
@@ -259,13 +260,9 @@ impl<'a> Instance<'a> {
 
     /// Elements of a parameter that are addresses.
     fn table(&self, names: &Names<'_>, table: &attribute::Table) -> Result<Table, Problem> {
-        let slice = |expr: &syn::Expr| match names.param(expr) {
-            Some(Named::Slice(at)) => Ok(at),
-            _ => Err(no_memory(expr)),
-        };
         let (argument, element, len) = match &table.memory {
             Memory::Argument(argument) => {
-                let at = slice(argument)?;
+                let at = memory_of(names, argument)?;
                 (Some(at), None, Expr::Len(at))
             }
             Memory::Elements(element, len) => (None, Some(tokens::spaced(element.clone())), names.compile(len)?),
@@ -279,7 +276,7 @@ impl<'a> Instance<'a> {
             argument.map_or(element.clone(), |(_, argument)| argument.clone())
         });
         Ok(Table {
-            of: slice(&table.of)?,
+            of: memory_of(names, &table.of)?,
             first: table.first.as_ref().map_or(Ok(Expr::Int(0)), |first| names.compile(first))?,
             end: names.compile(&table.end)?,
             argument,
@@ -414,10 +411,13 @@ fn plain(ty: Type) -> Option<Plain> {
     }
 }
 
-/// The error of a table in `addresses(…)` that is no memory.
-fn no_memory(expr: &syn::Expr) -> Problem {
+/// The number of the parameter that memory in `addresses(…)` or `offsets(…)` is.
+fn memory_of(names: &Names<'_>, expr: &syn::Expr) -> Result<usize, Problem> {
     let (first, last) = ends(expr);
-    problem("", format!("`{}` is no memory among the parameters", source_text(expr)), first, last)
+    match names.param(expr) {
+        Some(Named::Slice(at)) => Ok(at),
+        _ => Err(problem("", format!("`{}` is no memory among the parameters", source_text(expr)), first, last)),
+    }
 }
 
 /// The error of a constant that only a compiler of Rust can evaluate.

@@ -78,6 +78,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         boxes: boxes(kernel),
         maps: kernel.maps.iter().map(|map| (map.name.clone(), map.of)).collect(),
         tables: tables.collect(),
+        offsets: launch.offsets.clone(),
         numbers,
         partial: true,
         samples: false,

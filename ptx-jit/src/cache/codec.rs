@@ -171,7 +171,7 @@ records! {
     Param { name kind align }
     Taken { name size align from }
     TensorMap { of name tile words }
-    Launch { requires tables grid block cluster shared dynamic vouched proved cooperative pdl contract }
+    Launch { requires tables offsets grid block cluster shared dynamic vouched proved cooperative pdl contract }
     Contract { no_local no_spills max_registers occupancy threads dynamic_shared }
     Condition { holds text shown }
     Table { of first end argument element len }

@@ -138,6 +138,12 @@ impl Rows {
         std::array::from_fn(|at| if self.shape[at] > 1 { strides[at] } else { 0 })
     }
 
+    /// The same of an output: that of a single row is as large as all that lies inside, so that no other one is in it.
+    pub(super) fn steps_apart(&self) -> [u64; 3] {
+        let [batch, token, head, dim] = self.shape;
+        apart([batch, token, head], self.bytes(), (self.size * dim) as u64)
+    }
+
     /// Elements from the first to the last one.
     pub(super) fn reach(&self) -> u64 {
         reach(&self.shape, &self.strides)
@@ -315,6 +321,30 @@ impl Problem {
             && (sequences == 0 || tokens == 0 || bytes >= Self::last(strides, extents) + row)
     }
 
+    /// Returns true if the rows of all heads of the queries, `dim` elements of `size` bytes, are apart, as those of an output are: sequences, tokens and
+    /// heads lie in each other in some order.
+    pub(super) fn parts_queries(&self, strides: [u64; 3], dim: u32, size: u64) -> bool {
+        let [batch, token, head] = strides;
+        let (tokens, heads, row) = (self.tokens_q, self.heads, u64::from(dim) * size);
+        if self.variable == 1 {
+            batch == 0
+                && (head >= row && token >= head * u64::from(heads)
+                    || token >= row && head >= token * u64::from(tokens))
+        } else {
+            Self::nests(row, [head, token, batch], [heads, tokens])
+                || Self::nests(row, [token, head, batch], [tokens, heads])
+                || Self::nests(row, [head, batch, token], [heads, self.batch])
+                || Self::nests(row, [batch, head, token], [self.batch, heads])
+                || Self::nests(row, [token, batch, head], [tokens, self.batch])
+                || Self::nests(row, [batch, token, head], [self.batch, tokens])
+        }
+    }
+
+    /// Returns true if so many rows lie in each `middle`, and so many of these in each `outer`.
+    fn nests(row: u64, [inner, middle, outer]: [u64; 3], [rows, groups]: [u32; 2]) -> bool {
+        inner >= row && middle >= inner * u64::from(rows) && outer >= middle * u64::from(groups)
+    }
+
     /// Returns true if so many bytes hold the bias, if there is one.
     pub(super) fn holds_bias(&self, bytes: u64) -> bool {
         let [batch, head, query, key] = self.bias;
@@ -434,7 +464,7 @@ impl Gradients {
             rows.check_shape(expected)?;
             rows.check_rows(MOST_ELEMENTS)?;
         }
-        let [out, q, k, v] = grads.map(|rows| problem.packed(rows.steps()));
+        let [out, q, k, v] = grads.map(|rows| problem.packed(rows.steps_apart()));
         let [.., heads_k, _] = inputs[1].shape;
         let reach = grads.map(Rows::reach);
         let scratch = 8 * (batch * tokens * heads) as u64;
@@ -489,6 +519,13 @@ pub(super) fn kv_group(heads: usize, heads_k: usize) -> Result<u32> {
         return Err(refuse(found, "1 to 65535 heads of Q, a multiple of the heads of K and V"));
     }
     Ok((heads / heads_k) as u32)
+}
+
+/// Strides with those of single ones as large as all that lies inside: so many rows, of so many bytes.
+fn apart(extents: [usize; 3], strides: [u64; 3], row: u64) -> [u64; 3] {
+    let several = strides.iter().zip(extents).filter(|(_, extent)| *extent > 1);
+    let most = several.map(|(stride, extent)| stride * extent as u64).fold(row, u64::max);
+    std::array::from_fn(|at| if extents[at] > 1 { strides[at] } else { most })
 }
 
 /// Elements from the first to the last one.

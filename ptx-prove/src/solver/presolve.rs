@@ -7,6 +7,8 @@ use std::cmp::{max, min};
 
 /// The most passes over the facts.
 const PASSES: usize = 8;
+/// The most pairs of equal numbers that get one name.
+const UNITED: usize = 32;
 
 /// The least and the greatest value, as far as they are known.
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -51,6 +53,9 @@ impl Range {
 pub(super) fn presolved(problem: &Problem, budget: &mut u32) -> Option<Problem> {
     let mut ranges = vec![Range::default(); problem.variables];
     let mut problem = problem.clone();
+    if problem.products.is_empty() {
+        unite(&mut problem);
+    }
     for _ in 0..PASSES {
         let facts = problem.atleast.len() + 2 * problem.equal.len() + problem.clauses.len() + problem.products.len();
         *budget = budget.saturating_sub(u32::try_from(facts / 4).unwrap_or(u32::MAX));
@@ -77,6 +82,33 @@ pub(super) fn presolved(problem: &Problem, budget: &mut u32) -> Option<Problem> 
         *part = part.iter().map(known).filter(is_needed).collect();
     }
     Some(problem)
+}
+
+/// Gives numbers that are equal, or apart by a constant, one name in all facts and clauses but those that say so.
+fn unite(problem: &mut Problem) {
+    let mut left = UNITED;
+    for at in 0..problem.atleast.len() {
+        let fact = problem.atleast[at].clone();
+        let [(_, 1), (other, -1)] = fact.terms[..] else { continue };
+        let opposite = fact.combine(-1, &Linear::default(), 1);
+        // Both stay as they are, so that no solution is added.
+        let Some(opposite) = opposite.filter(|opposite| left > 0 && problem.atleast.contains(opposite)) else {
+            continue;
+        };
+        left -= 1;
+        let with = |own: &mut Linear| {
+            let factor = own.coefficient(other);
+            if factor != 0
+                && *own != fact
+                && *own != opposite
+                && let Some(united) = own.combine(1, &fact, factor)
+            {
+                *own = united;
+            }
+        };
+        problem.atleast.iter_mut().for_each(with);
+        problem.clauses.iter_mut().flatten().flatten().for_each(with);
+    }
 }
 
 /// Narrows the ranges by each fact once; nothing if one is empty.

@@ -125,6 +125,7 @@ impl AppendProblem {
         lengths >= u64::from(self.batch)
             && entries < 1 << 31
             && table >= entries
+            && (self.table_pages == 0 || table > 0)
             && (self.scaled == 0 || k_scales >= u64::from(self.heads))
             && (self.scaled == 0 || v_scales >= u64::from(self.heads))
     }

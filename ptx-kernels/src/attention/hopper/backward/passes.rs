@@ -156,12 +156,16 @@ pub(crate) mod kernels {
             d128 = ([bf16, f16], Config { head: 128, queries: 64 }),
             d256 = ([bf16, f16], Config { head: 256, queries: 64 })
         ],
-        requires(
-            p.is_counted(),
-            p.holds_queries(2 * q_grad.len(), g.q, p.dim, 2),
-            g.holds_sums(p, scratch.len(), [C.queries, C.head]),
-            p.separates(starts_q.len(), starts_q.len()),
-            rounded <= p.heads * p.batch
+        unsafe(
+            requires(
+                p.is_counted(),
+                p.holds_queries(2 * q_grad.len(), g.q, p.dim, 2),
+                p.parts_queries(g.q, p.dim, 2),
+                g.holds_sums(p, scratch.len(), [C.queries, C.head]),
+                p.separates(starts_q.len(), starts_q.len()),
+                rounded <= p.heads * p.batch
+            ),
+            offsets(starts_q)
         )
     )]
     pub fn finish<T, const C: Config>(

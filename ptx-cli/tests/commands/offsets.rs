@@ -1,0 +1,110 @@
+//! Buffers of offsets, strides in any order, and addresses that are chosen: each rule has mutants that nothing proves.
+
+use super::assert_proved_or;
+
+/// The options of a kernel with blocks of 32 threads, its parameters and body, and a part of the error; none for one that is proved.
+type Case = (&'static str, &'static str, &'static str);
+
+/// Rows of packed sequences, by blocks that have a sequence each.
+const OFFSETS: [Case; 6] = [
+    (
+        "grid = n, unsafe(requires(starts.len() > n, n < 1 << 20), offsets(starts)), proved(races)",
+        "starts: &[u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
+         ptx! { ld.global.nc.u32 first, [at]; ld.global.nc.u32 end, [at + 4]; }
+         if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
+        "",
+    ),
+    // Nobody says that they are offsets.
+    (
+        "grid = n, unsafe(requires(starts.len() > n, n < 1 << 20)), proved(races)",
+        "starts: &[u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
+         ptx! { ld.global.nc.u32 first, [at]; ld.global.nc.u32 end, [at + 4]; }
+         if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
+        "races are not decided",
+    ),
+    // One row too many.
+    (
+        "grid = n, unsafe(requires(starts.len() > n, n < 1 << 20), offsets(starts)), proved(races)",
+        "starts: &[u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
+         ptx! { ld.global.nc.u32 first, [at]; ld.global.nc.u32 end, [at + 4]; }
+         if tid.x <= end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
+        "races are not decided",
+    ),
+    // To the end of the next sequence.
+    (
+        "grid = n, unsafe(requires(starts.len() > n + 1, n < 1 << 20), offsets(starts)), proved(races)",
+        "starts: &[u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
+         ptx! { ld.global.nc.u32 first, [at]; ld.global.nc.u32 end, [at + 8]; }
+         if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
+        "races are not decided",
+    ),
+    // Halves of offsets are none.
+    (
+        "grid = n, unsafe(requires(starts.len() > n, n < 1 << 20), offsets(starts)), proved(races)",
+        "starts: &[u64], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
+         ptx! { ld.global.nc.u32 first, [at]; ld.global.nc.u32 end, [at + 8]; }
+         if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
+        "races are not decided",
+    ),
+    // The kernel changes them.
+    (
+        "grid = n, unsafe(requires(starts.len() > n, n < 1 << 20), offsets(starts)), proved(races)",
+        "starts: &mut [u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
+         ptx! { ld.global.u32 first, [at]; ld.global.u32 end, [at + 4]; st.global.u32 [at], 0; }
+         if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
+        "[P0916",
+    ),
+];
+
+/// Rows of 32 elements by two strides.
+const BODY: &str = "x: &mut [u32], heads: u32, batch: u32, s: u64, t: u64) {
+     let to = x + (ctaid.y as u64 * s + ctaid.x as u64 * t + tid.x as u64) * 4; ptx! { st.global.u32 [to], 0; }";
+
+/// The conditions of their strides.
+const ORDERS: [(&str, &str); 4] = [
+    ("t >= 32 && s >= t * heads || s >= 32 && t >= s * batch", ""),
+    // A row is longer.
+    ("t >= 31 && s >= t * heads || s >= 32 && t >= s * batch", "[P091"),
+    // The last row of one is the first one of the next.
+    ("t >= 32 && s >= t * (heads - 1) || s >= 32 && t >= s * batch", "[P091"),
+    // Any strides.
+    ("t >= 32 && s >= t * heads || s >= 32 && t >= batch * heads", "[P091"),
+];
+
+/// An address or zero, which is zero by its choice alone where the buffer has elements.
+const CHOICES: [Case; 2] = [
+    (
+        "grid = 1, requires(n < 32, x.len() > 0 || n == 0, y.len() >= 1), proved(bounds)",
+        "x: &[u32], y: &mut [u32], n: u32) { let from: u64 = x; let own: u64 = (n != 0).select(from, 0);
+         if own == 0 { let to = y.at(n); ptx! { red.global.add.u32 [to], 1; } }",
+        "",
+    ),
+    (
+        "grid = 1, requires(n < 32, y.len() >= 1), proved(bounds)",
+        "x: &[u32], y: &mut [u32], n: u32) { let from: u64 = x; let own: u64 = (n != 0).select(from, 0);
+         if own == 0 { let to = y.at(n); ptx! { red.global.add.u32 [to], 1; } }",
+        "[P091",
+    ),
+];
+
+fn assert_case((options, body, expected): (&str, &str, &str)) {
+    assert_proved_or(&format!("#[ptx_kernel(arch = \"sm_90\", block = 32, {options})] pub fn k({body} }}"), expected);
+}
+
+#[test]
+fn offsets_part_the_rows_of_packed_sequences() {
+    OFFSETS.into_iter().for_each(assert_case);
+}
+
+#[test]
+fn strides_lie_in_each_other_in_some_order() {
+    for (order, expected) in ORDERS {
+        let options = format!("grid = (heads, batch), requires({order}, s < 1 << 20, t < 1 << 20), proved(races)");
+        assert_case((&options, BODY, expected));
+    }
+}
+
+#[test]
+fn an_address_that_is_chosen_is_not_zero() {
+    CHOICES.into_iter().for_each(assert_case);
+}
