@@ -14,7 +14,7 @@ const OFFSETS: [Case; 6] = [
          if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
         "",
     ),
-    // Nobody says that they are offsets.
+    // The attribute lacks the offsets.
     (
         "grid = n, unsafe(requires(starts.len() > n, n < 1 << 20)), proved(races)",
         "starts: &[u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
