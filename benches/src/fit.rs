@@ -53,9 +53,9 @@ const SIZES: [u64; 3] = [2, 4, 1];
 /// The fitted times of each size of elements as the source of `gemm::costs`, and the quality of the choices that follow from them.
 pub fn fit(files: &[PathBuf]) -> Result<String> {
     let mut text = String::new();
+    let mut all = read(files)?;
     for size in SIZES {
-        let mut products = read(files)?;
-        products.retain(|product| product.dense.size() == size);
+        let mut products: Vec<Product> = all.extract_if(.., |product| product.dense.size() == size).collect();
         if products.is_empty() {
             continue;
         }

@@ -42,7 +42,7 @@ pub struct Launch<'a> {
     pub root: &'a Root,
     /// The module that holds the variables of the kernels, seen from the launch function.
     pub statics: TokenStream,
-    /// What variables hold of the constants of the instance.
+    /// Values of the instance's constants, each in a variable.
     values: &'a [Value],
 }
 

@@ -4,7 +4,7 @@
 //! - alternatives of a condition that are conjunctions, such as the orders in which the dimensions of a matrix lie;
 //! - an extent that is 1, for which a condition of its stride does not hold.
 //!
-//! What is known in a case is no choice in its formulas, nor in the kernel.
+//! In a case, neither the formulas nor the kernel choose by a number that the case fixes.
 
 use crate::contract::{Contract, plain};
 use crate::finding::worse;
@@ -99,15 +99,11 @@ fn add_ones(condition: &Expr, found: &mut Vec<Expr>) {
 
 /// The properties of which a report has findings that are open, and their number.
 pub(crate) fn open(report: &Report) -> [usize; Property::ALL.len()] {
-    Property::ALL.map(|property| count_open(&of(report, property)))
+    Property::ALL.map(|property| count_open(&report.findings, property))
 }
 
-fn of(report: &Report, property: Property) -> Vec<Finding> {
-    report.findings.iter().filter(|own| own.property == property).cloned().collect()
-}
-
-fn count_open(own: &[Finding]) -> usize {
-    own.iter().filter(|own| matches!(own.verdict, Verdict::Unknown(_))).count()
+fn count_open(findings: &[Finding], property: Property) -> usize {
+    findings.iter().filter(|own| own.property == property && matches!(own.verdict, Verdict::Unknown(_))).count()
 }
 
 /// The fields on which a formula depends by `if`.
@@ -157,9 +153,9 @@ pub(crate) fn joined(whole: Report, cases: Vec<Report>) -> Report {
     }
     let mut findings = Vec::new();
     for property in Property::ALL {
-        let united: Vec<Finding> = united.iter().filter(|own| own.property == property).cloned().collect();
-        let whole = of(&whole, property);
-        findings.extend(if count_open(&united) < count_open(&whole) { united } else { whole });
+        let is_better = count_open(&united, property) < count_open(&whole.findings, property);
+        let best = if is_better { &united } else { &whole.findings };
+        findings.extend(best.iter().filter(|own| own.property == property).cloned());
     }
     findings.sort_by_key(|finding| (finding.span.lo, finding.property));
     Report { findings, ..whole }

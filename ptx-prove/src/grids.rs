@@ -63,11 +63,11 @@ impl<'m> Grids<'m> {
             part.forms(&mut |form| found |= form.degree() > 1 && form.symbols().any(|symbol| own.contains(&symbol)));
             matches!(part, Cond::All(_)) && found
         };
-        let orders = self.machine.launch.facts.iter().filter_map(|fact| match fact {
+        let orders = self.machine.launch.facts.iter().find_map(|fact| match fact {
             Cond::Any(parts) if parts.iter().all(of_strides) => Some(parts.as_ref()),
-            Cond::All(_) | Cond::AtLeast(_) | Cond::Any(_) | Cond::Const(_) | Cond::Table(_) => None,
+            _ => None,
         });
-        orders.into_iter().next().unwrap_or(&[])
+        orders.unwrap_or(&[])
     }
 
     /// The places of two accesses by parts; the places themselves if they have none. The two share each stride. What is given holds beside the
@@ -120,24 +120,30 @@ impl<'m> Grids<'m> {
     fn is_below(&self, access: usize, (column, size): (&Form, i128), wide: &Form, given: &Cond) -> Option<bool> {
         let inside = [Cond::le(&Form::number(0), column)?, Cond::le(&column.plus(size)?, wide)?];
         let inside = self.machine.world.simplify(Cond::all(inside));
-        let key = (access, inside.negate(), given.clone());
-        if let Some(known) = self.known.borrow().get(&key) {
-            return Some(*known);
-        }
-        let own = &self.machine.trace.accesses[access];
-        let conds = [own.path.cond(), own.guard.clone()];
-        let (world, launch) = (&self.machine.world, &self.machine.launch.facts);
-        let is = if *given == Cond::Const(true) {
-            let under = Under { world, conds: &conds, facts: launch };
-            [By::Near, By::All].into_iter().any(|by| holds(&under, &inside, by))
-                || decide(world, &conds, launch, &key.1, BUDGET / 8).is_impossible()
-        } else {
+        let decided = |outside: &Cond| {
+            let own = &self.machine.trace.accesses[access];
+            let conds = [own.path.cond(), own.guard.clone()];
+            let (world, launch) = (&self.machine.world, &self.machine.launch.facts);
+            if *given == Cond::Const(true) {
+                let under = Under { world, conds: &conds, facts: launch };
+                return [By::Near, By::All].into_iter().any(|by| holds(&under, &inside, by))
+                    || decide(world, &conds, launch, outside, BUDGET / 8).is_impossible();
+            }
             let facts: Vec<Cond> = launch.iter().filter(|fact| !matches!(fact, Cond::Any(_))).cloned().collect();
             let facts = [facts, vec![given.clone()]].concat();
             holds_by_extents(&Under { world, conds: &conds, facts: &facts }, &inside)
         };
-        self.known.borrow_mut().insert(key, is);
-        Some(is)
+        Some(self.asked((access, inside.negate(), given.clone()), decided))
+    }
+
+    /// The answer to a question about an access and a condition, which is decided once.
+    fn asked(&self, question: (usize, Cond, Cond), decide: impl FnOnce(&Cond) -> bool) -> bool {
+        if let Some(known) = self.known.borrow().get(&question) {
+            return *known;
+        }
+        let is = decide(&question.1);
+        self.known.borrow_mut().insert(question, is);
+        is
     }
 
     /// The place without the products of what is zero wherever a thread makes the access: there is no second row, and its stride may be any.
@@ -148,14 +154,10 @@ impl<'m> Grids<'m> {
         let conds = [own.path.cond(), own.guard.clone()];
         let is_zero = |symbol: &Sym| {
             let some = Cond::at_least(Form { constant: Coef::One(-1), ..Form::symbol(*symbol) });
-            let key = (access, some, Cond::Const(true));
-            if let Some(known) = self.known.borrow().get(&key) {
-                return *known;
-            }
             let known = world.symbol(*symbol);
-            let is = known.least == 0 && known.scope > Scope::Grid && is_excluded(world, (&conds, facts), &key.1, FAR);
-            self.known.borrow_mut().insert(key, is);
-            is
+            let may_be = known.least == 0 && known.scope > Scope::Grid;
+            may_be
+                && self.asked((access, some, Cond::Const(true)), |some| is_excluded(world, (&conds, facts), some, FAR))
         };
         let is_left = |(mono, _): &&(Mono, Coef)| mono.len() < 2 || !mono.iter().any(is_zero);
         Form { terms: offset.terms.iter().filter(is_left).cloned().collect(), constant: offset.constant }

@@ -7,7 +7,7 @@ use crate::machine::Machine;
 use crate::query::{Clause, difference};
 use crate::trace::What;
 
-/// What holds of the offsets that two blocks read.
+/// The order of the offsets that two blocks read.
 pub(crate) fn clauses(machine: &Machine<'_>, contract: &Contract) -> Vec<Clause> {
     let mut loads: Vec<(usize, &Form, &Form)> = machine
         .loads

@@ -216,9 +216,13 @@ impl<'q> Views<'q> {
         found
     }
 
+    /// The groups of threads of each view; nothing if a view has none.
+    fn all_groups(&self, by_factor: bool) -> Option<Vec<Vec<Group>>> {
+        (0..self.views.len()).map(|view| self.groups(view, by_factor)).collect()
+    }
+
     fn decide_groups(&self, budget: u32, (origin, given): (Origin, usize), by_factor: bool) -> Decision {
-        let groups: Option<Vec<Vec<Group>>> = (0..self.views.len()).map(|view| self.groups(view, by_factor)).collect();
-        let Some(groups) = groups else { return Decision::Impossible };
+        let Some(groups) = self.all_groups(by_factor) else { return Decision::Impossible };
         let count = groups.iter().map(Vec::len).product::<usize>();
         if count > GROUPS {
             return Decision::Unknown;
@@ -269,8 +273,7 @@ impl<'q> Views<'q> {
     /// Returns true if the conditions, without the facts about their symbols, exclude each other where each product is a number of its own; with so
     /// much work for each group of threads.
     pub(crate) fn is_excluded(&self, budget: u32) -> bool {
-        let groups: Option<Vec<Vec<Group>>> = (0..self.views.len()).map(|view| self.groups(view, false)).collect();
-        let Some(groups) = groups else { return true };
+        let Some(groups) = self.all_groups(false) else { return true };
         let count = groups.iter().map(Vec::len).product::<usize>();
         let length = self.length();
         let is_excluded = |chosen: Vec<&Group>| {
@@ -416,15 +419,13 @@ impl<'q> Views<'q> {
 }
 
 /// A group of each view: all ways to choose them have numbers.
-fn nth(groups: &[Vec<Group>], at: usize) -> Vec<&Group> {
-    let mut rest = at;
-    let one = |of: &'_ Vec<Group>| {
-        let own = rest % of.len();
-        rest /= of.len();
+fn nth(groups: &[Vec<Group>], mut at: usize) -> Vec<&Group> {
+    let chosen = groups.iter().map(|of| {
+        let own = &of[at % of.len()];
+        at /= of.len();
         own
-    };
-    let chosen: Vec<usize> = groups.iter().map(one).collect();
-    groups.iter().zip(chosen).map(|(of, own)| &of[own]).collect()
+    });
+    chosen.collect()
 }
 
 /// Each once, in order.

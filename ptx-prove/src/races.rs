@@ -776,7 +776,8 @@ impl<'m> Question<'m> {
         let (a, b) = accesses(machine, pair);
         let facts = &machine.launch.facts;
         let few = self.few();
-        if self.is_apart_by(digits) {
+        // The parts of the places alone tell most threads apart.
+        if self.parts(&few, digits).is_some_and(|parts| parts.decide(BUDGET / 4).is_impossible()) {
             return Decision::Impossible;
         }
         let place =
@@ -794,17 +795,15 @@ impl<'m> Question<'m> {
         self.with(self.conds.iter().cloned().chain(all).collect(), &meet, (BUDGET, false))
     }
 
-    /// Returns true if the parts of the places alone tell the threads apart, as those of most do.
-    fn is_apart_by(&self, digits: &[Digit]) -> bool {
-        let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
-        digits.len() > 1 && self.with(sums(&self.machine.world, &self.few()), &meet, (BUDGET / 4, true)).is_impossible()
+    /// Returns true if the parts of the places by an order of strides tell the threads apart. A product is a number that is compared with what it is made of.
+    fn is_apart_in(&self, digits: &[Digit]) -> bool {
+        self.parts(&self.few(), digits).is_some_and(|parts| parts.excludes_by_facts(ORDER))
     }
 
-    /// The same for parts by an order of strides. A product is a number that is compared with what it is made of.
-    fn is_apart_in(&self, digits: &[Digit]) -> bool {
+    /// The question whether all parts of the places meet, under few conditions; nothing for a place of one part.
+    fn parts(&self, few: &[(usize, Cond)], digits: &[Digit]) -> Option<Views<'_>> {
         let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
-        let few = sums(&self.machine.world, &self.few());
-        digits.len() > 1 && self.views(few, &meet, true).excludes_by_facts(ORDER)
+        (digits.len() > 1).then(|| self.views(sums(&self.machine.world, few), &meet, true))
     }
 
     /// The conditions, and those of the launch that are about the places.

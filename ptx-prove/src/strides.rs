@@ -57,14 +57,17 @@ pub(crate) fn holds(under: &Under<'_>, must: &Cond, by: By) -> bool {
     let limits: Vec<Form> = under.facts.iter().flat_map(|fact| search.limits(fact, len)).collect();
     let form = under.world.with_names(form);
     limits.iter().any(|limit| {
-        // A sum is at least zero if it is at least a multiple of another one that is.
-        let rest = multiple(&form, limit, len).and_then(|by| form.sub(&limit.scale(by)?));
-        rest.is_some_and(|rest| rest.degree() > 1 && search.is_positive(&rest, DEPTH))
+        without(&form, limit, len).is_some_and(|rest| rest.degree() > 1 && search.is_positive(&rest, DEPTH))
     })
 }
 
 fn is_length(world: &World, symbol: Sym) -> bool {
     matches!(world.symbol(symbol).meaning, Meaning::Len(_))
+}
+
+/// A sum without a symbol, less a multiple of another one that is at least zero: if what is left is at least zero, so is the sum.
+fn without(form: &Form, limit: &Form, symbol: Sym) -> Option<Form> {
+    form.sub(&limit.scale(multiple(form, limit, symbol)?)?)
 }
 
 /// The number of times that a sum has the symbol of another one.
@@ -133,10 +136,10 @@ impl Search<'_> {
         strides.into_iter().any(|stride| {
             let facts = self.under.facts;
             let limits: Vec<Form> = facts.iter().flat_map(|fact| self.limits(fact, stride)).collect();
-            limits.iter().filter(|limit| limit.degree() > 1).any(|limit| {
-                let rest = multiple(&form, limit, stride).and_then(|by| form.sub(&limit.scale(by)?));
-                rest.is_some_and(|rest| self.is_positive(&rest, DEPTH))
-            })
+            limits
+                .iter()
+                .filter(|limit| limit.degree() > 1)
+                .any(|limit| without(&form, limit, stride).is_some_and(|rest| self.is_positive(&rest, DEPTH)))
         })
     }
 
@@ -225,10 +228,8 @@ impl Search<'_> {
         let strides: Vec<Sym> = alone.map(|(mono, _)| mono[0]).collect();
         strides.into_iter().any(|stride| {
             let extents: Vec<Form> = self.under.facts.iter().flat_map(|fact| extents(fact, stride)).collect();
-            extents.iter().any(|extent| {
-                let rest = multiple(form, extent, stride).and_then(|by| form.sub(&extent.scale(by)?));
-                rest.is_some_and(|rest| self.is_positive(&rest, depth))
-            })
+            let mut rests = extents.iter().filter_map(|extent| without(form, extent, stride));
+            rests.any(|rest| self.is_positive(&rest, depth))
         })
     }
 

@@ -63,10 +63,12 @@ fn slopes(products: &[Product], costs: &Costs, temperature: f64) -> Vec<f64> {
     let mut slopes = vec![0.0; values.len()];
     let all: f64 = products.iter().map(|product| product.weight).sum();
     for product in products {
-        let ways = worthwhile(product);
+        let best = product.best_time();
+        // Those near the best one.
+        let ways: Vec<&Measured> = product.ways.iter().filter(|way| way.time < WORTHWHILE * best).collect();
         let logs = |costs| product.models(&ways, costs).into_iter().map(f64::ln);
         let models: Vec<f64> = logs(costs).collect();
-        let by_models = by_models(&ways, &models, temperature);
+        let by_models = by_models(&ways, &models, (best, temperature));
         for (time, costs) in larger.iter().enumerate() {
             for (((way, model), by_model), larger) in ways.iter().zip(&models).zip(&by_models).zip(logs(costs)) {
                 let at = if time < OWN { OWN * way.trial.tile() + time } else { OWN * tiles + time - OWN };
@@ -77,9 +79,8 @@ fn slopes(products: &[Product], costs: &Costs, temperature: f64) -> Vec<f64> {
     slopes
 }
 
-/// The derivatives of a product's loss by the logarithms of the model's times of its ways.
-fn by_models(ways: &[&Measured], models: &[f64], temperature: f64) -> Vec<f64> {
-    let best = ways.iter().map(|way| way.time).fold(f64::INFINITY, f64::min);
+/// The derivatives of a product's loss by the logarithms of the model's times of its ways, of which the best one takes the time `best`.
+fn by_models(ways: &[&Measured], models: &[f64], (best, temperature): (f64, f64)) -> Vec<f64> {
     let lost = |way: &Measured| {
         let log = (way.time / best).ln();
         log + SQUARES * log * log
@@ -100,12 +101,6 @@ fn by_models(ways: &[&Measured], models: &[f64], temperature: f64) -> Vec<f64> {
         if error.abs() < ERROR { 2.0 * ERRORS * error * near / all_near } else { 0.0 }
     });
     choice.zip(errors).map(|(choice, error)| choice + error).collect()
-}
-
-/// The ways to make a product that are near the best one.
-fn worthwhile(product: &Product) -> Vec<&Measured> {
-    let most = WORTHWHILE * product.best_time();
-    product.ways.iter().filter(|way| way.time < most).collect()
 }
 
 /// The same with other times, by the logarithms of factors.

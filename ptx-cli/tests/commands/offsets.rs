@@ -2,57 +2,30 @@
 
 use super::assert_proved_or;
 
-/// The options of a kernel with blocks of 32 threads, its parameters and body, and a part of the error; none for one that is proved.
-type Case = (&'static str, &'static str, &'static str);
-
 /// Rows of packed sequences, by blocks that have a sequence each.
-const OFFSETS: [Case; 6] = [
-    (
-        "grid = n, unsafe(requires(starts.len() > n, n < 1 << 20), offsets(starts)), proved(races)",
-        "starts: &[u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
-         ptx! { ld.global.nc.u32 first, [at]; ld.global.nc.u32 end, [at + 4]; }
-         if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
-        "",
-    ),
-    // The attribute lacks the offsets.
-    (
-        "grid = n, unsafe(requires(starts.len() > n, n < 1 << 20)), proved(races)",
-        "starts: &[u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
-         ptx! { ld.global.nc.u32 first, [at]; ld.global.nc.u32 end, [at + 4]; }
-         if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
-        "races are not decided",
-    ),
+const PACKED: &str = "#[ptx_kernel(arch = \"sm_90\", block = 32, grid = n, unsafe(requires(starts.len() > n, n < 1 << 20), offsets(starts)), proved(races))]
+     pub fn k(starts: &[u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
+     ptx! { ld.global.nc.u32 first, [at]; ld.global.nc.u32 end, [at + 4]; }
+     if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } } }";
+
+/// A part of the error of a mutant, and what it changes.
+type Mutant = (&'static str, &'static [(&'static str, &'static str)]);
+const MUTANTS: [Mutant; 5] = [
+    ("races are not decided", &[(", offsets(starts)", "")]),
     // One row too many.
-    (
-        "grid = n, unsafe(requires(starts.len() > n, n < 1 << 20), offsets(starts)), proved(races)",
-        "starts: &[u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
-         ptx! { ld.global.nc.u32 first, [at]; ld.global.nc.u32 end, [at + 4]; }
-         if tid.x <= end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
-        "races are not decided",
-    ),
+    ("races are not decided", &[("tid.x < end", "tid.x <= end")]),
     // To the end of the next sequence.
-    (
-        "grid = n, unsafe(requires(starts.len() > n + 1, n < 1 << 20), offsets(starts)), proved(races)",
-        "starts: &[u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
-         ptx! { ld.global.nc.u32 first, [at]; ld.global.nc.u32 end, [at + 8]; }
-         if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
-        "races are not decided",
-    ),
+    ("races are not decided", &[("starts.len() > n,", "starts.len() > n + 1,"), ("[at + 4]", "[at + 8]")]),
     // Halves of offsets are none.
-    (
-        "grid = n, unsafe(requires(starts.len() > n, n < 1 << 20), offsets(starts)), proved(races)",
-        "starts: &[u64], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
-         ptx! { ld.global.nc.u32 first, [at]; ld.global.nc.u32 end, [at + 8]; }
-         if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
-        "races are not decided",
-    ),
+    ("races are not decided", &[("starts: &[u32]", "starts: &[u64]"), ("[at + 4]", "[at + 8]")]),
     // The kernel changes them.
     (
-        "grid = n, unsafe(requires(starts.len() > n, n < 1 << 20), offsets(starts)), proved(races)",
-        "starts: &mut [u32], x: &mut [u32], n: u32) { let at = starts.at(ctaid.x); let (first, end): (u32, u32);
-         ptx! { ld.global.u32 first, [at]; ld.global.u32 end, [at + 4]; st.global.u32 [at], 0; }
-         if tid.x < end.max(first) - first { let to = x.at(first as u64 + tid.x as u64); ptx! { st.global.u32 [to], 0; } }",
         "[P0916",
+        &[
+            ("starts: &[u32]", "starts: &mut [u32]"),
+            ("ld.global.nc.u32", "ld.global.u32"),
+            ("[at + 4];", "[at + 4]; st.global.u32 [at], 0;"),
+        ],
     ),
 ];
 
@@ -71,8 +44,8 @@ const ORDERS: [(&str, &str); 4] = [
     ("t >= 32 && s >= t * heads || s >= 32 && t >= batch * heads", "[P091"),
 ];
 
-/// An address or zero, which is zero by its choice alone where the buffer has elements.
-const CHOICES: [Case; 2] = [
+/// An address or zero, which is zero by its choice alone where the buffer has elements: options, parameters and body, and a part of the error.
+const CHOICES: [(&str, &str, &str); 2] = [
     (
         "grid = 1, requires(n < 32, x.len() > 0 || n == 0, y.len() >= 1), proved(bounds)",
         "x: &[u32], y: &mut [u32], n: u32) { let from: u64 = x; let own: u64 = (n != 0).select(from, 0);
@@ -93,7 +66,14 @@ fn assert_case((options, body, expected): (&str, &str, &str)) {
 
 #[test]
 fn offsets_part_the_rows_of_packed_sequences() {
-    OFFSETS.into_iter().for_each(assert_case);
+    assert_proved_or(PACKED, "");
+    for (expected, changes) in MUTANTS {
+        let mutant = changes.iter().fold(PACKED.to_owned(), |text, (old, new)| {
+            assert!(text.contains(old), "{old}");
+            text.replace(old, new)
+        });
+        assert_proved_or(&mutant, expected);
+    }
 }
 
 #[test]

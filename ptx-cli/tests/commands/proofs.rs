@@ -532,12 +532,17 @@ impl Chosen {
     }
 
     fn has_file(&self, file: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|(own, _)| file.trim_end_matches(".rs").ends_with(own))
+        self.0.is_empty() || self.kernels(file).next().is_some()
     }
 
     fn has(&self, file: &str, kernel: &str) -> bool {
-        let is = |(own, name): &(String, String)| file.trim_end_matches(".rs").ends_with(own) && name == kernel;
-        self.0.is_empty() || self.0.iter().any(is)
+        self.0.is_empty() || self.kernels(file).any(|name| name == kernel)
+    }
+
+    /// The kernels of a file.
+    fn kernels(&self, file: &str) -> impl Iterator<Item = &str> {
+        let file = file.trim_end_matches(".rs");
+        self.0.iter().filter(move |(own, _)| file.ends_with(own)).map(|(_, kernel)| &**kernel)
     }
 }
 

@@ -212,7 +212,7 @@ impl Reader {
         self.requires(attribute, &inner) && args.all(|own| self.vouched_data(attribute, &own))
     }
 
-    /// What elements of buffers are: `addresses(…)`, `offsets(…)`.
+    /// Reads an option that describes the elements of buffers: `addresses(…)`, `offsets(…)`.
     fn vouched_data(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         match &arg.value {
             Value::List(_) if arg.name == "addresses" => self.addresses(attribute, arg),

@@ -22,7 +22,7 @@ impl Launch<'_> {
         self.as_host(quote!(#conditions #result))
     }
 
-    /// Conditions of `requires`. The first that does not hold ends the launch; the values of what conditions name stand in the code once for all of them.
+    /// Checks the conditions of `requires`: the first one that does not hold ends the launch. All of them share one list of values for the error.
     pub fn conditions(&self, wanted: impl Fn(&Expr) -> bool) -> TokenStream {
         let conditions: Vec<&Expr> = self.kernel.launch.requires.iter().filter(|condition| wanted(condition)).collect();
         if conditions.is_empty() {
@@ -152,12 +152,13 @@ impl Launch<'_> {
         find_places(condition.to_token_stream(), &|name| self.is_value(name), &mut own);
         let index = |place: Place| {
             let known = places.iter().position(|known| known.is_same(&place));
-            (known.unwrap_or_else(|| {
+            known.unwrap_or_else(|| {
                 places.push(place);
                 places.len() - 1
-            })) as u8
+            })
         };
-        own.into_iter().map(index).collect()
+        // Places beyond the last index that a byte has are not shown.
+        own.into_iter().map(index).filter_map(|index| u8::try_from(index).ok()).collect()
     }
 }
 

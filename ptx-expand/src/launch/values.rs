@@ -48,7 +48,7 @@ impl Launch<'_> {
         quote!(#fields #(#calls)*)
     }
 
-    /// What reads the value of this expression, if it is one.
+    /// The tokens that read the variable of an expression, if it has one.
     pub fn value(&self, expr: &Expr) -> Option<TokenStream> {
         let text = (!self.values.is_empty()).then(|| expr.to_token_stream().to_string())?;
         let Value { variable, is_call, .. } = self.values.iter().find(|value| value.text == text)?;

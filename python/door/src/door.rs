@@ -56,7 +56,7 @@ pub(crate) struct Door {
     scalars: Vec<usize>,
     /// It has a gradient, in its only output.
     records: bool,
-    /// What autograd calls, made for the first recorded call.
+    /// The class whose `apply` autograd calls; made for the first recorded call.
     recorder: OnceCell<Recorder>,
     state: Ptr,
     /// Python's code for what the door does not take.

@@ -1,4 +1,4 @@
-//! What autograd calls for a function: `apply` of a class of its own.
+//! The class through which autograd records the calls of a function, and its `apply`.
 //!
 //! In each call PyTorch reads attributes of this class, by texts that it makes for each. The caches of Python's classes do not have such texts, and would
 //! search all bases of the class and of its metaclass. So the metaclass is one of C, which has these attributes at hand while the call is recorded.
