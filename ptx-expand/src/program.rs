@@ -13,7 +13,7 @@ pub use crate::describe::{
     TensorMap,
 };
 pub use around::Crate;
-pub use outline::{Generic, Outline, OutlineParam, outline, outline_and_compile};
+pub use outline::{Generic, Outline, OutlineParam, outline_and_compile};
 pub use ptx_language::{MemoryLayout, MemoryPlace};
 pub use ptx_target::Contract;
 pub use text::{Refused, compile_ptx};

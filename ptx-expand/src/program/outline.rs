@@ -43,25 +43,16 @@ pub struct Generic {
     pub is_type: bool,
 }
 
-/// The kernels of a text, in order, those in modules too.
+/// The kernels of a text, in order, those in modules too; and the program of the one kernel if nothing of it is to be chosen: a text that is wanted
+/// whole is read once. Mistakes of that kernel are errors of its compilation, which is left out here.
 ///
 /// # Errors
 /// A text that is not Rust.
-pub fn outline(source: &str) -> Result<Vec<Outline>, Problems> {
-    let mut file = super::parse(source)?;
-    let index = Index::take(&mut file.items);
-    Ok(of_items(&file.items, &index))
-}
-
-/// The same, and the program of the one kernel of the text if nothing of it is to be chosen: a text that is wanted whole is read once. Mistakes of that
-/// kernel are errors of its compilation, which is left out here.
-///
-/// # Errors
-/// As above.
 pub fn outline_and_compile(source: &str, options: &Options) -> Result<(Vec<Outline>, Option<Program>), Problems> {
     let mut file = super::parse(source)?;
     let index = Index::take(&mut file.items);
-    let outlines = of_items(&file.items, &index);
+    let outlines: Vec<Outline> =
+        items::kernels(&file.items).into_iter().flat_map(|item| of_item(item, &index)).collect();
     let program = match outlines.as_slice() {
         [lone] if lone.generics.is_empty() => {
             let options = Options { only: Some(lone.name.clone()), ..options.clone() };
@@ -70,10 +61,6 @@ pub fn outline_and_compile(source: &str, options: &Options) -> Result<(Vec<Outli
         _ => None,
     };
     Ok((outlines, program))
-}
-
-fn of_items(items: &[syn::Item], index: &Index) -> Vec<Outline> {
-    items::kernels(items).into_iter().flat_map(|item| of_item(item, index)).collect()
 }
 
 fn of_item(item: Item<'_>, index: &Index) -> Vec<Outline> {
@@ -139,7 +126,7 @@ mod tests {
             }
             #[ptx_kernel(arch = \"sm_80\")] fn plain(n: u32) {}
         ";
-        let found = outline(text).unwrap();
+        let (found, _) = outline_and_compile(text, &Options::default()).unwrap();
         let [taken, k, plain] = &found[..] else { unreachable!("{found:?}") };
         let generics: Vec<_> = k.generics.iter().map(|generic| (generic.name.as_str(), generic.is_type)).collect();
         assert_eq!(generics, [("T", true), ("B", false)]);
@@ -156,6 +143,6 @@ mod tests {
             taken,
             [("n", Some("u32"), false), ("inputs.q", Some("u8"), false), ("inputs.bias", Some("A"), true)]
         );
-        assert_eq!(outline("fn k(").unwrap_err().0[0].start.0, 1);
+        assert_eq!(outline_and_compile("fn k(", &Options::default()).unwrap_err().0[0].start.0, 1);
     }
 }
