@@ -803,7 +803,10 @@ impl<'m> Question<'m> {
     /// The question whether all parts of the places meet, under few conditions; nothing for a place of one part.
     fn parts(&self, few: &[(usize, Cond)], digits: &[Digit]) -> Option<Views<'_>> {
         let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
-        (digits.len() > 1).then(|| self.views(sums(&self.machine.world, few), &meet, true))
+        let world = &self.machine.world;
+        let places = digits.iter().flat_map(|digit| digit.forms.iter().enumerate());
+        let left = places.flat_map(|place| last_alternatives(world, few, place));
+        (digits.len() > 1).then(|| self.views([sums(world, few), left.collect()].concat(), &meet, true))
     }
 
     /// The conditions, and those of the launch that are about the places.
@@ -822,6 +825,24 @@ impl<'m> Question<'m> {
         let mixed = meet.iter().chain(&self.mixed).cloned().collect();
         Views { world: &machine.world, views: of_pair(machine, pair, self.threads), conds, mixed, compares }
     }
+}
+
+/// Of what is known of a place's symbols, the alternatives that the conditions leave: those with products say which.
+fn last_alternatives(world: &World, conds: &[(usize, Cond)], (view, place): (usize, &Form)) -> Vec<(usize, Cond)> {
+    let own = conds.iter().filter(|(of, _)| *of == view).flat_map(|(_, cond)| match cond {
+        Cond::All(parts) => parts.to_vec(),
+        other => vec![other.clone()],
+    });
+    let never: Set<Cond> = own.map(|cond| cond.negate()).collect();
+    let facts = place.symbols().flat_map(|symbol| world.facts_of(symbol));
+    let left = facts.filter_map(|fact| match fact {
+        Cond::Any(parts) => {
+            let mut left = parts.iter().filter(|part| !never.contains(part));
+            left.next().filter(|_| left.next().is_none())
+        }
+        _ => None,
+    });
+    left.map(|cond| (view, cond.clone())).collect()
 }
 
 /// The conditions without products, which parts of places do not have. A remainder is a number.

@@ -4,6 +4,7 @@
 //! The answer `Unsat` is a proof. `Sat` carries a model that satisfies every constraint, clause and product. `Unknown` means that the budget is
 //! spent, that a number does not fit into 128 bits, or that no model of the products was found.
 
+mod congruence;
 mod omega;
 mod presolve;
 mod simplex;

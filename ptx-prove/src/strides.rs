@@ -2,7 +2,7 @@
 //! difference has `(rows - row) · stride`, and it suffices that `rows - row >= 1` and `stride > column`. These are questions without products,
 //! where the solver would look for the products that decide it.
 
-use crate::form::{Coef, Cond, Form, Sym};
+use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::local::{FAR, NEAR, is_excluded};
 use crate::query::{self, decide};
 use crate::world::{Effort, Meaning, Scope, World};
@@ -52,12 +52,17 @@ pub(crate) fn holds(under: &Under<'_>, must: &Cond, by: By) -> bool {
     let lens: Vec<Sym> = form.symbols().filter(|symbol| is_length(under.world, *symbol)).collect();
     let [len] = lens[..] else {
         return form.degree() > 1
-            && (search.is_positive(form, DEPTH) || search.is_limited(form) || search.is_bounded(form));
+            && (search.is_positive(form, DEPTH)
+                || search.is_limited(form)
+                || search.is_lessened(form, DEPTH)
+                || search.is_bounded(form));
     };
     let limits: Vec<Form> = under.facts.iter().flat_map(|fact| search.limits(fact, len)).collect();
     let form = under.world.with_names(form);
     limits.iter().any(|limit| {
-        without(&form, limit, len).is_some_and(|rest| rest.degree() > 1 && search.is_positive(&rest, DEPTH))
+        without(&form, limit, len).is_some_and(|rest| {
+            rest.degree() > 1 && (search.is_positive(&rest, DEPTH) || search.is_lessened(&rest, DEPTH))
+        })
     })
 }
 
@@ -70,10 +75,10 @@ fn without(form: &Form, limit: &Form, symbol: Sym) -> Option<Form> {
     form.sub(&limit.scale(multiple(form, limit, symbol)?)?)
 }
 
-/// The number of times that a sum has the symbol of another one.
+/// The number of times that a sum has the symbol of another one, with its sign.
 fn multiple(form: &Form, other: &Form, symbol: Sym) -> Option<i128> {
     let (own, other) = (factor(form, symbol)?, factor(other, symbol)?);
-    (other > 0 && own > 0 && own % other == 0).then(|| own / other)
+    (other != 0 && own.signum() == other.signum() && own % other == 0).then(|| own / other)
 }
 
 /// The factor of a symbol that stands alone.
@@ -143,6 +148,42 @@ impl Search<'_> {
         })
     }
 
+    /// Returns true if what is known of a number that lessens a sum makes that positive: of `end - first - pair` that `pair < rows · stride`.
+    fn is_lessened(&mut self, form: &Form, depth: u32) -> bool {
+        let world = self.under.world;
+        let lessens = |(mono, coef): &&(Mono, Coef)| mono.len() == 1 && coef.most() < 0;
+        let mut symbols: Vec<Sym> = form.terms.iter().filter(lessens).map(|(mono, _)| mono[0]).collect();
+        symbols.retain(|symbol| world.symbol(*symbol).meaning == Meaning::Other);
+        symbols.truncate(STRIDES);
+        symbols
+            .into_iter()
+            .any(|symbol| world.facts_of(symbol).iter().any(|fact| self.is_limit_by(fact, (form, symbol), depth)))
+    }
+
+    /// Returns true if a sum is positive by a fact about one of its symbols, or by its last alternative.
+    fn is_limit_by(&mut self, fact: &Cond, (form, symbol): (&Form, Sym), depth: u32) -> bool {
+        match fact {
+            Cond::AtLeast(limit) if factor(limit, symbol).is_some_and(|factor| factor < 0) => {
+                without(form, limit, symbol).is_some_and(|rest| rest != *form && self.is_positive(&rest, depth))
+            }
+            Cond::Any(parts) => {
+                let (own, others): (Vec<&Cond>, Vec<&Cond>) = parts.iter().partition(|part| names(part, symbol));
+                let [own] = own[..] else { return false };
+                self.is_limit_by(own, (form, symbol), depth) && others.iter().all(|other| self.is_never(other, depth))
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if the conditions exclude an alternative, or what they say of its strides.
+    fn is_never(&mut self, cond: &Cond, depth: u32) -> bool {
+        self.excludes(cond)
+            || match cond.negate() {
+                Cond::AtLeast(form) => self.is_lessened(&form, depth),
+                _ => false,
+            }
+    }
+
     /// Returns true if a fact about the greatest value of a product makes a sum positive: with `rows · stride <= 1000`, `row · stride` is less.
     fn is_bounded(&mut self, form: &Form) -> bool {
         let form = self.under.world.with_names(form);
@@ -183,10 +224,13 @@ impl Search<'_> {
         if let Cond::Const(is) = must {
             return is;
         }
-        if form.degree() < 2 {
-            return self.is_at_least(form);
+        if form.degree() < 2 && self.is_at_least(form) {
+            return true;
         }
         let Some(depth) = depth.checked_sub(1) else { return false };
+        if form.degree() < 2 {
+            return self.is_lessened(form, depth);
+        }
         if self.by_extents && self.is_positive_by_extents(form, depth) {
             return true;
         }

@@ -152,6 +152,10 @@ const OF_ORDERS: &str = "x: &mut [u32], rows: u32, columns: u32, down: u64, acro
 const TILES: [(u32, u32, u32, bool); 5] =
     [(0, 8, 0, false), (1, 8, 0, true), (0, 9, 0, true), (0, 8, 32, true), (0, 7, 0, true)];
 
+/// Chunks of rows, which the warps of a block take in turns: columns of a chunk, chunks from turn to turn, rows of a block that others have, and
+/// whether threads race.
+const CHUNKS: [(u32, u32, u32, bool); 4] = [(32, 2, 0, false), (31, 2, 0, true), (32, 1, 0, true), (32, 2, 1, true)];
+
 #[test]
 fn rows_and_columns_are_apart_or_race() {
     KERNELS.into_iter().for_each(assert_kernel);
@@ -194,5 +198,33 @@ fn tiles_of_a_band_stay_in_the_matrix_and_apart() {
                 ptx! {{ st.global.u32 [at], 1; }} }}"
         );
         assert_proved_or(&text, if leaves { "[P091" } else { "" });
+    }
+}
+
+/// Two warps have other chunks, as their turns go on by the number of warps.
+#[test]
+fn chunks_of_rows_are_of_one_warp() {
+    let tried = if is_thorough() { CHUNKS.len() } else { 2 };
+    for (width, warps, more, race) in CHUNKS.into_iter().take(tried) {
+        let text = format!(
+            "#[ptx_kernel(arch = \"sm_90\", block = 64, grid = blocks, proved,
+                requires(blocks >= 1, blocks <= 96, columns >= 1, columns <= stride, stride < 1 << 20, rows < 1 << 30,
+                rows * columns.div_ceil(32) < 1 << 31, x.len() + (stride - columns) >= rows * stride))]
+             pub fn k(x: &mut [u32], rows: u32, columns: u32, stride: u32, blocks: u32) {{
+                let each: u32 = (rows + blocks - 1) / blocks;
+                let first: u32 = (ctaid.x * each).min(rows);
+                let last: u32 = (first + each + {more}).min(rows);
+                let chunks: u32 = (columns + 31) / 32;
+                let (mut at, end): (u32, u32) = (tid.x / 32, (last - first) * chunks);
+                while at < end {{
+                    let (row, column): (u32, u32) = (first + at / chunks, at % chunks * {width} + laneid);
+                    if column < columns {{
+                        let to = x.at(row as u64 * stride as u64 + column as u64);
+                        ptx! {{ st.global.u32 [to], at; }}
+                    }}
+                    at += {warps};
+                }} }}"
+        );
+        assert_proved_or(&text, if race { "races are not decided" } else { "" });
     }
 }

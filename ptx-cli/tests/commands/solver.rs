@@ -61,6 +61,11 @@ fn problem(random: &mut Random) -> Problem {
     for _ in 0..random.below(2) {
         problem.equal.push(linear(random, variables));
     }
+    // Equalities of two inequalities, whose greatest factors have a divisor.
+    for _ in 0..random.below(3) {
+        let sum = linear(random, variables).combine(2 + random.below(8), &linear(random, variables), 1).unwrap();
+        problem.atleast.extend([-1, 1].map(|sign| sum.combine(sign, &Linear::default(), 1).unwrap()));
+    }
     for _ in 0..random.below(3) {
         let part = |random: &mut Random| -> Conjunction {
             (0..1 + random.below(2)).map(|_| linear(random, variables)).collect()
@@ -105,6 +110,22 @@ fn written(problem: &Problem) -> String {
         let _ = write!(text, "(assert (= x{p} (* x{a} x{b})))");
     }
     text
+}
+
+/// `8 a - 8 b + x - y = 0` with `0 <= x < y <= most`.
+fn turns(most: i128) -> Problem {
+    let sum = |terms: &[(usize, i128)], constant: i128| Linear { terms: terms.to_vec(), constant };
+    let equal = sum(&[(0, 8), (1, -8), (2, 1), (3, -1)], 0);
+    let opposite = equal.combine(-1, &Linear::default(), 1).unwrap();
+    let order = [sum(&[(2, 1)], 0), sum(&[(2, -1), (3, 1)], -1), sum(&[(3, -1)], most)];
+    Problem { variables: 4, atleast: [equal, opposite].into_iter().chain(order).collect(), ..Problem::default() }
+}
+
+/// Numbers below 8 that differ by multiples of 8 are equal; and 0 and 8 are not.
+#[test]
+fn multiples_are_compared_by_remainders() {
+    assert_eq!(solve(&turns(7), &mut 1_000), Answer::Unsat);
+    assert!(matches!(solve(&turns(8), &mut 100_000), Answer::Sat(model) if holds(&turns(8), &model)));
 }
 
 /// Models satisfy their questions, and z3 has none for a question without one. With `PTX_THOROUGH=1` there are 20,000 questions.

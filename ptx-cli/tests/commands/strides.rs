@@ -12,7 +12,7 @@ struct Kernel {
     mutants: &'static [(&'static str, &'static str)],
 }
 
-const KERNELS: [Kernel; 7] = [
+const KERNELS: [Kernel; 8] = [
     // Rows of heads of sequences, with strides from the launch.
     Kernel {
         options: "grid = p.grid(), requires(p.is_counted(), p.covers(4 * x.len()))",
@@ -211,6 +211,35 @@ const KERNELS: [Kernel; 7] = [
             ("x.len() >= p.tokens", "x.len() + 1 >= p.tokens"),
             ("(last - first) * chunks)", "(last - first) * (chunks + 1))"),
             ("(first + each).min(p.tokens)", "first + each"),
+        ],
+    },
+    // Each token has several choices: a quotient stays below products of the part.
+    Kernel {
+        options: "grid = p.batch, requires(p.is_counted(), p.covers(x.len()))",
+        functions: "
+            fn covers(&self, len: u64) -> bool { len >= u64::from(self.tokens) * u64::from(self.variable) }
+            fn is_counted(&self) -> bool {
+                self.batch >= 1 && self.batch <= 96 && self.heads >= 1 && self.heads < 1 << 28 && self.variable >= 1
+                    && u64::from(self.tokens) * u64::from(self.variable) <= 1 << 30
+                    && u64::from(self.tokens) * u64::from(self.variable) * u64::from(self.heads.div_ceil(128)) <= 1 << 31 }",
+        body: "
+            let each: u32 = (p.tokens + p.batch - 1) / p.batch;
+            let first: u32 = (ctaid.x * each).min(p.tokens);
+            let last: u32 = (first + each).min(p.tokens);
+            let chunks: u32 = (p.heads + 127) / 128;
+            let start: u32 = first * p.variable;
+            let (mut at, end): (u32, u32) = (tid.x, (last * p.variable - start) * chunks);
+            while at < end {
+                let to = x.at(start + at / chunks);
+                ptx! { st.global.f32 [to], 0.0; }
+                at += 32;
+            }",
+        mutants: &[
+            ("at < end", "at <= end"),
+            ("start + at / chunks", "start + at / chunks + 1"),
+            ("(first + each).min(p.tokens)", "first + each"),
+            ("{ len >= u64", "{ len + 1 >= u64"),
+            ("first * p.variable", "first * (p.variable + 1)"),
         ],
     },
 ];

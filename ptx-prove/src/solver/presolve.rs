@@ -1,6 +1,7 @@
 //! What bounds alone say of a problem, before it is searched: tighter bounds, numbers that are known, facts that always hold, and alternatives that
 //! cannot be. The search is spared what they would cost, above all the large numbers of wrapped registers.
 
+use super::congruence::congruences;
 use super::{Conjunction, Linear, Problem};
 use ptx_core::hash::Set;
 use std::cmp::{max, min};
@@ -67,6 +68,9 @@ pub(super) fn presolved(problem: &Problem, budget: &mut u32) -> Option<Problem> 
             break;
         }
     }
+    let more = congruences(&problem.atleast, &|sum| most(sum, &ranges))?;
+    *budget = budget.saturating_sub(u32::try_from(more.len()).unwrap_or(u32::MAX));
+    problem.atleast.extend(more);
     // Bounds of products follow from those of their factors, and have large numbers: what is said of products stays as it is.
     let products: Set<usize> = problem.products.iter().map(|(product, ..)| *product).collect();
     let is_of_product = |fact: &Linear| fact.terms.iter().any(|(variable, _)| products.contains(variable));
