@@ -4,6 +4,7 @@ use crate::contract::Contract;
 use crate::finding::{blank, counterexample, describe, worse};
 use crate::form::{Cond, Form};
 use crate::machine::Machine;
+use crate::near::has_conjunctions;
 use crate::nearby::is_decided_nearby;
 use crate::query::{BUDGET, Decision, decide};
 use crate::report::{Finding, Property, Verdict};
@@ -178,10 +179,6 @@ fn is_decided_simply(machine: &Machine<'_>, (conds, goal): (&[Cond], &Cond), spl
     let is_proved = decide(&own, &conds, &plain, &goal, BUDGET / 4).is_impossible();
     world.work.set(own.work.get());
     is_proved
-}
-
-fn has_conjunctions(fact: &Cond) -> bool {
-    matches!(fact, Cond::Any(parts) if parts.iter().any(|part| matches!(part, Cond::All(_))))
 }
 
 fn aligned(machine: &mut Machine<'_>, access: &Access) -> Verdict {

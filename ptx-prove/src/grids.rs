@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::query::{BUDGET, Clause, decide, difference};
 use crate::rows::{Part, part, strides, unit};
 use crate::strides::{By, Under, holds, holds_by_extents};
-use crate::world::Scope;
+use crate::world::{Meaning, Scope};
 use ptx_core::hash::Map;
 use std::cell::RefCell;
 
@@ -58,10 +58,14 @@ impl<'m> Grids<'m> {
     pub(crate) fn orders(&self, accesses: [usize; 2], is_stride: &dyn Fn(Sym) -> bool) -> &'m [Cond] {
         let trace = &self.machine.trace;
         let own = strides(&trace.accesses[accesses[0]].offset, is_stride);
+        let is_len = |symbol: Sym| matches!(self.machine.world.symbol(symbol).meaning, Meaning::Len(_));
         let of_strides = |part: &Cond| {
-            let mut found = false;
-            part.forms(&mut |form| found |= form.degree() > 1 && form.symbols().any(|symbol| own.contains(&symbol)));
-            matches!(part, Cond::All(_)) && found
+            let (mut found, mut has_len) = (false, false);
+            part.forms(&mut |form| {
+                found |= form.degree() > 1 && form.symbols().any(|symbol| own.contains(&symbol));
+                has_len |= form.symbols().any(is_len);
+            });
+            found && !has_len
         };
         let orders = self.machine.launch.facts.iter().find_map(|fact| match fact {
             Cond::Any(parts) if parts.iter().all(of_strides) => Some(parts.as_ref()),

@@ -30,6 +30,11 @@ pub(crate) fn without_other_lengths(world: &World, conds: &[Cond], facts: &[Cond
     facts.iter().filter(|fact| lens(fact).iter().all(|len| own.contains(len))).cloned().collect()
 }
 
+/// Returns true for alternatives that are conjunctions, such as the orders in which strides lie in each other.
+pub(crate) fn has_conjunctions(fact: &Cond) -> bool {
+    matches!(fact, Cond::Any(parts) if parts.iter().any(|part| matches!(part, Cond::All(_))))
+}
+
 /// Conditions of the threads of a question about two places, and the facts about a launch, without what they say of addresses and lengths that are not
 /// in the question.
 pub(crate) fn of_forms(

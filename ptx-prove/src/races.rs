@@ -9,7 +9,7 @@ use crate::finding::{counterexample, describe, reached, worse};
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::grids::{Digit, Grids};
 use crate::machine::Machine;
-use crate::near::of_forms;
+use crate::near::{has_conjunctions, of_forms};
 use crate::offsets;
 use crate::overlap;
 use crate::query::{BUDGET, Clause, Decision, View, Views, differ, difference};
@@ -490,10 +490,11 @@ fn decide((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &Gri
     verdict
 }
 
-/// Returns true if two blocks access other rows whatever the order of the strides is: a matrix may have its tokens in its heads, or its heads in its tokens.
+/// Returns true if two threads access other rows whatever the order of the strides is: a matrix may have its tokens in its heads, or its heads in its
+/// tokens. The parts of threads of one block differ by numbers, or are left to other questions.
 fn are_apart((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &Grids<'_>) -> bool {
     let (accesses, is_stride) = ([pair.first, pair.second], |symbol| is_stride(machine, pair, symbol));
-    if pair.which != Which::Blocks || machine.world.is_spent() {
+    if machine.world.is_spent() {
         return false;
     }
     let orders = grids.orders(accesses, &is_stride);
@@ -503,7 +504,8 @@ fn are_apart((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &
         && orders.iter().all(|order| {
             machine.world.work.set(ORDER);
             let digits = grids.digits(accesses, &is_stride, order);
-            Question::new((machine, others), pair, None).is_apart_in(&digits)
+            overlaps(machine, pair, &digits).is_some_and(|threads| threads.is_empty())
+                || pair.which == Which::Blocks && Question::new((machine, others), pair, None).is_apart_in(&digits)
         });
     machine.world.work.set(left);
     are_apart
@@ -771,28 +773,44 @@ impl<'m> Question<'m> {
     }
 
     /// Decides it: at first by rows and columns, and without the facts of the launch about lengths and addresses, which are many and rarely matter.
+    /// The orders in which strides lie in each other are alternatives that tell blocks apart, and rarely the threads of one.
     fn decide(&self, digits: &[Digit]) -> Decision {
+        let few = self.few();
+        let (own, launch) = few.split_at(self.conds.len());
+        let plain = launch.iter().filter(|(_, fact)| !has_conjunctions(fact));
+        let plain: Vec<(usize, Cond)> = own.iter().chain(plain).cloned().collect();
+        if plain.len() < few.len() && self.is_apart_under(&plain, digits) || self.is_apart_under(&few, digits) {
+            return Decision::Impossible;
+        }
+        let all = self.machine.launch.facts.iter().map(|fact| (0, fact.clone()));
+        self.with(self.conds.iter().cloned().chain(all).collect(), &self.meet(), (BUDGET, false))
+    }
+
+    /// Returns true if some of the conditions tell the threads apart.
+    fn is_apart_under(&self, some: &[(usize, Cond)], digits: &[Digit]) -> bool {
         let (machine, pair) = (self.machine, self.pair);
         let (a, b) = accesses(machine, pair);
-        let facts = &machine.launch.facts;
-        let few = self.few();
+        let is_apart = |meet: &[Clause]| self.with(some.to_vec(), meet, (BUDGET / 2, false)).is_impossible();
         // The parts of the places alone tell most threads apart.
-        if self.parts(&few, digits).is_some_and(|parts| parts.decide(BUDGET / 4).is_impossible()) {
-            return Decision::Impossible;
-        }
-        let place =
-            Digit { forms: [a, b].map(|own| own.offset.clone()), sizes: [a, b].map(|own| i128::from(own.size)) };
-        let mut meet = place.meets().to_vec();
-        if machine.may_be_others(a.base, b.base) && self.with(few.clone(), &meet, (BUDGET / 2, false)).is_impossible() {
-            return Decision::Impossible;
-        }
+        self.parts(some, digits).is_some_and(|parts| parts.decide(BUDGET / 4).is_impossible())
+            || machine.may_be_others(a.base, b.base) && is_apart(&self.place().meets())
+            || some.len() < self.conds.len() + machine.launch.facts.len() && is_apart(&self.meet())
+    }
+
+    /// The places as a whole.
+    fn place(&self) -> Digit {
+        let (a, b) = accesses(self.machine, self.pair);
+        Digit { forms: [a, b].map(|own| own.offset.clone()), sizes: [a, b].map(|own| i128::from(own.size)) }
+    }
+
+    /// The places meet, in the same memory.
+    fn meet(&self) -> Vec<Clause> {
+        let (machine, pair) = (self.machine, self.pair);
+        let (a, b) = accesses(machine, pair);
+        let mut meet = self.place().meets().to_vec();
         meet.extend(machine.same_entry(a.base, b.base));
         meet.extend(rows::clauses(&a.offset, &b.offset, &|symbol| is_stride(machine, pair, symbol)));
-        if few.len() < self.conds.len() + facts.len() && self.with(few, &meet, (BUDGET / 2, false)).is_impossible() {
-            return Decision::Impossible;
-        }
-        let all = facts.iter().map(|fact| (0, fact.clone()));
-        self.with(self.conds.iter().cloned().chain(all).collect(), &meet, (BUDGET, false))
+        meet
     }
 
     /// Returns true if the parts of the places by an order of strides tell the threads apart. A product is a number that is compared with what it is made of.

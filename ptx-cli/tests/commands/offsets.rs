@@ -33,15 +33,29 @@ const MUTANTS: [Mutant; 5] = [
 const BODY: &str = "x: &mut [u32], heads: u32, batch: u32, s: u64, t: u64) {
      let to = x + (ctaid.y as u64 * s + ctaid.x as u64 * t + tid.x as u64) * 4; ptx! { st.global.u32 [to], 0; }";
 
+/// Rows of 8 elements, four of which a block has.
+const FOUR: &str = "x: &mut [u32], heads: u32, batch: u32, s: u64, t: u64) { let head: u32 = ctaid.x * 4 + tid.x / 8;
+     let to = x + (ctaid.y as u64 * s + head as u64 * t + (tid.x % 8) as u64) * 4; if head < heads { ptx! { st.global.u32 [to], 0; } }";
+
+/// Rows of one element, whose strides are no less.
+const SINGLE: &str = "x: &mut [u32], heads: u32, batch: u32, s: u64, t: u64) {
+     let to = x + (ctaid.y as u64 * s + ctaid.x as u64 * t) * 4; if tid.x == 0 { ptx! { st.global.u32 [to], 0; } }";
+
 /// The conditions of their strides.
-const ORDERS: [(&str, &str); 4] = [
-    ("t >= 32 && s >= t * heads || s >= 32 && t >= s * batch", ""),
+const ORDERS: [(&str, &str, &str); 9] = [
+    (BODY, "t >= 32 && s >= t * heads || s >= 32 && t >= s * batch", ""),
     // A row is longer.
-    ("t >= 31 && s >= t * heads || s >= 32 && t >= s * batch", "[P091"),
+    (BODY, "t >= 31 && s >= t * heads || s >= 32 && t >= s * batch", "[P091"),
     // The last row of one is the first one of the next.
-    ("t >= 32 && s >= t * (heads - 1) || s >= 32 && t >= s * batch", "[P091"),
+    (BODY, "t >= 32 && s >= t * (heads - 1) || s >= 32 && t >= s * batch", "[P091"),
     // Any strides.
-    ("t >= 32 && s >= t * heads || s >= 32 && t >= batch * heads", "[P091"),
+    (BODY, "t >= 32 && s >= t * heads || s >= 32 && t >= batch * heads", "[P091"),
+    // Threads of one block have other rows in each order, or may share one where a row is longer.
+    (FOUR, "t >= 8 && s >= t * heads || s >= 8 && t >= s * batch", ""),
+    (FOUR, "t >= 7 && s >= t * heads || s >= 8 && t >= s * batch", "[P091"),
+    (FOUR, "t >= 8 && s >= t * heads || s >= 7 && t >= s * batch", "[P091"),
+    (SINGLE, "t > 0, s > 0, s >= t * heads || t >= s * batch", ""),
+    (SINGLE, "t > 0, s > 0, s >= t * heads || t >= s * (batch - 1)", "[P091"),
 ];
 
 /// An address or zero, which is zero by its choice alone where the buffer has elements: options, parameters and body, and a part of the error.
@@ -78,9 +92,11 @@ fn offsets_part_the_rows_of_packed_sequences() {
 
 #[test]
 fn strides_lie_in_each_other_in_some_order() {
-    for (order, expected) in ORDERS {
-        let options = format!("grid = (heads, batch), requires({order}, s < 1 << 20, t < 1 << 20), proved(races)");
-        assert_case((&options, BODY, expected));
+    for (body, order, expected) in ORDERS {
+        let options = format!(
+            "grid = (heads, batch), requires({order}, heads < 1 << 20, s < 1 << 20, t < 1 << 20), proved(races)"
+        );
+        assert_case((&options, body, expected));
     }
 }
 

@@ -146,21 +146,26 @@ pub(crate) mod kernels {
             d192 = ([bf16, f16], [bf16, f16], Config { head: 192, head_v: 128, warps: 4, tiles_m: 1, block_n: 64 }),
             d256 = ([bf16, f16, u8, u8], [bf16, f16, bf16, f16], Config { head: 256, head_v: 256, warps: 4, tiles_m: 1, block_n: 64 })
         ],
-        unsafe(requires(
-            p.is_counted(),
-            p.has_vectors(size_of::<I>()),
-            p.shares(cache.heads_k),
-            size_of::<I>() == 2 || cache.cached == 0,
-            p.holds_queries(size_of::<I>() * inputs.q.len(), p.q, p.dim, size_of::<I>()),
-            cache.holds_keys(p, size_of::<I>() * inputs.k.len(), p.k, p.dim, size_of::<I>()),
-            cache.holds_keys(p, size_of::<I>() * inputs.v.len(), p.v, p.dim_v, size_of::<I>()),
-            p.holds_queries(2 * outputs.out.len(), p.out, p.dim_v, 2),
-            p.holds_logarithms(4 * outputs.lse.len()),
-            p.holds_bias(2 * inputs.bias.len()),
-            p.separates(inputs.starts_q.len(), inputs.starts_k.len()),
-            cache.has_places(p, inputs.lengths.len(), inputs.table.len()),
-            f.holds([p.batch, cache.heads_k], [4 * inputs.q_factors.len(), 4 * inputs.k_factors.len(), 4 * inputs.v_factors.len()])
-        ))
+        unsafe(
+            requires(
+                p.is_counted(),
+                p.has_vectors(size_of::<I>()),
+                p.shares(cache.heads_k),
+                size_of::<I>() == 2 || cache.cached == 0,
+                p.holds_queries(size_of::<I>() * inputs.q.len(), p.q, p.dim, size_of::<I>()),
+                cache.holds_keys(p, size_of::<I>() * inputs.k.len(), p.k, p.dim, size_of::<I>()),
+                cache.holds_keys(p, size_of::<I>() * inputs.v.len(), p.v, p.dim_v, size_of::<I>()),
+                p.holds_queries(2 * outputs.out.len(), p.out, p.dim_v, 2),
+                p.parts_queries(p.out, p.dim_v, 2),
+                p.parts_queries(p.lse, 1, 4),
+                p.holds_logarithms(4 * outputs.lse.len()),
+                p.holds_bias(2 * inputs.bias.len()),
+                p.separates(inputs.starts_q.len(), inputs.starts_k.len()),
+                cache.has_places(p, inputs.lengths.len(), inputs.table.len()),
+                f.holds([p.batch, cache.heads_k], [4 * inputs.q_factors.len(), 4 * inputs.k_factors.len(), 4 * inputs.v_factors.len()])
+            ),
+            offsets(inputs.starts_q)
+        )
     )]
     pub fn forward<I, T, const C: Config>(
         inputs: Inputs<I, T>,

@@ -189,6 +189,9 @@ impl Problem {
             ..Problem::default()
         };
         problem.set_lengths(options)?;
+        // Those of logarithms that nobody takes.
+        let queries = 4 * tokens_q as u64;
+        problem.lse = problem.packed([queries * heads as u64, 4, queries]);
         problem.set_bias(options)?;
         Ok(problem)
     }
@@ -236,7 +239,7 @@ impl Problem {
         let [batch, tokens, heads, _] = q.shape;
         out.check_shape([batch, tokens, heads, self.dim_v as usize])?;
         out.check_rows(MOST_ELEMENTS)?;
-        self.out = self.packed(out.steps());
+        self.out = self.packed(out.steps_apart());
         self.reach[3] = out.reach();
         Ok(())
     }
@@ -248,8 +251,8 @@ impl Problem {
             let found = format!("the logarithms of the sums have the shape {shape:?}");
             return Err(refuse(found, format!("{:?} (batch, heads, queries)", [batch, heads, tokens])));
         }
-        let [batch, head, token] = strides.map(|stride| 4 * stride as u64);
-        self.lse = self.packed([batch, token, head]);
+        let [lse_batch, lse_head, lse_token] = strides.map(|stride| 4 * stride as u64);
+        self.lse = self.packed(apart([batch, tokens, heads], [lse_batch, lse_token, lse_head], 4));
         self.reach[4] = reach(&shape, &strides);
         self.logged = 1;
         Ok(())
@@ -321,11 +324,18 @@ impl Problem {
             && (sequences == 0 || tokens == 0 || bytes >= Self::last(strides, extents) + row)
     }
 
-    /// Returns true if the rows of all heads of the queries, `dim` elements of `size` bytes, are apart, as those of an output are: sequences, tokens and
-    /// heads lie in each other in some order.
+    /// Returns true if the rows of all heads of the queries, `dim` elements of `size` bytes, are apart, as those of an output are.
     pub(super) fn parts_queries(&self, strides: [u64; 3], dim: u32, size: u64) -> bool {
-        let [batch, token, head] = strides;
-        let (tokens, heads, row) = (self.tokens_q, self.heads, u64::from(dim) * size);
+        self.parts_rows(strides, [self.tokens_q, self.heads], u64::from(dim) * size)
+    }
+
+    /// The same for the keys, which have `heads_k` heads.
+    pub(super) fn parts_keys(&self, strides: [u64; 3], [heads_k, dim]: [u32; 2], size: u64) -> bool {
+        self.parts_rows(strides, [self.tokens_k, heads_k], u64::from(dim) * size)
+    }
+
+    /// The same for tokens of heads, with rows of `row` bytes: sequences, tokens and heads lie in each other in some order.
+    fn parts_rows(&self, [batch, token, head]: [u64; 3], [tokens, heads]: [u32; 2], row: u64) -> bool {
         if self.variable == 1 {
             batch == 0
                 && (head >= row && token >= head * u64::from(heads)

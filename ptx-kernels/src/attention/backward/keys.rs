@@ -165,19 +165,24 @@ pub(crate) mod kernels {
             d256_v = ([bf16, f16], Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1, results: 1 }),
             d256_k = ([bf16, f16], Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1, results: 2 })
         ],
-        unsafe(requires(
-            p.is_counted(),
-            p.shares(g.heads_k),
-            p.holds_queries(2 * tensors.q.len(), p.q, p.dim, 2),
-            p.holds_keys(2 * tensors.k.len(), p.k, [g.heads_k, p.dim], 2),
-            p.holds_keys(2 * tensors.v.len(), p.v, [g.heads_k, p.dim_v], 2),
-            p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v, 2),
-            p.holds_bias(2 * tensors.bias.len()),
-            p.holds_keys(2 * tensors.k_grad.len(), g.k, [g.heads_k, p.dim], 2),
-            p.holds_keys(2 * tensors.v_grad.len(), g.v, [g.heads_k, p.dim_v], 2),
-            g.holds_pairs(p, tensors.pairs.len()),
-            p.separates(tensors.starts_q.len(), tensors.starts_k.len())
-        ))
+        unsafe(
+            requires(
+                p.is_counted(),
+                p.shares(g.heads_k),
+                p.holds_queries(2 * tensors.q.len(), p.q, p.dim, 2),
+                p.holds_keys(2 * tensors.k.len(), p.k, [g.heads_k, p.dim], 2),
+                p.holds_keys(2 * tensors.v.len(), p.v, [g.heads_k, p.dim_v], 2),
+                p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v, 2),
+                p.holds_bias(2 * tensors.bias.len()),
+                p.holds_keys(2 * tensors.k_grad.len(), g.k, [g.heads_k, p.dim], 2),
+                p.holds_keys(2 * tensors.v_grad.len(), g.v, [g.heads_k, p.dim_v], 2),
+                p.parts_keys(g.k, [g.heads_k, p.dim], 2),
+                p.parts_keys(g.v, [g.heads_k, p.dim_v], 2),
+                g.holds_pairs(p, tensors.pairs.len()),
+                p.separates(tensors.starts_q.len(), tensors.starts_k.len())
+            ),
+            offsets(tensors.starts_k)
+        )
     )]
     pub fn grad_keys<T, const C: Config>(tensors: Tensors<T>, p: Problem, g: Gradients) {
         const NT: u32 = C.block / 8;

@@ -148,21 +148,25 @@ pub(crate) mod kernels {
             d192 = ([bf16, f16], Config { head: 192, head_v: 128, warps: 4, block: 32, stages: 2 }),
             d256 = ([bf16, f16], Config { head: 256, head_v: 256, warps: 4, block: 16, stages: 1 })
         ],
-        unsafe(requires(
-            p.is_counted(),
-            p.shares(g.heads_k),
-            p.holds_queries(2 * tensors.q.len(), p.q, p.dim, 2),
-            p.holds_keys(2 * tensors.k.len(), p.k, [g.heads_k, p.dim], 2),
-            p.holds_keys(2 * tensors.v.len(), p.v, [g.heads_k, p.dim_v], 2),
-            p.holds_queries(2 * tensors.out.len(), p.out, p.dim_v, 2),
-            p.logged == 1,
-            p.holds_logarithms(4 * tensors.lse.len()),
-            p.holds_bias(2 * tensors.bias.len()),
-            p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v, 2),
-            p.holds_queries(2 * tensors.q_grad.len(), g.q, p.dim, 2),
-            g.holds_pairs(p, tensors.pairs.len()),
-            p.separates(tensors.starts_q.len(), tensors.starts_k.len())
-        ))
+        unsafe(
+            requires(
+                p.is_counted(),
+                p.shares(g.heads_k),
+                p.holds_queries(2 * tensors.q.len(), p.q, p.dim, 2),
+                p.holds_keys(2 * tensors.k.len(), p.k, [g.heads_k, p.dim], 2),
+                p.holds_keys(2 * tensors.v.len(), p.v, [g.heads_k, p.dim_v], 2),
+                p.holds_queries(2 * tensors.out.len(), p.out, p.dim_v, 2),
+                p.logged == 1,
+                p.holds_logarithms(4 * tensors.lse.len()),
+                p.holds_bias(2 * tensors.bias.len()),
+                p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v, 2),
+                p.holds_queries(2 * tensors.q_grad.len(), g.q, p.dim, 2),
+                p.parts_queries(g.q, p.dim, 2),
+                g.holds_pairs(p, tensors.pairs.len()),
+                p.separates(tensors.starts_q.len(), tensors.starts_k.len())
+            ),
+            offsets(tensors.starts_q)
+        )
     )]
     pub fn grad_queries<T, const C: Config>(tensors: Tensors<T>, p: Problem, g: Gradients) {
         const NT: u32 = C.block / 8;
