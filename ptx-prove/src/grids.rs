@@ -5,15 +5,18 @@
 use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::local::{FAR, is_excluded};
 use crate::machine::Machine;
+use crate::nearby::is_decided_nearby;
 use crate::query::{BUDGET, Clause, decide, difference};
 use crate::rows::{Part, part, strides, unit};
-use crate::strides::{By, Under, holds, holds_by_extents};
-use crate::world::{Meaning, Scope};
+use crate::strides::{By, Under, for_all_threads, holds, holds_by_extents};
+use crate::world::{Meaning, Scope, WORK};
 use ptx_core::hash::Map;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// The most strides of a place.
 const LEVELS: usize = 4;
+/// The work for two tiles.
+const TILE: u32 = 4 * BUDGET;
 
 /// A part of two places. Bytes of both places are the same only if they are in all parts.
 #[derive(Clone)]
@@ -43,15 +46,64 @@ fn apart(a: &Form, b: &Form, is_shared: &dyn Fn(Sym) -> bool) -> Option<[Form; 2
     Some([a.sub(&common)?, b.sub(&common)?])
 }
 
+/// The strides of a place, those of most products first: of `(z · height + y) · width + x`, the width.
+fn inner_first(of: &Form, is_stride: &dyn Fn(Sym) -> bool) -> Vec<Sym> {
+    let uses = |symbol: &Sym| of.terms.iter().filter(|(mono, _)| mono.contains(symbol)).count();
+    let mut found = strides(of, is_stride);
+    found.sort_by_key(|symbol| std::cmp::Reverse(uses(symbol)));
+    found
+}
+
 /// The columns that are known to lie below a multiple of a stride, or not to.
 pub(crate) struct Grids<'m> {
     machine: &'m Machine<'m>,
     known: RefCell<Map<(usize, Cond, Cond), bool>>,
+    /// By access: the first one like it, and the constants of the first places and of the last ends of all of these.
+    like: Vec<usize>,
+    extents: Vec<Option<(Coef, Coef)>>,
+    /// The answers about tiles, by the first accesses like two, and the work that is left for others.
+    tiles: RefCell<Map<[usize; 2], bool>>,
+    left: Cell<u32>,
+}
+
+/// Accesses are alike if they are made together, at places that differ by constants: their memory, the way, and the other terms of the places.
+type Kind<'m> = (usize, Cond, &'m [(Mono, Coef)]);
+
+/// The constants of the first places and of the last ends of the accesses that are like each one, for each thread.
+fn extents(machine: &Machine<'_>) -> (Vec<usize>, Vec<Option<(Coef, Coef)>>) {
+    let accesses = &machine.trace.accesses;
+    let mut numbers: Map<Kind<'_>, usize> = Map::default();
+    let (mut firsts, mut extents): (Vec<usize>, Vec<Option<(Coef, Coef)>>) = Default::default();
+    let kinds = accesses.iter().enumerate().map(|(at, own)| {
+        let way = Cond::all([own.path.cond(), own.guard.clone()]);
+        let kind = *numbers.entry((own.base, way, &own.offset.terms)).or_insert(firsts.len());
+        if kind == firsts.len() {
+            firsts.push(at);
+        }
+        kind
+    });
+    let kinds: Vec<usize> = kinds.collect();
+    for (own, kind) in accesses.iter().zip(&kinds) {
+        let first = own.offset.constant.clone();
+        let last = own.offset.plus(own.size.into()).map(|end| end.constant);
+        let extent = last.map(|last| (first, last));
+        match extents.get(*kind) {
+            None => extents.push(extent),
+            Some(known) => {
+                let both = known.clone().zip(extent);
+                extents[*kind] = both.and_then(|((first, last), (more, further))| {
+                    Some((first.zip(&more, |a, b| Some(a.min(b)))?, last.zip(&further, |a, b| Some(a.max(b)))?))
+                });
+            }
+        }
+    }
+    (kinds.iter().map(|kind| firsts[*kind]).collect(), kinds.iter().map(|kind| extents[*kind].clone()).collect())
 }
 
 impl<'m> Grids<'m> {
     pub(crate) fn new(machine: &'m Machine<'m>) -> Grids<'m> {
-        Grids { machine, known: RefCell::default() }
+        let (like, extents) = extents(machine);
+        Grids { machine, known: RefCell::default(), like, extents, tiles: RefCell::default(), left: Cell::new(WORK) }
     }
 
     /// The orders of strides that the launch admits, one of which holds: those that two places have in common.
@@ -74,17 +126,97 @@ impl<'m> Grids<'m> {
         orders.unwrap_or(&[])
     }
 
+    /// Returns true if two accesses of one memory are in parts of it, one of which ends where the other one begins, wherever threads make them.
+    pub(crate) fn are_parted(&self, accesses: [usize; 2]) -> bool {
+        let [a, b] = accesses;
+        let base = |at: usize| self.machine.trace.accesses[at].base;
+        base(a) == base(b) && !self.machine.world.is_spent() && (self.ends(a, b) || self.ends(b, a))
+    }
+
+    /// Returns true if the places of an access and of those like it end at the start of the part in which another one is.
+    fn ends(&self, access: usize, other: usize) -> bool {
+        let world = &self.machine.world;
+        let (start, Some(end)) = (self.start(access), self.start(other)) else { return false };
+        // Behind the other start nothing ends there.
+        let is_behind = start.and_then(|start| Cond::le(&end, &start)).map(|cond| world.simplify(cond));
+        let terms = &self.machine.trace.accesses[access].offset.terms;
+        let last = self.extents[access].as_ref().map(|(_, last)| Form { terms: terms.clone(), constant: last.clone() });
+        let inside = last.and_then(|last| Cond::le(&last, &end));
+        is_behind != Some(Cond::Const(true))
+            && inside.is_some_and(|inside| self.is_in(self.like[access], &world.simplify(inside), &Cond::Const(true)))
+    }
+
+    /// The start of the part of the memory in which an access and those like it are, by numbers of the launch alone, such as that of the second one of
+    /// several arrays.
+    fn start(&self, access: usize) -> Option<Form> {
+        let (world, offset) = (&self.machine.world, &self.machine.trace.accesses[access].offset);
+        let is_of_launch = |(mono, coef): &&(Mono, Coef)| {
+            matches!(coef, Coef::One(_)) && mono.iter().all(|symbol| world.symbol(*symbol).scope == Scope::Grid)
+        };
+        let terms: Vec<_> = offset.terms.iter().filter(is_of_launch).cloned().collect();
+        let (first, _) = self.extents[access].as_ref()?;
+        let start = Form { terms, constant: Coef::One(first.least()) };
+        let rest = Form { constant: first.clone(), ..offset.clone() }.sub(&start)?;
+        let is_first = world.simplify(Cond::at_least(rest)) == Cond::Const(true);
+        (is_first && start.degree() > 1).then_some(start)
+    }
+
     /// The places of two accesses by parts; the places themselves if they have none. The two share each stride. What is given holds beside the
     /// conditions of the launch.
     pub(crate) fn digits(&self, accesses: [usize; 2], is_stride: &dyn Fn(Sym) -> bool, given: &Cond) -> Vec<Digit> {
         let of = |at: usize| &self.machine.trace.accesses[at];
-        let [a, b] = accesses.map(|at| self.without_zeros(at));
+        let [a, b] = accesses.map(|at| self.without_zeros(at, &of(at).offset));
         // By an order of strides, a part is known from its start on.
         let is_ordered = *given != Cond::Const(true);
         let whole = Digit {
             forms: if is_ordered { [a, b] } else { apart(&a, &b, is_stride).unwrap_or([a, b]) },
             sizes: accesses.map(|at| i128::from(of(at).size)),
         };
+        self.parts(accesses, whole, is_stride, given)
+    }
+
+    /// Asks about the tiles of two accesses: all that the threads of a block access as they do, in one piece. The answer is for all accesses like them.
+    pub(crate) fn of_tiles(
+        &self,
+        accesses: [usize; 2],
+        is_stride: &dyn Fn(Sym) -> bool,
+        ask: impl FnOnce([usize; 2], &[Digit]) -> bool,
+    ) -> bool {
+        let firsts = accesses.map(|at| self.like[at]);
+        if let Some(known) = self.tiles.borrow().get(&firsts) {
+            return *known;
+        }
+        // These questions are few, and leave the work of all others as it is.
+        let (work, left) = (&self.machine.world.work, self.machine.world.work.get());
+        let given = self.left.get().min(TILE);
+        work.set(given);
+        let whole = self.tile(firsts[0]).zip(self.tile(firsts[1])).map(|((a, size), (b, other))| Digit {
+            forms: apart(&a, &b, is_stride).unwrap_or([a, b]),
+            sizes: [size, other],
+        });
+        let are_apart =
+            whole.is_some_and(|whole| ask(firsts, &self.parts(firsts, whole, is_stride, &Cond::Const(true))));
+        self.left.set(self.left.get() - (given - work.get()));
+        work.set(left);
+        self.tiles.borrow_mut().insert(firsts, are_apart);
+        are_apart
+    }
+
+    /// The first place of the accesses like one, for all threads, and the bytes to the end of the last one.
+    fn tile(&self, access: usize) -> Option<(Form, i128)> {
+        let (first, last) = self.extents[access].as_ref()?;
+        let own = &self.machine.trace.accesses[access];
+        let mut known = vec![true; self.machine.world.threads];
+        Cond::all([own.path.cond(), own.guard.clone()]).keep(&mut known);
+        let threads = || (0..known.len()).filter(|thread| known[*thread]);
+        let least = threads().map(|thread| first.at(thread)).min()?;
+        let most = threads().map(|thread| last.at(thread)).max()?;
+        let is_even = own.offset.terms.iter().all(|(_, coef)| matches!(coef, Coef::One(_)));
+        let place = self.without_zeros(access, &Form { constant: Coef::One(least), ..own.offset.clone() });
+        is_even.then_some((place, most - least))
+    }
+
+    fn parts(&self, accesses: [usize; 2], whole: Digit, is_stride: &dyn Fn(Sym) -> bool, given: &Cond) -> Vec<Digit> {
         let (mut pending, mut found) = (vec![whole], Vec::new());
         while let Some(of) = pending.pop() {
             let is_full = found.len() + pending.len() >= LEVELS;
@@ -106,10 +238,10 @@ impl<'m> Grids<'m> {
         given: &Cond,
     ) -> Option<(Digit, Digit)> {
         let [a, b] = &of.forms;
-        strides(a, is_stride).into_iter().find_map(|stride| {
-            let parts = [part(a, stride)?, part(b, stride)?];
+        inner_first(a, is_stride).into_iter().find_map(|stride| {
+            let (wide, parts) = self.of_stride([a, b], stride, is_stride)?;
             let unit = unit(&parts[0], &parts[1]);
-            let wide = Form::symbol(stride).scale(unit)?;
+            let wide = wide.scale(unit)?;
             let [left, right] = &parts;
             let columns = [a.sub(&left.bytes)?, b.sub(&right.bytes)?];
             let is_below = |view: usize| self.is_below(accesses[view], (&columns[view], of.sizes[view]), &wide, given);
@@ -120,24 +252,48 @@ impl<'m> Grids<'m> {
         })
     }
 
+    /// The parts of two places that a stride multiplies, and the stride: with the symbols that the same rows multiply in both places, whose sum it is.
+    fn of_stride(&self, places: [&Form; 2], stride: Sym, is_stride: &dyn Fn(Sym) -> bool) -> Option<(Form, [Part; 2])> {
+        let parts_by = |symbol: Sym| Some([part(places[0], symbol)?, part(places[1], symbol)?]);
+        let (mut wide, mut parts) = (Form::symbol(stride), parts_by(stride)?);
+        for other in strides(places[0], is_stride).into_iter().filter(|other| *other != stride) {
+            let own = parts_by(other)?;
+            let has_both = |form: &Form| form.symbols().any(|symbol| symbol == stride);
+            if (0..2).all(|view| own[view].rows == parts[view].rows && !has_both(&own[view].rows)) {
+                wide = wide.add(&Form::symbol(other))?;
+                for (sum, more) in parts.iter_mut().zip(&own) {
+                    sum.bytes = sum.bytes.add(&more.bytes)?;
+                }
+            }
+        }
+        Some((wide, parts))
+    }
+
     /// Returns true if bytes from a column on lie in a row of so many, wherever a thread makes the access.
     fn is_below(&self, access: usize, (column, size): (&Form, i128), wide: &Form, given: &Cond) -> Option<bool> {
         let inside = [Cond::le(&Form::number(0), column)?, Cond::le(&column.plus(size)?, wide)?];
-        let inside = self.machine.world.simplify(Cond::all(inside));
+        Some(self.is_in(access, &self.machine.world.simplify(Cond::all(inside)), given))
+    }
+
+    /// Returns true if a condition holds wherever a thread makes an access.
+    fn is_in(&self, access: usize, inside: &Cond, given: &Cond) -> bool {
         let decided = |outside: &Cond| {
             let own = &self.machine.trace.accesses[access];
             let conds = [own.path.cond(), own.guard.clone()];
             let (world, launch) = (&self.machine.world, &self.machine.launch.facts);
             if *given == Cond::Const(true) {
                 let under = Under { world, conds: &conds, facts: launch };
-                return [By::Near, By::All].into_iter().any(|by| holds(&under, &inside, by))
+                let all_outside = world.simplify(for_all_threads(inside)).negate();
+                return is_excluded(world, (&conds, launch), &all_outside, FAR)
+                    || is_decided_nearby(&under, outside, 0)
+                    || holds(&under, inside, By::All)
                     || decide(world, &conds, launch, outside, BUDGET / 8).is_impossible();
             }
             let facts: Vec<Cond> = launch.iter().filter(|fact| !matches!(fact, Cond::Any(_))).cloned().collect();
             let facts = [facts, vec![given.clone()]].concat();
-            holds_by_extents(&Under { world, conds: &conds, facts: &facts }, &inside)
+            holds_by_extents(&Under { world, conds: &conds, facts: &facts }, inside)
         };
-        Some(self.asked((access, inside.negate(), given.clone()), decided))
+        self.asked((access, inside.negate(), given.clone()), decided)
     }
 
     /// The answer to a question about an access and a condition, which is decided once.
@@ -151,10 +307,10 @@ impl<'m> Grids<'m> {
     }
 
     /// The place without the products of what is zero wherever a thread makes the access: there is no second row, and its stride may be any.
-    fn without_zeros(&self, access: usize) -> Form {
+    fn without_zeros(&self, access: usize, offset: &Form) -> Form {
         let own = &self.machine.trace.accesses[access];
         let (world, facts) = (&self.machine.world, &self.machine.launch.facts);
-        let offset = world.with_names(&own.offset);
+        let offset = world.with_names(offset);
         let conds = [own.path.cond(), own.guard.clone()];
         let is_zero = |symbol: &Sym| {
             let some = Cond::at_least(Form { constant: Coef::One(-1), ..Form::symbol(*symbol) });

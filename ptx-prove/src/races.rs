@@ -464,7 +464,10 @@ fn relation(a: &Crossings, b: &Crossings) -> Turns {
 
 /// Decides whether two threads can make two accesses at once.
 fn decide((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &Grids<'_>) -> Verdict {
-    if are_apart((machine, others), pair, grids) {
+    if grids.are_parted([pair.first, pair.second])
+        || are_in_tiles((machine, others), pair, grids)
+        || are_apart((machine, others), pair, grids)
+    {
         return Verdict::Proved;
     }
     let is_stride = |symbol| is_stride(machine, pair, symbol);
@@ -488,6 +491,20 @@ fn decide((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &Gri
         }
     }
     verdict
+}
+
+/// Returns true if two blocks access other tiles: what the accesses of a block that differ by constants have, one question for all of them.
+fn are_in_tiles((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &Grids<'_>) -> bool {
+    pair.which == Which::Blocks
+        && !machine.world.is_spent()
+        && grids.of_tiles(
+            [pair.first, pair.second],
+            &|symbol| is_stride(machine, pair, symbol),
+            |[first, second], digits| {
+                let pair = Pair { first, second, ..pair.clone() };
+                Question::new((machine, others), &pair, None).is_apart_in(digits)
+            },
+        )
 }
 
 /// Returns true if two threads access other rows whatever the order of the strides is: a matrix may have its tokens in its heads, or its heads in its

@@ -392,6 +392,15 @@ fn least_counts(count: &Form, rest: &Form) -> Vec<i128> {
     found
 }
 
+/// A condition that keeps another one for all threads: sums without the number of the thread.
+pub(crate) fn for_all_threads(cond: &Cond) -> Cond {
+    match cond {
+        Cond::AtLeast(form) => least_of(form).map_or_else(|| cond.clone(), Cond::at_least),
+        Cond::All(parts) => Cond::all(parts.iter().map(for_all_threads)),
+        other => other.clone(),
+    }
+}
+
 /// The sum for the thread that has least of it, divided by what divides all factors. Nothing if these depend on the thread.
 fn least_of(form: &Form) -> Option<Form> {
     let constant = form.constant.least();

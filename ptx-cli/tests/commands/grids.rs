@@ -4,7 +4,7 @@
 use super::{assert_proved_or, is_thorough};
 
 /// Attributes, kernels, and the beginning of the error; none for a kernel that is proved.
-const KERNELS: [(&str, &str, &str); 17] = [
+const KERNELS: [(&str, &str, &str); 25] = [
     // An element for each thread, in rows of any length.
     (
         "grid = (n.div_ceil(32), m), requires(n < 1 << 20, m < 1 << 16, x.len() >= m * n)",
@@ -114,6 +114,54 @@ const KERNELS: [(&str, &str, &str); 17] = [
     (
         "grid = rows * strips, requires(strips > 0, strips < 1 << 20, rows < 1 << 10, stride >= strips, stride < 1 << 20, x.len() >= rows * stride + 1)",
         "x: &mut [u32], rows: u32, strips: u32, stride: u32) { let row: u32 = ctaid.x / strips; let at = x.at(row * stride + (ctaid.x - row * strips) / 2); if tid.x == 0 { ptx! { st.global.u32 [at], 1; } }",
+        "[P091",
+    ),
+    // Two arrays, one behind the other, and one whose start is the last element of the first one.
+    (
+        "grid = (n, m), requires(n < 1 << 16, m < 1 << 15, x.len() >= m * n * 64)",
+        "x: &mut [u32], m: u32, n: u32) { let own = (ctaid.y as u64 * n as u64 + ctaid.x as u64) * 32 + tid.x as u64;
+         let (at, behind) = (x.at(own), x.at(own + m as u64 * n as u64 * 32)); ptx! { st.global.u32 [at], 1; st.global.u32 [behind], 2; }",
+        "",
+    ),
+    (
+        "grid = (n, m), requires(n < 1 << 16, m < 1 << 15, x.len() >= m * n * 64)",
+        "x: &mut [u32], m: u32, n: u32) { let own = (ctaid.y as u64 * n as u64 + ctaid.x as u64) * 32 + tid.x as u64;
+         let (at, behind) = (x.at(own), x.at(own + m as u64 * n as u64 * 32 - 1)); ptx! { st.global.u32 [at], 1; st.global.u32 [behind], 2; }",
+        "[P091",
+    ),
+    // A tile of each block, which its threads have in four steps, and tiles that are shorter than that.
+    (
+        "grid = (n, m), requires(n < 1 << 16, m < 1 << 15, x.len() >= m * n * 128)",
+        "x: &mut [u32], m: u32, n: u32) { let at = x.at((ctaid.y as u64 * n as u64 + ctaid.x as u64) * 128 + tid.x as u64);
+         ptx! { st.global.u32 [at], 1; st.global.u32 [at + 128], 1; st.global.u32 [at + 256], 1; st.global.u32 [at + 384], 1; }",
+        "",
+    ),
+    (
+        "grid = (n, m), requires(n < 1 << 16, m < 1 << 15, x.len() >= m * n * 128)",
+        "x: &mut [u32], m: u32, n: u32) { let at = x.at((ctaid.y as u64 * n as u64 + ctaid.x as u64) * 127 + tid.x as u64);
+         ptx! { st.global.u32 [at], 1; st.global.u32 [at + 128], 1; st.global.u32 [at + 256], 1; st.global.u32 [at + 384], 1; }",
+        "[P091",
+    ),
+    // A stride that is a sum, and columns that reach over it.
+    (
+        "grid = (m + n, h), requires(m < 1 << 14, n < 1 << 14, h < 1 << 14, x.len() >= h * (m + n))",
+        "x: &mut [u32], m: u32, n: u32, h: u32) { let at = x.at(ctaid.y * (m + n) + ctaid.x); if tid.x == 0 { ptx! { st.global.u32 [at], 1; } }",
+        "",
+    ),
+    (
+        "grid = (m + n + 1, h), requires(m < 1 << 14, n < 1 << 14, h < 1 << 14, x.len() >= h * (m + n) + 1)",
+        "x: &mut [u32], m: u32, n: u32, h: u32) { let at = x.at(ctaid.y * (m + n) + ctaid.x); if tid.x == 0 { ptx! { st.global.u32 [at], 1; } }",
+        "[P091",
+    ),
+    // The first thread of the first block, and one of each block.
+    (
+        "grid = n, requires(n < 1 << 16, x.len() > 0)",
+        "x: &mut [u32], n: u32) { if (ctaid.x | tid.x) == 0 { ptx! { st.global.u32 [x], 1; } }",
+        "",
+    ),
+    (
+        "grid = n, requires(n < 1 << 16, x.len() > 0)",
+        "x: &mut [u32], n: u32) { if (ctaid.x | tid.x) <= n { ptx! { st.global.u32 [x], 1; } }",
         "[P091",
     ),
 ];

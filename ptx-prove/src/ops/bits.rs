@@ -140,7 +140,21 @@ pub(super) fn or(machine: &mut Machine<'_>, args: &Args<'_>) -> Option<Value> {
         return Some(value);
     }
     let (a, b) = (args.form(machine, 0)?, args.form(machine, 1)?);
-    bits_of(disjunction(machine, &a, &b, args.bits))
+    let found = disjunction(machine, &a, &b, args.bits);
+    bits_of(found.or_else(|| bounded_disjunction(machine, [&a, &b], args.bits)))
+}
+
+/// A number of which is known that it is no less than either, and no more than their sum: zero where both are.
+fn bounded_disjunction(machine: &mut Machine<'_>, both: [&Form; 2], bits: u32) -> Option<Form> {
+    let [a, b] = both.map(|form| machine.world.number(form, bits, false));
+    let ((low, x), (least, y)) = (machine.world.range(&a)?, machine.world.range(&b)?);
+    let most = ((x.max(y) + 1) as u128).next_power_of_two() as i128 - 1;
+    let scope = machine.world.scope(&a).max(machine.world.scope(&b));
+    let symbol = machine.world.loose((low.max(least), most), scope);
+    let found = Form::symbol(symbol);
+    let facts = [Cond::le(&a, &found)?, Cond::le(&b, &found)?, Cond::le(&found, &a.add(&b)?)?];
+    machine.world.assume(symbol, Cond::all(facts));
+    Some(found)
 }
 
 fn disjunction(machine: &mut Machine<'_>, a: &Form, b: &Form, bits: u32) -> Option<Form> {

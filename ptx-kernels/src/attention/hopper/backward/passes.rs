@@ -68,14 +68,17 @@ pub(crate) mod kernels {
             d128 = ([bf16, f16], Config { head: 128, queries: 64 }),
             d256 = ([bf16, f16], Config { head: 256, queries: 64 })
         ],
-        requires(
-            p.is_counted(),
-            p.holds_queries(2 * tensors.out.len(), p.out, p.dim_v, 2),
-            p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v, 2),
-            p.logged == 1,
-            p.holds_logarithms(4 * tensors.lse.len()),
-            g.holds_sums(p, tensors.scratch.len(), [C.queries, C.head]),
-            p.separates(starts_q.len(), starts_q.len())
+        unsafe(
+            requires(
+                p.is_counted(),
+                p.holds_queries(2 * tensors.out.len(), p.out, p.dim_v, 2),
+                p.holds_queries(2 * tensors.out_grad.len(), g.out, p.dim_v, 2),
+                p.logged == 1,
+                p.holds_logarithms(4 * tensors.lse.len()),
+                g.holds_sums(p, tensors.scratch.len(), [C.queries, C.head]),
+                p.separates(starts_q.len(), starts_q.len())
+            ),
+            offsets(starts_q)
         )
     )]
     pub fn prepare<T, const C: Config>(tensors: Tensors<T>, p: Problem, g: Gradients, starts_q: &[i32], cleared: u32) {
