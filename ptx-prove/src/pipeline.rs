@@ -25,6 +25,7 @@ mod code;
 mod cover;
 mod effect;
 mod filled;
+mod slice;
 mod state;
 mod term;
 mod value;

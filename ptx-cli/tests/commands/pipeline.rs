@@ -89,7 +89,7 @@ DONE:
 ";
 
 /// Changes that make the ring harmful: what is replaced, and by what.
-const MUTANTS: [Mutant; 15] = [
+const MUTANTS: [Mutant; 16] = [
     ("a phase early", "xor.b32 %parity, %phase, 1", "mov.u32 %parity, %phase"),
     ("the consumer's phase", "%q, [%f], %phase", "%q, [%f], 0"),
     ("more bytes are expected", "_, [%f], 128", "_, [%f], 256"),
@@ -119,6 +119,11 @@ const MUTANTS: [Mutant; 15] = [
         "no release where there are five stages",
         "    mbarrier.arrive.shared.b64 _, [%f+16];\n",
         "    setp.eq.u32 %q, %n, 5;\n    @!%q mbarrier.arrive.shared.b64 _, [%f+16];\n",
+    ),
+    (
+        "a branch around the release where there are five stages",
+        "    mbarrier.arrive.shared.b64 _, [%f+16];\n",
+        "    setp.eq.u32 %q, %n, 5;\n    @%q bra KEPT;\n    mbarrier.arrive.shared.b64 _, [%f+16];\nKEPT:\n",
     ),
     ("the consumer reads one stage more", "CONSUME:\n    setp.ge.u32", "CONSUME:\n    setp.gt.u32"),
 ];
@@ -280,6 +285,19 @@ fn a_ring_is_proved_and_its_harmful_mutants_are_not() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Branches that nothing at barriers depends on are passed by: the states are those without them.
+#[test]
+fn branches_around_sums_alone_have_no_states() {
+    let sum = "    add.u32 %sum, %sum, %v;\n";
+    let around = format!("    setp.gt.u32 %q, %n, 7;\n    @%q bra KEPT;\n{sum}KEPT:\n");
+    let [plain, branches] = [RING.to_owned(), RING.replacen(sum, &around, 1)].map(|text| {
+        let found = explored(&text, [64, 1, 1], [1; 3]);
+        assert_eq!(found.outcome, ptx_prove::pipeline::Outcome::Proved);
+        (found.states, found.barriers)
+    });
+    assert_eq!(plain, branches);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The code of an entry as an exploration reads it: the role of each instruction, the slice that decides what happens at barriers, and the flow.
 
+use super::slice::Slice;
 use crate::flow::{End, Flow};
 use crate::site::Site;
 use ptx_core::check::access;
-use ptx_core::ir::{Function, Module, Operand, RegId, Space, VarId};
-use ptx_core::isa::{Access, Class};
+use ptx_core::ir::{Function, Module, Space, VarId};
+use ptx_core::isa::Access;
 
 /// The role of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +114,7 @@ const ROLES: &[(&str, &[&str], Role)] = &[
 
 /// The operands of a role whose values decide what happens at barriers, and in the memory of stages: those of rigid registers.
 #[rustfmt::skip]
-const READS: &[(Role, &[&str])] = &[
+pub(crate) const READS: &[(Role, &[&str])] = &[
     (Role::Init, &["addr", "count"]), (Role::Arrive, &["addr", "count"]), (Role::ArriveExpect, &["addr", "tx_count"]), (Role::Expect, &["addr", "tx_count"]),
     (Role::Wait, &["addr", "phase_parity"]), (Role::CopyTensor, &["dst", "map", "mbar", "mask"]), (Role::Copy, &["dst", "size", "mbar", "mask"]),
     (Role::SendAsync, &["a", "b", "mbar"]), (Role::StoreTensor, &["src", "map", "size"]), (Role::Multiply, &["a_desc", "b_desc"]), (Role::Sync, &["a", "b"]),
@@ -169,70 +170,8 @@ impl<'m> Code<'m> {
         };
         let count = function.insts.len();
         let roles: Vec<Role> = (0..count).map(|at| site(at).map_or(Role::Other, |site| role(&site))).collect();
-        let mut wanted = vec![false; function.registers.len()];
-        let mut rigid = wanted.clone();
-        let mut counts = vec![false; count];
-        for at in 0..count {
-            let Some(own) = site(at) else { continue };
-            counts[at] = !roles[at].only_computes();
-            let (_, names) = READS.iter().find(|(role, _)| *role == roles[at]).copied().unwrap_or((Role::Other, &[]));
-            for (spec, operand) in own.row.operands.iter().zip(&own.inst.operands) {
-                if names.iter().any(|name| spec.name.starts_with(name)) {
-                    mark(operand, &mut |register| {
-                        wanted[register.index()] = true;
-                        rigid[register.index()] = true;
-                    });
-                }
-            }
-        }
-        let is_end = |at: usize| ptx_core::check::graph::ends(&function.insts[at]);
-        // What is read to compute what is read.
-        loop {
-            let mut changed = false;
-            for at in (0..count).rev() {
-                let inst = &function.insts[at];
-                let (mut writes, mut writes_rigid) = (false, false);
-                access::writes(inst, &mut |register| {
-                    writes |= wanted[register.index()];
-                    writes_rigid |= rigid[register.index()];
-                });
-                let own = counts[at] || writes || is_end(at);
-                if own && !counts[at] {
-                    counts[at] = true;
-                    changed = true;
-                }
-                let mut set = |list: &mut Vec<bool>, register: RegId| {
-                    changed |= !std::mem::replace(&mut list[register.index()], true)
-                };
-                if counts[at]
-                    && let Some(guard) = inst.guard
-                {
-                    set(&mut wanted, guard.register);
-                }
-                if writes && !matches!(roles[at], Role::Wait) {
-                    let is_load = roles[at] == Role::Load && !site(at).is_some_and(|site| site.is("nc"));
-                    access::registers(inst, &mut |register, access| {
-                        if access != Access::Write
-                            && !is_load
-                            && inst.guard.is_none_or(|guard| guard.register != register)
-                        {
-                            set(&mut wanted, register);
-                            if writes_rigid {
-                                set(&mut rigid, register);
-                            }
-                        }
-                    });
-                }
-            }
-            if !changed {
-                break;
-            }
-        }
-        // Numbers in predicates are decisions.
-        for (rigid, register) in rigid.iter_mut().zip(&function.registers) {
-            *rigid |= register.ty.class() == Class::Pred;
-        }
         let meet = meeting_points(&flow, function);
+        let Slice { counts, wanted, rigid } = Slice::new(function, &flow, &roles, &meet);
         let live = liveness(function, &flow, &counts, &wanted);
         let (mut shared, mut next) = (Vec::new(), BASE);
         for (at, variable) in module.variables.iter().enumerate() {
@@ -313,15 +252,7 @@ impl<'m> Code<'m> {
     }
 }
 
-fn mark(operand: &Operand, visit: &mut dyn FnMut(RegId)) {
-    match operand {
-        Operand::Reg(register) | Operand::Part(register, _) | Operand::Sum(register, _) => visit(*register),
-        Operand::Memory { base, .. } | Operand::Element(base, _) => base.register().into_iter().for_each(visit),
-        _ => {}
-    }
-}
-
-fn successors(flow: &Flow, function: &Function, block: usize) -> Vec<usize> {
+pub(crate) fn successors(flow: &Flow, function: &Function, block: usize) -> Vec<usize> {
     let guarded = function.insts.get(flow.graph.starts[block + 1] - 1).is_some_and(|last| last.guard.is_some());
     let count = flow.ends.len();
     let falls = |yes: bool| if yes { Some(block + 1) } else { None };

@@ -416,6 +416,7 @@ impl State {
         let marks = std::mem::take(&mut self.marks);
         let round = |clock: &mut Clock| clock.round(&marks);
         self.clocks(&round);
+        self.ended.iter_mut().for_each(round);
         self.warps.iter_mut().for_each(|warp| {
             round(&mut warp.clock);
             warp.behind.iter_mut().for_each(|(_, known)| round(known));
@@ -471,7 +472,7 @@ impl State {
         marks
     }
 
-    /// Changes the clocks that warps join, or that are compared when blocks end.
+    /// Changes the clocks that warps join.
     fn clocks(&mut self, change: &dyn Fn(&mut Clock)) {
         for barrier in self.barriers.values_mut() {
             [&mut barrier.arrivals, &mut barrier.counted, &mut barrier.done].into_iter().for_each(change);
@@ -481,7 +482,6 @@ impl State {
         }
         [&mut self.cluster.arrivals, &mut self.cluster.done].into_iter().for_each(change);
         self.groups.values_mut().flatten().for_each(|(.., clock)| change(clock));
-        self.ended.iter_mut().for_each(change);
     }
 
     /// Forgets events that all warps are behind that go on.
@@ -528,12 +528,22 @@ impl State {
         for word in self.words.values_mut().filter(|word| all(word.event.0, word.event.1)) {
             word.event = (0, 0);
         }
+        self.lift(&common);
         let is_behind = |block: usize, warp: usize, event: u32| {
             self.ended[block].at(warp) >= event
                 || live.iter().any(|(own, clock)| *own == block && clock.at(warp) >= event)
         };
         let remote = std::mem::take(&mut self.remote);
         self.remote = remote.into_iter().filter(|((block, warp), event)| !is_behind(*block, *warp, *event)).collect();
+    }
+
+    /// Lifts clocks that warps join to what all warps are behind that go on: whoever joins one is behind that already, so that clocks which differ in
+    /// nothing else are equal. A warp that waits at a named barrier looks for its own arrival in the clock there, and no events of its own are lifted.
+    fn lift(&mut self, common: &[u32]) {
+        let mut floor = common.to_vec();
+        self.warps.iter().enumerate().filter(|(_, warp)| warp.arrived).for_each(|(number, _)| floor[number] = 0);
+        let floor = Clock(Rc::new(floor));
+        self.clocks(&|clock| clock.join(&floor));
     }
 
     fn ages(&self, clock: &Clock, key: &mut Vec<u32>) {
