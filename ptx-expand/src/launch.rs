@@ -61,7 +61,8 @@ impl Launch<'_> {
 /// A kernel that stands alone: its module holds the PTX.
 pub fn single(host: &Host, kernel: &Launchable, compiled: &Compiled, root: &Root) -> TokenStream {
     let launch = Launch { kernel, compiled, index: 0, root, statics: kernel.name.to_token_stream(), values: &[] };
-    let texts = data::texts(host, &kernel.name.unraw().to_string(), compiled, &launch.inner_rt());
+    let name = kernel.name.unraw().to_string();
+    let texts = data::texts(host, &name.to_token_stream(), compiled, &launch.inner_rt());
     let statics = Variables { items: &[], compiled, root: &root.inside() };
     let (data, function) = (launch.data(&quote!(#texts #statics), &quote!(MODULE)), launch.function());
     let layouts = layout::assertions(std::slice::from_ref(kernel), compiled, root);
@@ -71,12 +72,13 @@ pub fn single(host: &Host, kernel: &Launchable, compiled: &Compiled, root: &Root
 /// The kernels of a module, which hold the PTX of all of them together. `root` is seen from this module.
 pub fn several(
     host: &Host,
-    name: &syn::Ident,
     (kernels, statics): (&[Launchable], &[syn::ItemStatic]),
     compiled: &Compiled,
     root: &Root,
 ) -> TokenStream {
-    let texts = data::texts(host, &name.to_string(), compiled, &root.expansion());
+    // Many modules are called `kernels`: the path says whose they are.
+    let rt = root.expansion();
+    let texts = data::texts(host, &quote!(#rt::core::module_path!()), compiled, &rt);
     let statics = Variables { items: statics, compiled, root };
     let shared = data::shared();
     let each = kernels.iter().enumerate().map(|(index, kernel)| {

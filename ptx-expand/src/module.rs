@@ -224,7 +224,7 @@ impl Items {
                 let expansion = root.expansion();
                 let structs = self.reader.structs.definitions(&taken, &quote!(#expansion::core));
                 let parts = (&self.launchables[..], &self.statics[..]);
-                let launches = launch::several(&self.reader.host, &item.ident, parts, compiled, root);
+                let launches = launch::several(&self.reader.host, parts, compiled, root);
                 quote!(#structs #launches)
             }
             None => {

@@ -20,7 +20,7 @@ pub use text::LineMap;
 /// A PTX module: the same kernels, assembled for one or several targets.
 #[derive(Debug)]
 pub struct Module {
-    /// Its name in errors: that of the kernel or of the Rust module.
+    /// Its name in errors: that of the kernel, or the path of the Rust module.
     pub name: &'static str,
     /// One text for each target, in the order of the attribute.
     pub variants: &'static [Variant],

@@ -10,8 +10,8 @@ use quote::quote;
 use std::fmt::Write;
 use syn::ext::IdentExt;
 
-/// The PTX of a module and the static that is loaded.
-pub fn texts(host: &Host, name: &str, compiled: &Compiled, rt: &TokenStream) -> TokenStream {
+/// The PTX of a module and the static that is loaded. `name` is an expression, its name in errors.
+pub fn texts(host: &Host, name: &TokenStream, compiled: &Compiled, rt: &TokenStream) -> TokenStream {
     let first = compiled.texts.first().map_or("", |text| text.ptx.as_str());
     let rest = compiled.texts.iter().enumerate().map(|(at, text)| {
         let (arch, ptx) = (text.arch.to_string(), text.ptx.as_str());
@@ -63,7 +63,7 @@ impl Archive {
     }
 
     /// The module with these variants.
-    fn module(&self, name: &str, variants: &TokenStream, rt: &TokenStream) -> TokenStream {
+    fn module(&self, name: &TokenStream, variants: &TokenStream, rt: &TokenStream) -> TokenStream {
         let packed = Literal::byte_string(&ptx_pack::pack(&self.0));
         quote!(#rt::Module::packed(#name, #variants, #packed))
     }
@@ -90,7 +90,7 @@ pub fn shared() -> TokenStream {
 pub fn text(name: &str, written: &Written<'_>, rt: &TokenStream) -> TokenStream {
     let (same, mut archive) = (same_text(&written.constant, rt), Archive::default());
     let variant = archive.add(&written.arch, written.ptx, &Default::default(), rt);
-    let module = archive.module(name, &quote!(&[#variant]), rt);
+    let module = archive.module(&quote!(#name), &quote!(&[#variant]), rt);
     quote! {
         #same
         /// The loaded unit: one module for all entries of the text.

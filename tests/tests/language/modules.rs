@@ -39,6 +39,7 @@ fn kernels_share_one_text() {
     assert_eq!(pair::first::PTX, pair::PTX);
     assert_eq!(pair::second::PTX, pair::PTX);
     assert!(std::ptr::eq(pair::first::KERNEL.module, pair::second::KERNEL.module));
+    assert_eq!(pair::MODULE.name, concat!(module_path!(), "::pair"));
 }
 
 /// Variables of every kind that the host may have.
