@@ -67,6 +67,8 @@ pub(crate) struct Extents {
     packs: [f32; 3],
     /// Cache lines of a row of A, and of B, in the mean of all rows.
     lines: [f32; 2],
+    /// Bytes of an element of A, and of B, that copies of 4 bytes move.
+    narrow: [f32; 2],
 }
 
 /// A product by an instance of a family that the host may divide along K: all that its time depends on but the parts of K.
@@ -102,6 +104,7 @@ impl Extents {
             memory: batches * costs.memory([m, n, k], size as f32, to as f32),
             packs: [0.0, packing(product, &ways.by_runs, costs), packing(product, &ways.by_tma, costs) + ragged],
             lines: [lines(&product.a, &ways.by_tma[0]), lines(&product.b, &ways.by_tma[1])],
+            narrow: ways.by_runs.map(|access| if access.wide { 0.0 } else { size as f32 }),
         }
     }
 
@@ -147,6 +150,12 @@ impl<'e> Work<'e> {
             (rows.div_up(extents.m) * columns.div_up(extents.n) * extents.batches, instance.family.loads());
         let mut cost = costs.tiles[instance.cost];
         let (mut part, mut reduce) = (cost.part + extents.sums * costs.part_byte, costs.reduce);
+        if loads == Loads::Runs {
+            let [a, b] = extents.narrow;
+            let more = (tile_m as f32 * a + tile_n as f32 * b) * depth.by * costs.narrow;
+            cost.slice += more;
+            cost.latency += more;
+        }
         if loads == Loads::Tma {
             // The second cache line of the rows that a block loads for a slice. Clusters are powers of two.
             let loaded = [tile_m >> cluster_n.trailing_zeros(), tile_n >> cluster_m.trailing_zeros()];

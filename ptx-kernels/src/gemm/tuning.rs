@@ -68,6 +68,8 @@ costs! {
     byte,
     /// Of an element of C in rows at odd addresses, by kernels with the generic epilogue and TMA.
     ragged,
+    /// Of a byte that copies of 4 bytes move, where rows are not aligned for 16, for kernels that load operands by runs.
+    narrow,
     /// Of a cache line more of a row, for kernels of TMA.
     line,
     /// Of a cache line, where all SMs load, with the claimed and stream-K schedulers.
