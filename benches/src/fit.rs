@@ -47,21 +47,21 @@ impl Product {
     }
 }
 
-/// Bytes of the elements that have times of their own.
-const SIZES: [u64; 3] = [2, 4, 1];
+/// A type for each table of times.
+const KINDS: [&str; 4] = ["bf16", "tf32", "e4m3", "i8"];
 
-/// The fitted times of each size of elements as the source of `gemm::costs`, and the quality of the choices that follow from them.
+/// The fitted times of each table as the source of `gemm::costs`, and the quality of the choices that follow from them.
 pub fn fit(files: &[PathBuf]) -> Result<String> {
     let mut text = String::new();
     let mut all = read(files)?;
-    for size in SIZES {
-        let mut products: Vec<Product> = all.extract_if(.., |product| product.dense.size() == size).collect();
+    for shipped in KINDS.into_iter().filter_map(shipped_for) {
+        let is_of = |product: &mut Product| std::ptr::eq(product.dense.costs(), shipped);
+        let mut products: Vec<Product> = all.extract_if(.., is_of).collect();
         if products.is_empty() {
             continue;
         }
-        let shipped = shipped_for(size);
         let costs = descent::fit(&products, shipped);
-        text += &source(8 * size, &costs);
+        text += &source(&costs);
         text += &comparison(&format!("{} products", products.len()), &products, [shipped, &costs]);
         // A fit that only repeats its products does not gain on others.
         let held_out = products.split_off(products.len() * 4 / 5);
@@ -149,9 +149,11 @@ impl Quality {
     }
 }
 
-/// The times of operands of so many bits, as `gemm::costs` has them.
-fn source(bits: u64, costs: &Costs) -> String {
-    let mut text = format!("pub(super) static BITS_{bits}: Costs = Costs {{\n    tiles: Cow::Borrowed(&[\n");
+/// The times as `gemm::costs` has them.
+fn source(costs: &Costs) -> String {
+    let name = costs.name;
+    let mut text =
+        format!("pub(super) static {name}: Costs = Costs {{\n    name: \"{name}\",\n    tiles: Cow::Borrowed(&[\n");
     for cost in costs.tiles.iter() {
         let times = [cost.slice, cost.latency, cost.tile, cost.part].map(rounded).join(", ");
         let _ = writeln!(text, "        Cost::new(\"{}\", [{times}]),", cost.name);

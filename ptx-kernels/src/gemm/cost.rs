@@ -69,6 +69,8 @@ pub(crate) struct Extents {
     lines: [f32; 2],
     /// Bytes of an element of A, and of B, that copies of 4 bytes move.
     narrow: [f32; 2],
+    /// 1 if B lies along N.
+    along_n: f32,
 }
 
 /// A product by an instance of a family that the host may divide along K: all that its time depends on but the parts of K.
@@ -105,6 +107,7 @@ impl Extents {
             packs: [0.0, packing(product, &ways.by_runs, costs), packing(product, &ways.by_tma, costs) + ragged],
             lines: [lines(&product.a, &ways.by_tma[0]), lines(&product.b, &ways.by_tma[1])],
             narrow: ways.by_runs.map(|access| if access.wide { 0.0 } else { size as f32 }),
+            along_n: f32::from(!product.b.is_along_k(product.n, product.k)),
         }
     }
 
@@ -150,18 +153,25 @@ impl<'e> Work<'e> {
             (rows.div_up(extents.m) * columns.div_up(extents.n) * extents.batches, instance.family.loads());
         let mut cost = costs.tiles[instance.cost];
         let (mut part, mut reduce) = (cost.part + extents.sums * costs.part_byte, costs.reduce);
-        if loads == Loads::Runs {
-            let [a, b] = extents.narrow;
-            let more = (tile_m as f32 * a + tile_n as f32 * b) * depth.by * costs.narrow;
-            cost.slice += more;
-            cost.latency += more;
-        }
+        // What a slice takes more where operands lie badly.
+        let more = match loads {
+            Loads::Tma => {
+                // The second cache line of the rows that a block loads for a slice. Clusters are powers of two.
+                let loaded = [tile_m >> cluster_n.trailing_zeros(), tile_n >> cluster_m.trailing_zeros()];
+                [0, 1].map(|at| loaded[at] as f32 * (extents.lines[at] - 1.0) * costs.line).iter().sum()
+            }
+            Loads::Runs => {
+                let [a, b] = extents.narrow;
+                (tile_m as f32 * a + tile_n as f32 * b) * depth.by * costs.narrow
+            }
+            Loads::Elements if instance.majors[1] == Some(true) => {
+                tile_n as f32 * extents.along_n * depth.by * costs.across
+            }
+            Loads::Elements => 0.0,
+        };
+        cost.slice += more;
+        cost.latency += more;
         if loads == Loads::Tma {
-            // The second cache line of the rows that a block loads for a slice. Clusters are powers of two.
-            let loaded = [tile_m >> cluster_n.trailing_zeros(), tile_n >> cluster_m.trailing_zeros()];
-            let more = [0, 1].map(|at| loaded[at] as f32 * (extents.lines[at] - 1.0) * costs.line);
-            cost.slice += more[0] + more[1];
-            cost.latency += more[0] + more[1];
             let area = (tile_m * cluster_m * tile_n * cluster_n) as f32;
             part = cost.part + tiles * (4.0 * area * costs.part_byte);
             reduce = costs.reduce_inside;

@@ -294,6 +294,5 @@ pub(crate) fn instances(kind: u32) -> impl Iterator<Item = &'static Instance> + 
 /// assert!(ptx_kernels::gemm::algorithms("f32").any(|name| name == "m128n128k16_1x1_xx_simt"));
 /// ```
 pub fn algorithms(kind: &str) -> impl Iterator<Item = &'static str> {
-    let kind = (0..params::KINDS as u32).find(|number| problem::name(*number) == kind);
-    kind.into_iter().flat_map(instances).map(|instance| instance.name.as_str())
+    problem::kind_of(kind).into_iter().flat_map(instances).map(|instance| instance.name.as_str())
 }

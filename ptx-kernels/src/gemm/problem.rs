@@ -186,6 +186,11 @@ pub(crate) const fn name(kind: u32) -> &'static str {
     }
 }
 
+/// The element type of this name.
+pub(crate) fn kind_of(word: &str) -> Option<u32> {
+    (0..params::KINDS as u32).find(|kind| name(*kind) == word)
+}
+
 /// True if tensor cores take MN-major operands of this type: `ldmatrix` transposes units of 16 bits, and units of 32 bits are loaded alone.
 #[inline]
 pub(crate) const fn has_mn_major(kind: u32) -> bool {

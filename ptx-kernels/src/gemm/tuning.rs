@@ -5,11 +5,11 @@
 
 use super::builder::Choice;
 use super::cost::{self, Extents};
-use super::costs::{BITS_8, BITS_16, BITS_32};
+use super::costs::{BITS_16, BITS_32, FLOATS_8, INTEGERS_8};
 use super::instance::{Instance, instances};
 use super::params::{self, Epilogue, Matrix, Source};
 use super::plan::{Operation, Operations};
-use super::problem::{Product, size};
+use super::problem::{self, Product, size};
 use super::search::{self, Setting};
 use ptx_launch::Properties;
 use std::borrow::Cow;
@@ -32,9 +32,11 @@ pub struct Cost {
 /// Defines [`Costs`]: the times that instances share, listed once.
 macro_rules! costs {
     ($($(#[$doc:meta])* $time:ident,)*) => {
-        /// The times of everything, for operands of one size.
+        /// The times of everything, for types of operands whose kernels take the same times.
         #[derive(Clone, Debug)]
         pub struct Costs {
+            /// Their constant in `gemm::costs`.
+            pub name: &'static str,
             /// Of each instance.
             pub tiles: Cow<'static, [Cost]>,
             $($(#[$doc])* pub $time: f32,)*
@@ -70,6 +72,8 @@ costs! {
     ragged,
     /// Of a byte that copies of 4 bytes move, where rows are not aligned for 16, for kernels that load operands by runs.
     narrow,
+    /// Of an element of B that lies along N, for kernels of few rows that read it along K.
+    across,
     /// Of a cache line more of a row, for kernels of TMA.
     line,
     /// Of a cache line, where all SMs load, with the claimed and stream-K schedulers.
@@ -123,9 +127,9 @@ impl Dense {
         instance.takes(self.operations.of(instance)).then_some(Trial { instance, splits, is_tried })
     }
 
-    /// The bytes of an element of A and B, by which [`shipped_for`] has times.
-    pub fn size(&self) -> u64 {
-        size(self.operations.straight.product.kind)
+    /// The times that choices use for it.
+    pub fn costs(&self) -> &'static Costs {
+        shipped(self.operations.straight.product.kind)
     }
 
     /// The product by these times.
@@ -224,18 +228,19 @@ fn chosen(product: &Product, multiprocessors: u32) -> Option<Choice> {
     search::choose(&product.oriented(), &setting, || true).ok().map(Choice::from)
 }
 
-/// The times that choices use for operands of so many bytes.
-pub fn shipped_for(size: u64) -> &'static Costs {
-    match size {
-        1 => &BITS_8,
-        2 => &BITS_16,
-        _ => &BITS_32,
-    }
+/// The times that choices use for operands of a type, by the name that [`algorithms`](super::algorithms) takes.
+pub fn shipped_for(kind: &str) -> Option<&'static Costs> {
+    problem::kind_of(kind).map(shipped)
 }
 
 /// The times that choices use for operands of this type.
 pub(super) fn shipped(kind: u32) -> &'static Costs {
-    shipped_for(size(kind))
+    match kind {
+        params::F16 | params::BF16 => &BITS_16,
+        params::E4M3 | params::E5M2 => &FLOATS_8,
+        params::I8 => &INTEGERS_8,
+        _ => &BITS_32,
+    }
 }
 
 /// True if `row` is `m16n64k32_1x1_mma` for `m16n64k32_1x1_kn_mma`.
