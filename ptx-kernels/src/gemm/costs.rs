@@ -157,8 +157,6 @@ pub(super) static FLOATS_8: Costs = Costs {
         Cost::new("m4n4k512_1x1_xk_rows", [386e3, 323e3, 981e3, 198e3]),
         Cost::new("m4n32k16_1x1_xn_rows", [163e3, 581e3, 252e3, 183e3]),
         Cost::new("m4n32k64_1x1_xn_rows", [661e3, 773e3, 737e3, 180e3]),
-        Cost::new("m4n4k2048_1x1_kk_runs", [123e3, 729e3, 362e3, 600e3]),
-        Cost::new("m4n4k8192_1x1_kk_runs", [632e3, 189e3, 893e3, 97e3]),
         Cost::new("m64n64k16_1x1_xx_simt", [586e3, 866e3, 643e3, 274e3]),
         Cost::new("m256n192k128_1x2_kk_streamk", [3011.077, 300.0, 4478.935, 0.0]),
     ]),

@@ -43,14 +43,14 @@ fn of_large_products() {
         1024 1024 4096 k: m64n128k64_1x2_kk_claimed/1
         1024 1024 4096 n: m64n128k64_1x1_kn_static/1
         1024 1024 8192 k: m64n128k64_1x2_kk_claimed/1
-        1024 1024 8192 n: m64n128k64_1x1_kn_static/1
+        1024 1024 8192 n: m128n128k64_2x1_kn_generic/2
         1024 8192 8192 k: m128n256k64_1x2_kk_claimed/1
         1024 8192 8192 n: m128n256k64_1x2_kn_claimed/1
         1024 28672 8192 k: m256n192k64_1x2_kk_streamk/1
         1024 28672 8192 n: m256n192k64_1x2_kn_streamk/1
         1024 8192 28672 k: m256n192k64_1x2_kk_streamk/1
         1024 8192 28672 n: m256n192k64_1x2_kn_streamk/1
-        4096 1024 8192 k: m128n256k64_2x1_kk_generic/1
+        4096 1024 8192 k: m128n256k64_1x2_kk_claimed/1
         4096 1024 8192 n: m128n256k64_2x1_kn_static/1
         4096 28672 8192 k: m256n192k64_1x2_kk_streamk/1
         4096 28672 8192 n: m256n192k64_1x2_kn_streamk/1
@@ -83,14 +83,14 @@ fn of_few_rows_and_of_small_products() {
         1 8192 28672 n: m16n128k64_1x1_kn_generic/2
         8 4096 4096 k: m16n64k64_1x1_kk_static/1
         8 4096 4096 n: m16n64k64_1x1_kn_static/1
-        16 8192 8192 k: m16n128k64_1x1_kk_generic/2
-        16 8192 8192 n: m16n128k64_1x1_kn_generic/2
+        16 8192 8192 k: m32n64k64_1x1_kk_static/1
+        16 8192 8192 n: m32n64k64_1x1_kn_static/1
         64 4096 4096 k: m64n64k64_1x1_kk_static/1
         64 4096 4096 n: m64n64k64_1x4_kn_static/1
         256 4096 4096 k: m64n128k64_1x2_kk_claimed/1
         256 4096 4096 n: m64n128k64_1x1_kn_static/1
-        128 128 8192 k: m64n32k64_2x1_kk_generic/12
-        128 128 8192 n: m32n64k64_1x2_kn_generic/10
+        128 128 8192 k: m64n32k64_2x1_kk_generic/11
+        128 128 8192 n: m16n128k64_1x1_kn_generic/16
         512 512 512 k: m32n64k64_1x1_kk_static/1
         512 512 512 n: m32n64k64_1x1_kn_static/1
         1024 1024 1024 k: m96n128k64_2x1_kk_static/1
@@ -118,20 +118,20 @@ fn of_other_types() {
         4096 4096 4096 n: m128n256k64_2x1_kn_static/1
         16 4096 4096 k: m16n128k32_1x1_kk_generic/4
         16 4096 4096 n: m16n64k16_1x1_kn_mma/4
-        1024 1024 1024 k: m64n128k32_1x1_kk_generic/1
-        1024 1024 1024 n: m64n128k32_1x1_kk_generic/1
+        1024 1024 1024 k: m128n64k32_1x1_kk_generic/1
+        1024 1024 1024 n: m128n64k32_1x1_kk_generic/1
         4096 4096 4096 k: m128n256k32_2x1_kk_generic/1
         4096 4096 4096 n: m128n256k32_2x1_kk_generic/1
         16 4096 4096 k: m16n128k128_1x1_kk_generic/4
         16 4096 4096 n: m16n128k128_1x1_kk_generic/4
-        1024 1024 1024 k: m64n128k128_1x1_kk_generic/1
-        1024 1024 1024 n: m64n128k128_1x1_kk_generic/1
+        1024 1024 1024 k: m128n64k128_1x1_kk_generic/1
+        1024 1024 1024 n: m128n64k128_1x1_kk_generic/1
         4096 4096 4096 k: m128n256k128_2x1_kk_claimed/1
         4096 4096 4096 n: m128n256k128_2x1_kk_generic/1
         16 4096 4096 k: m16n128k128_1x1_kk_generic/4
         16 4096 4096 n: m16n128k128_1x1_kk_generic/4
-        1024 1024 1024 k: m64n128k128_1x1_kk_generic/1
-        1024 1024 1024 n: m64n128k128_1x1_kk_generic/1
+        1024 1024 1024 k: m128n64k128_1x1_kk_generic/1
+        1024 1024 1024 n: m128n64k128_1x1_kk_generic/1
         4096 4096 4096 k: m128n256k128_2x1_kk_generic/1
         4096 4096 4096 n: m128n256k128_2x1_kk_generic/1
     "#]]
