@@ -76,7 +76,7 @@ pub fn several(
     compiled: &Compiled,
     root: &Root,
 ) -> TokenStream {
-    // Many modules are called `kernels`: the path says whose they are.
+    // Many modules are called `kernels`; their paths differ.
     let rt = root.expansion();
     let texts = data::texts(host, &quote!(#rt::core::module_path!()), compiled, &rt);
     let statics = Variables { items: statics, compiled, root };
