@@ -5,13 +5,14 @@
 //! `races` decides.
 
 use crate::contract::Contract;
+use crate::filled;
 use crate::finding::{counterexample, describe, reached, worse};
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::local::{FAR, is_excluded};
 use crate::machine::Machine;
 use crate::query::{BUDGET, Decision, View, Views};
 use crate::report::{Finding, Property, Verdict};
-use crate::trace::{Access, Kind, Mark, Trace, What};
+use crate::trace::{Access, Kind, Mark, Node, Trace, What};
 use crate::world::Scope;
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::Space;
@@ -69,6 +70,15 @@ impl Order {
         let ((a, i), (b, j)) = (self.place[first], self.place[second]);
         let known = |node: &Vec<u64>| node.get(a / 64).is_some_and(|word| word >> (a % 64) & 1 == 1);
         if a == b { i < j } else { self.before.get(b).is_some_and(known) }
+    }
+
+    /// Returns true if a thread makes an access behind a loop, whose turns are over then.
+    fn is_behind(&self, trace: &Trace, access: usize, own: usize) -> bool {
+        let Some(before) = self.before.get(self.place[access].0) else { return false };
+        let is_known = |node: usize| before[node / 64] >> (node % 64) & 1 == 1;
+        let in_loop = |(_, node): &(usize, &Node)| node.turns.contains(&own);
+        !trace.accesses[access].turns.contains(&own)
+            && trace.nodes.iter().enumerate().filter(in_loop).any(|(at, _)| is_known(at))
     }
 }
 
@@ -189,10 +199,18 @@ impl<'m> Shared<'m> {
                 unknown => verdict = unknown,
             }
         }
-        if verdict != Verdict::Proved && self.holds_everywhere(read) {
+        if verdict != Verdict::Proved && (self.holds_everywhere(read) || self.is_filled(read, piece)) {
             return Verdict::Proved;
         }
         verdict
+    }
+
+    /// Returns true if all threads together filled a range with all bytes of a read.
+    fn is_filled(&self, read: usize, piece: i128) -> bool {
+        let (trace, access) = (&self.machine.trace, self.access(read));
+        let writes = self.writes.get(&access.base).into_iter().flatten().map(|write| self.access(*write));
+        let is_earlier = |write: &&Access| matches!(write.turns[..], [own] if self.order.is_behind(trace, read, own));
+        writes.filter(is_earlier).any(|write| filled::holds(self.machine, write, access, piece))
     }
 
     fn decide_piece(&mut self, read: usize, from: i128) -> Verdict {

@@ -15,7 +15,7 @@
 //! - `tables` has memory whose addresses a buffer holds.
 //! - `tickets` has the numbers that counters give out, and words of shared memory that are written once.
 //! - `tensor` walks the events of tensor memory, warp by warp.
-//! - `initial` finds what was written before it is read. `samples` finds launches for a run, where something is open.
+//! - `initial` finds what was written before it is read, and `filled` the ranges that all threads write. `samples` finds launches for a run, where something is open.
 //! - `bounds` compares an offset with a length by `strides`. `nearby` decides by the conditions around its parts. `cases` splits the launches of a contract.
 //! - `query` decides by `solver` if conditions can hold together, for groups of threads at once; `query/same` finds what is equal in two threads.
 //!
@@ -32,6 +32,7 @@ mod contract;
 mod copies;
 mod counted;
 mod event;
+mod filled;
 mod finding;
 mod flow;
 mod form;
