@@ -86,6 +86,8 @@ const STATES: usize = 20_000;
 const ROUNDS: usize = 3;
 /// States of one key that are explored before two of them are joined.
 const EARLY: usize = 2;
+/// The numbers of a state's key that take as long as a step.
+const KEY: u64 = 4;
 
 /// Explores the pipeline of an entry; nothing if it has none. `boxes` has the bytes of a box for each tensor map, by the name of its parameter.
 #[must_use]
@@ -261,6 +263,7 @@ impl Search<'_, '_, '_> {
     fn is_new(&mut self, state: &mut State) -> bool {
         state.forget_old();
         let (key, places) = state.key(self.walk.code);
+        self.walk.atoms.spend(key.len() as u64 / KEY);
         let mut own = Seen { terms: cover::terms(state, &places), facts: state.facts.clone() };
         cover::forget(&self.walk.atoms, &mut own);
         state.facts = own.facts.clone();
