@@ -16,7 +16,7 @@ use std::rc::Rc;
 const OTHERS: [&str; 3] = ["sat", "relu", "cc"];
 
 /// The most steps of an exploration.
-const STEPS: u64 = 60_000_000;
+const STEPS: u64 = 12_000_000;
 
 /// An exploration ends without a proof.
 #[derive(Clone, Debug)]
