@@ -58,9 +58,9 @@ fn inner_first(of: &Form, is_stride: &dyn Fn(Sym) -> bool) -> Vec<Sym> {
 pub(crate) struct Grids<'m> {
     machine: &'m Machine<'m>,
     known: RefCell<Map<(usize, Cond, Cond), bool>>,
-    /// By access: the first one like it, and the constants of the first places and of the last ends of all of these.
+    /// By access: the first one like it, and there the extent of all of these.
     like: Vec<usize>,
-    extents: Vec<Option<(Coef, Coef)>>,
+    extents: Vec<Extent>,
     /// The answers about tiles, by the first accesses like two, and the work that is left for others.
     tiles: RefCell<Map<[usize; 2], bool>>,
     left: Cell<u32>,
@@ -69,41 +69,39 @@ pub(crate) struct Grids<'m> {
 /// Accesses are alike if they are made together, at places that differ by constants: their memory, the way, and the other terms of the places.
 type Kind<'m> = (usize, Cond, &'m [(Mono, Coef)]);
 
-/// The constants of the first places and of the last ends of the accesses that are like each one, for each thread.
-fn extents(machine: &Machine<'_>) -> (Vec<usize>, Vec<Option<(Coef, Coef)>>) {
+/// The constants of the first place and of the last end of accesses, for each thread; nothing for numbers that are too large.
+type Extent = Option<(Coef, Coef)>;
+
+/// By access: the first one like it, and there the extent of all of these.
+fn extents(machine: &Machine<'_>) -> (Vec<usize>, Vec<Extent>) {
     let accesses = &machine.trace.accesses;
-    let mut numbers: Map<Kind<'_>, usize> = Map::default();
-    let (mut firsts, mut extents): (Vec<usize>, Vec<Option<(Coef, Coef)>>) = Default::default();
-    let kinds = accesses.iter().enumerate().map(|(at, own)| {
+    let mut firsts: Map<Kind<'_>, usize> = Map::default();
+    let (mut like, mut extents) = (Vec::new(), vec![None; accesses.len()]);
+    for (at, own) in accesses.iter().enumerate() {
         let way = Cond::all([own.path.cond(), own.guard.clone()]);
-        let kind = *numbers.entry((own.base, way, &own.offset.terms)).or_insert(firsts.len());
-        if kind == firsts.len() {
-            firsts.push(at);
-        }
-        kind
-    });
-    let kinds: Vec<usize> = kinds.collect();
-    for (own, kind) in accesses.iter().zip(&kinds) {
-        let first = own.offset.constant.clone();
+        let first = *firsts.entry((own.base, way, &own.offset.terms)).or_insert(at);
         let last = own.offset.plus(own.size.into()).map(|end| end.constant);
-        let extent = last.map(|last| (first, last));
-        match extents.get(*kind) {
-            None => extents.push(extent),
-            Some(known) => {
-                let both = known.clone().zip(extent);
-                extents[*kind] = both.and_then(|((first, last), (more, further))| {
-                    Some((first.zip(&more, |a, b| Some(a.min(b)))?, last.zip(&further, |a, b| Some(a.max(b)))?))
-                });
-            }
-        }
+        let extent = last.map(|last| (own.offset.constant.clone(), last));
+        extents[first] = if first == at { extent } else { both(extents[first].take(), extent) };
+        like.push(first);
     }
-    (kinds.iter().map(|kind| firsts[*kind]).collect(), kinds.iter().map(|kind| extents[*kind].clone()).collect())
+    (like, extents)
+}
+
+fn both(one: Extent, other: Extent) -> Extent {
+    let ((first, last), (more, further)) = one.zip(other)?;
+    Some((first.zip(&more, |a, b| Some(a.min(b)))?, last.zip(&further, |a, b| Some(a.max(b)))?))
 }
 
 impl<'m> Grids<'m> {
     pub(crate) fn new(machine: &'m Machine<'m>) -> Grids<'m> {
         let (like, extents) = extents(machine);
         Grids { machine, known: RefCell::default(), like, extents, tiles: RefCell::default(), left: Cell::new(WORK) }
+    }
+
+    /// The extent of an access and of those like it.
+    fn extent(&self, access: usize) -> Option<&(Coef, Coef)> {
+        self.extents[self.like[access]].as_ref()
     }
 
     /// The orders of strides that the launch admits, one of which holds: those that two places have in common.
@@ -140,7 +138,7 @@ impl<'m> Grids<'m> {
         // Behind the other start nothing ends there.
         let is_behind = start.and_then(|start| Cond::le(&end, &start)).map(|cond| world.simplify(cond));
         let terms = &self.machine.trace.accesses[access].offset.terms;
-        let last = self.extents[access].as_ref().map(|(_, last)| Form { terms: terms.clone(), constant: last.clone() });
+        let last = self.extent(access).map(|(_, last)| Form { terms: terms.clone(), constant: last.clone() });
         let inside = last.and_then(|last| Cond::le(&last, &end));
         is_behind != Some(Cond::Const(true))
             && inside.is_some_and(|inside| self.is_in(self.like[access], &world.simplify(inside), &Cond::Const(true)))
@@ -154,7 +152,7 @@ impl<'m> Grids<'m> {
             matches!(coef, Coef::One(_)) && mono.iter().all(|symbol| world.symbol(*symbol).scope == Scope::Grid)
         };
         let terms: Vec<_> = offset.terms.iter().filter(is_of_launch).cloned().collect();
-        let (first, _) = self.extents[access].as_ref()?;
+        let (first, _) = self.extent(access)?;
         let start = Form { terms, constant: Coef::One(first.least()) };
         let rest = Form { constant: first.clone(), ..offset.clone() }.sub(&start)?;
         let is_first = world.simplify(Cond::at_least(rest)) == Cond::Const(true);
@@ -204,7 +202,7 @@ impl<'m> Grids<'m> {
 
     /// The first place of the accesses like one, for all threads, and the bytes to the end of the last one.
     fn tile(&self, access: usize) -> Option<(Form, i128)> {
-        let (first, last) = self.extents[access].as_ref()?;
+        let (first, last) = self.extent(access)?;
         let own = &self.machine.trace.accesses[access];
         let mut known = vec![true; self.machine.world.threads];
         Cond::all([own.path.cond(), own.guard.clone()]).keep(&mut known);

@@ -68,17 +68,20 @@ impl Order {
     /// Returns true if a thread that makes both accesses in one turn makes the first one first.
     fn precedes(&self, first: usize, second: usize) -> bool {
         let ((a, i), (b, j)) = (self.place[first], self.place[second]);
-        let known = |node: &Vec<u64>| node.get(a / 64).is_some_and(|word| word >> (a % 64) & 1 == 1);
-        if a == b { i < j } else { self.before.get(b).is_some_and(known) }
+        if a == b { i < j } else { self.leads(a, b) }
+    }
+
+    /// Returns true if a node is before another one.
+    fn leads(&self, node: usize, other: usize) -> bool {
+        let word = self.before.get(other).and_then(|before| before.get(node / 64));
+        word.is_some_and(|word| word >> (node % 64) & 1 == 1)
     }
 
     /// Returns true if a thread makes an access behind a loop, whose turns are over then.
     fn is_behind(&self, trace: &Trace, access: usize, own: usize) -> bool {
-        let Some(before) = self.before.get(self.place[access].0) else { return false };
-        let is_known = |node: usize| before[node / 64] >> (node % 64) & 1 == 1;
         let in_loop = |(_, node): &(usize, &Node)| node.turns.contains(&own);
         !trace.accesses[access].turns.contains(&own)
-            && trace.nodes.iter().enumerate().filter(in_loop).any(|(at, _)| is_known(at))
+            && trace.nodes.iter().enumerate().filter(in_loop).any(|(at, _)| self.leads(at, self.place[access].0))
     }
 }
 

@@ -79,7 +79,7 @@ fn slopes(products: &[Product], costs: &Costs, temperature: f64) -> Vec<f64> {
     slopes
 }
 
-/// The derivatives of a product's loss by the logarithms of the model's times of its ways, of which the best one takes the time `best`.
+/// The derivatives of a product's loss by the logarithms of its ways' times in the model. The fastest way takes the time `best`.
 fn by_models(ways: &[&Measured], models: &[f64], (best, temperature): (f64, f64)) -> Vec<f64> {
     let lost = |way: &Measured| {
         let log = (way.time / best).ln();

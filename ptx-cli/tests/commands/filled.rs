@@ -22,8 +22,8 @@ const KERNEL: &str = "#[ptx_kernel(arch = \"sm_90\", block = 64, grid = 1, requi
             ptx! { ld.shared.u32 found, [from]; st.global.u32 [own], found; }
         } }";
 
-/// What a mutant changes: a word less, words of every other turn, of half of the threads, and of the turns before a thread leaves; the word behind the
-/// last one, the one before the first; and halves of words.
+/// Mutants that leave words unwritten: the last one, those of every other turn, of half of the threads, of all turns behind the 500th word, and halves of
+/// each; and mutants that read the word behind the last one, or the one before the first.
 const MUTANTS: [(&str, &str); 7] = [
     ("while i < n {", "while i + 1 < n {"),
     ("i += 64;", "i += 128;"),

@@ -1,5 +1,5 @@
-//! What equalities say of multiples: in `8 a - 8 b + x - y = 0` the difference of `x` and `y` is a multiple of 8, and zero where both are less than 8.
-//! So a thread's number follows from a sum of its turns, before the turns are searched.
+//! Remainders of equalities: `8 a - 8 b + x - y = 0` makes `x - y` a multiple of 8, and so zero where both are less than 8. Threads of different
+//! numbers are told apart by this before their turns are searched.
 
 use super::{Linear, gcd};
 use ptx_core::hash::Set;
@@ -7,8 +7,8 @@ use ptx_core::hash::Set;
 /// The most equalities that are compared with each other.
 const MOST: usize = 48;
 
-/// What equalities among inequalities say of the parts that are small, each as two inequalities; nothing if they have no solution. `most` is the
-/// greatest value of a sum, if it is known.
+/// Finds equalities among inequalities, and returns what follows for the sums of their small factors, each as two inequalities; nothing if the equalities
+/// have no solution. `most` returns the greatest value of a sum, if it is known.
 pub(super) fn congruences(atleast: &[Linear], most: &dyn Fn(&Linear) -> Option<i128>) -> Option<Vec<Linear>> {
     let equal = equalities(atleast);
     let pairs = equal.iter().enumerate().flat_map(|(at, a)| equal[..at].iter().filter_map(|b| without_common(a, b)));
