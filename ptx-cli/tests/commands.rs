@@ -9,6 +9,8 @@ mod filled;
 mod grids;
 #[path = "client/lsp.rs"]
 mod lsp;
+#[path = "commands/misuse.rs"]
+mod misuse;
 #[path = "commands/mutants.rs"]
 mod mutants;
 #[path = "commands/new.rs"]

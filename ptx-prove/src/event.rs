@@ -260,12 +260,13 @@ fn barrier(
     let barrier = |span| Barrier { inst: at, span, since: since.clone(), path: path.clone(), guard: guard.clone() };
     let node = state.from.first().copied().unwrap_or(usize::MAX);
     if site.is("warp") {
-        let mask = machine.source(site, site.operand(0), None);
-        match mask {
-            Value::Bits(form) if machine.world.number(&form, 32, false).known() == Some(0xffff_ffff) => {
-                machine.trace.barrier(node, barrier(Span::Warp), machine.world.threads);
+        match named_lanes(machine, site) {
+            Lanes::All => machine.trace.barrier(node, barrier(Span::Warp), machine.world.threads),
+            lanes => {
+                let barrier = barrier(Span::Warp);
+                machine.trace.collectives.push(Collective { barrier, lanes, source: Source::Named });
+                machine.trace.has_other_order = true;
             }
-            _ => machine.trace.has_other_order = true,
         }
         return Vec::new();
     }

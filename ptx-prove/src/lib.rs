@@ -36,6 +36,7 @@ mod filled;
 mod finding;
 mod flow;
 mod form;
+mod generic;
 mod grids;
 mod initial;
 mod local;

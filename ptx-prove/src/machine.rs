@@ -12,7 +12,7 @@ use crate::site::{Site, integer};
 use crate::trace::{Base, Trace, What};
 use crate::world::{Division, Origin, Scope, World};
 use ptx_core::hash::{Map, Set};
-use ptx_core::ir::{Base as Start, Function, Inst, Module, Operand, RegId, Symbol as Name};
+use ptx_core::ir::{Base as Start, Function, Inst, Module, Operand, RegId, Space, Symbol as Name};
 use ptx_core::isa::{Class, SpecialRegister, Type};
 use std::rc::Rc;
 
@@ -89,6 +89,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) gaps: Vec<Gap>,
     /// The symbol of each base.
     pub(crate) base_symbols: Vec<Sym>,
+    /// The starts of the windows of spaces in generic addresses.
+    pub(crate) windows: Map<Space, Sym>,
     /// By parameter: the length of its buffer.
     pub(crate) lens: Vec<Option<Form>>,
     /// By parameter: the alignment of its buffer, if the contract has it.
@@ -159,6 +161,7 @@ impl<'m> Machine<'m> {
         } = setup;
         Machine {
             base_symbols: Vec::new(),
+            windows: Map::default(),
             lens,
             aligns,
             dynamic_shared,

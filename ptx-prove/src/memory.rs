@@ -14,12 +14,19 @@ pub(crate) struct Place {
     pub(crate) offset: Form,
     /// The bits of the address.
     pub(crate) bits: u32,
+    /// True for a generic address in the window of its space.
+    pub(crate) is_generic: bool,
 }
 
 impl Place {
     /// So many bytes further.
     pub(crate) fn plus(&self, bytes: i128) -> Option<Place> {
-        Some(Place { base: self.base, offset: self.offset.plus(bytes)?, bits: self.bits })
+        Some(self.at(self.offset.plus(bytes)?))
+    }
+
+    /// At another offset.
+    pub(crate) fn at(&self, offset: Form) -> Place {
+        Place { offset, ..*self }
     }
 }
 
@@ -128,7 +135,16 @@ impl Machine<'_> {
     /// The buffers or variables of an address operand: several, with the condition of each, where one of several addresses is chosen.
     pub(crate) fn places(&mut self, at: usize, site: &Site<'_>, operand: &Operand) -> Vec<(Place, Cond)> {
         let Some((address, bits)) = self.address(at, site, operand) else { return Vec::new() };
-        self.places_of(at, address, bits)
+        let mut places = self.places_of(at, address, bits);
+        let found = places.len();
+        places.retain(|(place, _)| self.takes(site, place));
+        if places.len() < found {
+            self.gap(
+                at,
+                "the address is generic where one in its state space is due, or the reverse: `cvta` converts it",
+            );
+        }
+        places
     }
 
     /// The same of an address.
@@ -195,6 +211,7 @@ impl Machine<'_> {
             }
         };
         let offset = address.sub(&self.address_of(base))?;
+        let (offset, is_generic) = self.without_window(self.bases[base].space, offset);
         let is_base = |symbol: u32| self.world.symbol(symbol).meaning == Meaning::Base;
         if offset.symbols().any(is_base) {
             return self.lost(at, "the offset depends on an address");
@@ -203,7 +220,16 @@ impl Machine<'_> {
             Some(_) => self.world.number(&offset, bits, true),
             None => offset,
         };
-        Some(Place { base, offset, bits })
+        Some(Place { base, offset, bits, is_generic })
+    }
+
+    /// Returns true if a condition never holds where the current instruction is executed under its guard.
+    fn never_comes(&self, guard: &Cond, cond: Cond) -> bool {
+        let world = &self.world;
+        match world.simplify(cond) {
+            Cond::Const(holds) => !holds,
+            cond => (world.excludes)(world, &[world.here.cond(), guard.clone()], &cond, Effort::Little),
+        }
     }
 
     /// Records that a warp as one uses lanes of tensor memory: base and first lane, number and kind.
@@ -688,6 +714,10 @@ pub(crate) fn copy(
             (Some(read), Kind::Read) if read.known() != Some(size.into()) => {
                 // Nothing is read where the size is zero; a part counts as a whole.
                 let some = Cond::at_least(read.plus(-1).unwrap_or_else(|| Form::number(0)));
+                let more = read.plus(-i128::from(size) - 1).map(Cond::at_least);
+                if !more.is_some_and(|more| machine.never_comes(&access.guard, more)) {
+                    machine.gap(at, "the copy may be told to read more bytes than it writes");
+                }
                 let guard = Cond::all([access.guard.clone(), machine.world.simplify(some)]);
                 machine.record(site, state, &place, Access { guard, ..access });
             }
@@ -708,15 +738,14 @@ fn fetch(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, state: &State, g
         _ => return machine.gap(at, "the number of bytes to fetch is not described"),
     };
     let ends = places.into_iter().flat_map(|(place, cond)| {
-        let last = place.offset.add(&bytes).and_then(|end| end.plus(-FETCHED));
-        [Some(place.offset), last].map(|offset| (offset, (place.base, place.bits), cond.clone()))
+        let last = place.offset.add(&bytes).and_then(|end| end.plus(-FETCHED)).map(|offset| place.at(offset));
+        [Some(place), last].map(|place| (place, cond.clone()))
     });
-    for (offset, (base, bits), cond) in ends.collect::<Vec<_>>() {
-        let (Some(offset), Some(some)) = (offset, bytes.plus(-1).map(Cond::at_least)) else {
+    for (place, cond) in ends.collect::<Vec<_>>() {
+        let (Some(place), Some(some)) = (place, bytes.plus(-1).map(Cond::at_least)) else {
             return machine.gap(at, "the number of bytes to fetch is not described");
         };
         let guard = Cond::all([guard.clone(), some, cond]);
-        let place = Place { offset, base, bits };
         let access = accessed(machine, state, &guard, site, &place, (at, FETCHED as u64, Kind::Fetch));
         machine.record(site, state, &place, access);
     }

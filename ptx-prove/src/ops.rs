@@ -81,7 +81,7 @@ const RULES: &[(&str, Rule)] = &[
     ("div", |m, a| division(m, a).and_then(|(quotient, _)| bits_of(Some(quotient)))),
     ("rem", |m, a| division(m, a).and_then(|(_, rest)| bits_of(Some(rest)))),
     ("mov", compare::mov), ("selp", compare::selp), ("setp", compare::setp), ("set", compare::set),
-    ("cvt", convert::cvt), ("cvta", convert::same), ("cvta.to", convert::same),
+    ("cvt", convert::cvt), ("cvta", convert::generic), ("cvta.to", convert::in_space),
     ("and", bits::and), ("or", bits::or), ("xor", bits::xor), ("not", bits::not), ("lop3", bits::lop3),
     ("shl", bits::shl), ("shr", bits::shr), ("shf.l", bits::funnel_left), ("shf.r", bits::funnel_right),
     ("bfe", bits::bfe), ("bfi", bits::bfi), ("prmt", bits::prmt),

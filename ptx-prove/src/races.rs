@@ -3,6 +3,8 @@
 //! Within a block, accesses that one can come to from the same barrier without passing another may happen at once, the start of the entry and the
 //! turns of loops included. Between blocks, all accesses of global memory may.
 
+mod incoherent;
+
 use crate::contract::Contract;
 use crate::copies::{Flight, Flights};
 use crate::finding::{counterexample, describe, reached, worse};
@@ -22,7 +24,6 @@ use crate::trace::{Access, Crossings, Kind, Mark, Node, Span, What};
 use crate::world::{Meaning, Scope, Symbol, World};
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::Space;
-use ptx_core::isa::Type;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -57,6 +58,14 @@ struct Pair {
     entered: Vec<(usize, usize, i128)>,
     /// Holds for the first thread, which ends without a barrier that the second one passes.
     ended: Option<Cond>,
+}
+
+impl Pair {
+    /// Two accesses by threads of two blocks.
+    fn of_blocks(first: usize, second: usize) -> Pair {
+        let which = Which::Blocks;
+        Pair { first, second, which, group: None, turns: Vec::new(), entered: Vec::new(), ended: None }
+    }
 }
 
 /// The most pairs of threads whose numbers are compared one by one.
@@ -110,6 +119,12 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
     }
     if contract.overlaps && overlap::waits(machine) {
         overlap::check(machine, &mut found);
+    }
+    for pair in incoherent::pairs(machine) {
+        let verdict = incoherent::verdict(decide((machine, &others), &pair, &grids));
+        if let Some(old) = found.get_mut(&trace.accesses[pair.first].inst) {
+            worse(old, Finding { verdict, ..old.clone() });
+        }
     }
     let mut found: Vec<Finding> = found.into_values().collect();
     for finding in found.iter_mut().filter(|finding| finding.verdict == Verdict::Proved) {
@@ -178,16 +193,7 @@ fn pairs(machine: &Machine<'_>, flights: &Flights) -> (Vec<Pair>, bool) {
     for (i, first) in accesses.iter().enumerate() {
         for second in &accesses[i..] {
             if conflict(machine, *first, *second, true) && !meetings.order(*first, *second) {
-                let (first, second, turns) = (*first, *second, Vec::new());
-                is_whole &= add(Pair {
-                    first,
-                    second,
-                    which: Which::Blocks,
-                    group: None,
-                    turns,
-                    entered: Vec::new(),
-                    ended: None,
-                });
+                is_whole &= add(Pair::of_blocks(*first, *second));
             }
         }
     }
@@ -299,20 +305,27 @@ fn conflict(machine: &Machine<'_>, first: usize, second: usize, blocks: bool) ->
     }
     let writes = a.kind != Kind::Read || b.kind != Kind::Read;
     // Volatile stores that communicate without atomics leave open which value is read.
-    let is_atomic = a.kind == Kind::Atomic || b.kind == Kind::Atomic || are_synchronizing(machine, [a, b]);
-    let are_strong = is_atomic && a.strong && b.strong && !(blocks && (a.narrow || b.narrow));
+    let is_atomic = a.kind == Kind::Atomic
+        || b.kind == Kind::Atomic
+        || is_synchronizing(machine, a) && is_synchronizing(machine, b);
+    let are_strong =
+        is_atomic && a.strong && b.strong && !(blocks && (a.narrow || b.narrow)) && have_one_size(machine, [a, b]);
     machine.may_share(a.base, b.base) && is_common && writes && !are_strong
 }
 
 /// Modifiers of accesses by which threads communicate, with a scope beside them.
 const SYNCHRONIZING: [&str; 4] = ["relaxed", "acquire", "release", "acq_rel"];
 
-/// Returns true if two accesses are such, of elements of one size: aligned, they overlap as a whole or not at all, and the memory model has no race of them.
-fn are_synchronizing(machine: &Machine<'_>, both: [&Access; 2]) -> bool {
+fn is_synchronizing(machine: &Machine<'_>, access: &Access) -> bool {
+    machine.site(access.inst).is_some_and(|site| SYNCHRONIZING.iter().any(|modifier| site.is(modifier)))
+}
+
+/// Returns true if two accesses are of elements of one size: aligned, these overlap as a whole or not at all. The memory model has a race of strong accesses
+/// that overlap in part.
+fn have_one_size(machine: &Machine<'_>, both: [&Access; 2]) -> bool {
     let element = |access: &Access| {
-        let site = machine.site(access.inst)?;
-        let is_one = SYNCHRONIZING.iter().any(|modifier| site.is(modifier)) && access.align == access.size;
-        site.last_type().map(Type::bytes).filter(|_| is_one && !access.is_copy)
+        let ty = machine.site(access.inst)?.last_type()?;
+        (access.align == access.size && !access.is_copy).then_some(ty.bytes())
     };
     let [a, b] = both.map(element);
     a.is_some() && a == b

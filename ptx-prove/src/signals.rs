@@ -174,7 +174,7 @@ fn span(
     for (place, cond) in machine.places(at, site, address) {
         let further = bytes.plus(-i128::from(PIECE)).ok_or(missing)?;
         let Some(offset) = place.offset.add(&further) else { return Err(missing.to_owned()) };
-        let last = Place { base: place.base, offset, bits: place.bits };
+        let last = place.at(offset);
         let cond = Cond::all([cond, some.clone()]);
         found.extend([place, last].map(|place| Part {
             place,

@@ -55,8 +55,11 @@ fn masked(machine: &mut Machine<'_>, form: &Form, mask: u64, bits: u32) -> Optio
     Some(sum)
 }
 
-/// The bits that both values have, if one is a constant, or if the values cannot have a bit in common.
+/// The bits that both values have, if they are equal, one is a constant, or they cannot have a bit in common.
 fn common(machine: &mut Machine<'_>, a: &Form, b: &Form, bits: u32) -> Option<Form> {
+    if a == b {
+        return Some(a.clone());
+    }
     for (form, other) in [(a, b), (b, a)] {
         if let Some(mask) = other.known() {
             return masked(machine, form, (mask as u64) & ones(bits), bits);

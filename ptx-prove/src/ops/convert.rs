@@ -16,7 +16,12 @@ pub(super) fn cvt(machine: &mut Machine<'_>, args: &Args<'_>) -> Option<Value> {
     if width > to { Some(Value::Bits(machine.world.number(&number, to, signed))) } else { bits_of(Some(number)) }
 }
 
-/// Generic addresses of global, shared and local memory are those of the space, for the proof: the space is the variable's or buffer's.
-pub(super) fn same(_: &mut Machine<'_>, args: &Args<'_>) -> Option<Value> {
-    args.values.first().cloned()
+pub(super) fn generic(machine: &mut Machine<'_>, args: &Args<'_>) -> Option<Value> {
+    let window = machine.window(&args.site);
+    bits_of(args.form(machine, 0)?.add(&window))
+}
+
+pub(super) fn in_space(machine: &mut Machine<'_>, args: &Args<'_>) -> Option<Value> {
+    let window = machine.window(&args.site);
+    bits_of(args.form(machine, 0)?.sub(&window))
 }
