@@ -32,7 +32,7 @@ pub(super) fn behind(comment: &[u8], rest: &[u8]) -> Vec<u8> {
 }
 
 fn is_blank(trivia: &[u8]) -> bool {
-    trivia.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c | 0))
+    trivia.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n' | 0x0c | 0))
 }
 
 /// Start of the last line end, if only blanks follow: its `\n`, or the `\r` before it.

@@ -22,7 +22,7 @@ static CLASS: [Class; 256] = {
     let mut byte = 0;
     while byte < 256 {
         table[byte] = match byte as u8 {
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c | 0 => Class::Blank,
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0c | 0 => Class::Blank,
             b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => Class::Word,
             b'0'..=b'9' => Class::Digit,
             b'.' => Class::Dot,

@@ -144,6 +144,8 @@ fn what_never_ends_is_kept_and_reported() {
 fn bytes_that_ptx_does_not_have() {
     assert_eq!(codes_of("a # b ' `é` \\".as_bytes()), ["P0001"; 4]);
     assert_eq!(kinds("é\u{7f}"), [Unknown]);
+    // A form feed is a blank, a vertical tab is none.
+    assert_eq!((codes_of(b"a \x0b b"), codes_of(b"a \x0c b").len()), (vec!["P0001"], 0));
 }
 
 #[test]

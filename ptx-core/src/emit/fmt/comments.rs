@@ -27,8 +27,7 @@ pub(super) fn comments(trivia: &[u8]) -> impl Iterator<Item = Comment<'_>> {
 
 /// Number of line ends after the last comment.
 pub(super) fn lines_at_end(trivia: &[u8]) -> usize {
-    let blanks =
-        trivia.iter().rev().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c | 0)).count();
+    let blanks = trivia.iter().rev().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n' | 0x0c | 0)).count();
     line_ends(&trivia[trivia.len() - blanks..])
 }
 
