@@ -7,15 +7,17 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Fields, GenericParam, Generics, Ident, Lifetime, LifetimeParam, Path, Result,
-    Token, parse_quote,
+    Attribute, Error, Fields, GenericParam, Generics, Ident, Item, Lifetime, LifetimeParam, Path, Result, Token,
+    parse_quote,
 };
 
 pub(crate) fn derive(item: TokenStream) -> Result<TokenStream> {
-    let item: DeriveInput = syn::parse2(item)?;
-    let Data::Struct(data) = &item.data else { return Err(Error::new(item.ident.span(), "expected a struct")) };
-    let Fields::Named(fields) = &data.fields else {
-        return Err(Error::new(data.fields.span(), "expected fields with names, which Python sees"));
+    let item = match syn::parse2(item)? {
+        Item::Struct(item) => item,
+        other => return Err(Error::new(other.span(), "expected a struct")),
+    };
+    let Fields::Named(fields) = &item.fields else {
+        return Err(Error::new(item.fields.span(), "expected fields with names, which Python sees"));
     };
     let types: Vec<Ident> = item.generics.type_params().map(|param| param.ident.clone()).collect();
     let (mut parts, mut names, mut counts) = (Vec::new(), Vec::new(), Vec::new());
