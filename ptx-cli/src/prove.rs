@@ -220,6 +220,7 @@ fn contract(
         maps: Vec::new(),
         tables: Vec::new(),
         offsets: Vec::new(),
+        distinct: Vec::new(),
         numbers: reader.into_numbers(),
         partial: false,
         samples: true,

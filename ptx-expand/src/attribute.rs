@@ -71,6 +71,8 @@ pub struct Launch {
     pub tables: Vec<Table>,
     /// `offsets(starts)`: parameters whose elements are offsets, which do not decrease, as the author vouches.
     pub offsets: Vec<syn::Expr>,
+    /// `distinct(table < pages)`: parameters whose elements are different numbers, as the author vouches.
+    pub distinct: Vec<Distinct>,
     /// The `unsafe` of `unsafe(requires(…))`: the author vouches that the conditions are enough; without it the launch
     /// is an `unsafe fn`.
     pub vouched: Option<Token![unsafe]>,
@@ -84,6 +86,14 @@ pub struct Launch {
     pub contract: Contract,
     /// The names of the promises in the attribute.
     pub promised: Vec<Ident>,
+}
+
+/// A parameter whose elements are different numbers.
+pub struct Distinct {
+    /// The parameter.
+    pub of: syn::Expr,
+    /// The number below which they are, if there is one.
+    pub below: Option<syn::Expr>,
 }
 
 /// Elements of a parameter that are addresses of memory.

@@ -142,6 +142,8 @@ pub struct Launch {
     pub tables: Vec<Table>,
     /// `offsets(…)`: the numbers of the parameters.
     pub offsets: Vec<usize>,
+    /// `distinct(…)`
+    pub distinct: Vec<Distinct>,
     /// True if the author vouches for the conditions: `unsafe(requires(…))`.
     pub vouched: bool,
     /// True if the kernel is proved.
@@ -169,6 +171,15 @@ pub struct Table {
     pub element: String,
     /// The number of these elements.
     pub len: Expr,
+}
+
+/// A parameter whose elements are different numbers, for which the author vouches.
+#[derive(Clone, Debug)]
+pub struct Distinct {
+    /// The number of the parameter.
+    pub of: usize,
+    /// The number below which they are, if there is one.
+    pub below: Option<Expr>,
 }
 
 /// A condition of `requires(…)`.

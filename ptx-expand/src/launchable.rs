@@ -83,6 +83,7 @@ impl Reader {
         }
         attribute.launch.tables.iter().for_each(|table| self.check_table(table, &arguments));
         attribute.launch.offsets.iter().for_each(|buffer| self.check_memory(buffer, &arguments));
+        attribute.launch.distinct.iter().for_each(|own| self.check_memory(&own.of, &arguments));
         let maps = self.maps(&item.sig.inputs, (&arguments, &structs));
         let (maps, map_params): (Vec<Map>, Vec<Param>) = maps.into_iter().unzip();
         params.extend(map_params);

@@ -77,12 +77,24 @@ pub struct Contract {
     /// Arguments whose elements are offsets, as somebody vouches: they do not decrease, and none is below zero. Proofs of races compare those of two
     /// threads; accesses are in bounds whatever the elements are.
     pub offsets: Vec<usize>,
+    /// Buffers by whose elements threads find where they write, as somebody vouches: different elements are different numbers. Proofs of races compare
+    /// those of two threads; accesses are in bounds whatever the elements are.
+    pub distinct: Vec<Distinct>,
     /// Names of the free numbers (`Expr::Dim`).
     pub numbers: Vec<String>,
     /// True if a condition that is not described is left out, and not refused.
     pub partial: bool,
     /// True if the report shall have launches to run where something is open.
     pub samples: bool,
+}
+
+/// A buffer whose elements are different numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distinct {
+    /// The argument.
+    pub argument: usize,
+    /// The elements that lead to an access are below this.
+    pub below: Option<Expr>,
 }
 
 /// The most blocks in each dimension.
@@ -108,6 +120,8 @@ pub(crate) struct Symbols {
     pub(crate) fields: Map<(usize, i128), (Form, u32)>,
     /// Buffers of addresses.
     pub(crate) tables: Vec<Entries>,
+    /// By parameter of the entry: the number below which the elements of a buffer of different numbers are, if there is one.
+    pub(crate) distinct: Vec<(usize, Option<Form>)>,
     /// Conditions of the contract.
     pub(crate) facts: Vec<Cond>,
     /// True if a condition is not described, and so left out: launches may be fewer.
@@ -211,6 +225,7 @@ pub(crate) fn symbols(
         numbers,
         fields: Map::default(),
         tables: Vec::new(),
+        distinct: Vec::new(),
         facts: Vec::new(),
         is_wider: false,
     };
@@ -239,6 +254,7 @@ pub(crate) fn symbols(
         symbols.add_dimension(world, dimension, (most, is_read[dimension]), extents.as_deref())?;
     }
     symbols.tables = contract.tables.iter().filter_map(|table| symbols.entries(world, contract, table).ok()).collect();
+    symbols.distinct = contract.distinct.iter().filter_map(|own| symbols.numbered(world, contract, own)).collect();
     // A grid of at least one block bounds the numbers in its expression.
     for _ in 0..ROUNDS {
         // Of alternatives such as `rows == 0 || …` a launch with blocks leaves one.
@@ -567,6 +583,12 @@ impl Symbols {
             align: table.align,
             of: table.of.map(|of| contract.param_of(of).ok_or(Refused)).transpose()?,
         })
+    }
+
+    /// The parameter that is a buffer of different numbers, and their bound; one that is not described is none.
+    fn numbered(&mut self, world: &mut World, contract: &Contract, own: &Distinct) -> Option<(usize, Option<Form>)> {
+        let below = own.below.as_ref().and_then(|below| self.integer(world, contract, below).ok());
+        Some((contract.param_of(own.argument)?, below))
     }
 
     fn value(&mut self, world: &mut World, contract: &Contract, expr: &Expr) -> Result<Value, Refused> {

@@ -8,6 +8,7 @@ use crate::machine::Machine;
 use crate::nearby::is_decided_nearby;
 use crate::query::{BUDGET, Clause, decide, difference};
 use crate::rows::{Part, part, strides, unit};
+use crate::settled::{Settled, settled};
 use crate::strides::{By, Under, for_all_threads, holds, holds_by_extents};
 use crate::world::{Meaning, Scope, WORK};
 use ptx_core::hash::Map;
@@ -52,6 +53,16 @@ fn inner_first(of: &Form, is_stride: &dyn Fn(Sym) -> bool) -> Vec<Sym> {
     let mut found = strides(of, is_stride);
     found.sort_by_key(|symbol| std::cmp::Reverse(uses(symbol)));
     found
+}
+
+/// Returns true for alternatives that all have products, as the orders of strides do.
+fn is_order(fact: &Cond) -> bool {
+    let has_product = |part: &Cond| {
+        let mut found = false;
+        part.forms(&mut |form| found |= form.degree() > 1);
+        found
+    };
+    matches!(fact, Cond::Any(parts) if parts.iter().all(has_product))
 }
 
 /// The columns that are known to lie below a multiple of a stride, or not to.
@@ -287,9 +298,14 @@ impl<'m> Grids<'m> {
                     || holds(&under, inside, By::All)
                     || decide(world, &conds, launch, outside, BUDGET / 8).is_impossible();
             }
-            let facts: Vec<Cond> = launch.iter().filter(|fact| !matches!(fact, Cond::Any(_))).cloned().collect();
+            let facts: Vec<Cond> = launch.iter().filter(|fact| !is_order(fact)).cloned().collect();
             let facts = [facts, vec![given.clone()]].concat();
             holds_by_extents(&Under { world, conds: &conds, facts: &facts }, inside)
+                || settled(world, &conds, &facts, inside).is_some_and(|Settled { world: own, conds, facts, goal }| {
+                    let holds = holds_by_extents(&Under { world: &own, conds: &conds, facts: &facts }, &goal);
+                    world.work.set(own.work.get());
+                    holds
+                })
         };
         self.asked((access, inside.negate(), given.clone()), decided)
     }

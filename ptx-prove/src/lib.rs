@@ -13,6 +13,7 @@
 //! - `signals` has the accesses of instructions whose order `pipeline` explores: `mbarrier`s, bulk copies, and matrices that descriptors name.
 //!   `united` joins both verdicts, and `transfers` has the global memory of copies.
 //! - `tables` has memory whose addresses a buffer holds.
+//! - `distinct` has buffers by whose elements threads find where they write, and `offsets` those of cumulative lengths.
 //! - `tickets` has the numbers that counters give out, and words of shared memory that are written once.
 //! - `tensor` walks the events of tensor memory, warp by warp.
 //! - `initial` finds what was written before it is read, and `filled` the ranges that all threads write. `samples` finds launches for a run, where something is open.
@@ -31,6 +32,7 @@ mod cases;
 mod contract;
 mod copies;
 mod counted;
+mod distinct;
 mod event;
 mod filled;
 mod finding;
@@ -73,7 +75,7 @@ mod turns;
 mod united;
 mod world;
 
-pub use contract::{Contract, Passed, Table};
+pub use contract::{Contract, Distinct, Passed, Table};
 pub use prove::{Refusal, prove};
 pub use report::{Counterexample, Finding, Place, Property, Report, Verdict};
 pub use signs::signed_params;

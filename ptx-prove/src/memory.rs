@@ -2,7 +2,7 @@
 use crate::form::{Coef, Cond, Form};
 use crate::machine::{Machine, State, Value};
 use crate::site::{Site, integer};
-use crate::trace::{Access, Base, Kind, Step, Turns, What};
+use crate::trace::{Access, Base, Element, Kind, Step, Turns, What};
 use crate::world::{Effort, Meaning, Origin, Scope, Symbol};
 use ptx_core::ir::{Base as Start, Operand, Param, RegId, Space, Symbol as Name, VarId, Variable};
 use ptx_core::isa::Type;
@@ -344,6 +344,7 @@ pub(crate) fn load(
     }
     let mut found = Vec::new();
     let [(place, _)] = places.as_slice() else { return found };
+    let mut values = Vec::new();
     for (element, operand) in (0..).zip(elements(site.operand(0))) {
         if let Operand::Reg(register) = operand
             && let Some(value) = machine.loaded(site, place, element, ty, operand)
@@ -354,8 +355,14 @@ pub(crate) fn load(
             {
                 machine.trace.slot_loads.insert(machine.trace.accesses.len() - 1, *symbol);
             }
+            if let Value::Bits(form) = &value {
+                values.push(form.clone());
+            }
             found.push((*register, value));
         }
+    }
+    if is_recorded && machine.is_distinct(place, (size, count(site, site.operand(0))), values.len()) {
+        machine.trace.elements.push(Element { access: machine.trace.accesses.len() - 1, values });
     }
     found
 }
@@ -431,18 +438,39 @@ impl Machine<'_> {
             return Some(Value::Bits(address));
         }
         let scope = self.world.scope(&offset);
-        if !is_constant || scope == Scope::Thread {
-            let scope = if is_constant { Scope::Thread } else { self.scope_of_load(site, place, scope) };
+        if !is_constant {
+            let scope = self.scope_of_load(site, place, scope);
             return Some(Value::Bits(self.world.unknown(range, scope)));
+        }
+        if scope == Scope::Thread {
+            let symbol = self.world.loose(range, Scope::Thread);
+            // Nobody writes what is read in this way.
+            if site.is("nc") {
+                self.constant.insert(what);
+                self.world.note_place(symbol, offset);
+            }
+            return Some(Value::Bits(Form::symbol(symbol)));
         }
         self.constant.insert(what);
         let key = (place.base, offset, ty);
         if let Some(form) = self.loads.get(&key) {
             return Some(Value::Bits(form.clone()));
         }
-        let form = self.world.unknown(range, scope);
+        let symbol = self.world.loose(range, scope);
+        // Shared memory that nobody writes is another one in each block.
+        if self.bases[place.base].space != Space::Shared {
+            self.world.note_place(symbol, key.1.clone());
+        }
+        let form = Form::symbol(symbol);
         self.loads.insert(key, form.clone());
         Some(Value::Bits(form))
+    }
+
+    /// Returns true if all values of a load are elements of a buffer of different numbers: so many bytes for so many elements.
+    fn is_distinct(&self, place: &Place, (size, count): (u64, u64), values: usize) -> bool {
+        let What::Param(param) = self.bases[place.base].what else { return false };
+        let is_one = self.launch.distinct.iter().any(|(own, _)| *own == param);
+        is_one && values as u64 == count && place.offset.is_multiple_of(size.into())
     }
 
     /// The threads to which a load of memory that the entry writes gives one value: if no thread races, those that come to it between the same barriers.

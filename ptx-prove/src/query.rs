@@ -235,7 +235,7 @@ impl<'q> Views<'q> {
             let chosen = nth(&groups, at);
             let mut build = Build::new(self, &chosen, true);
             if self.compares {
-                match self.same(&chosen, given) {
+                match self.same(&chosen, given, budget) {
                     Some(same) => build.same = same,
                     None => continue,
                 }

@@ -7,9 +7,11 @@ mod incoherent;
 
 use crate::contract::Contract;
 use crate::copies::{Flight, Flights};
+use crate::distinct::{self, Case};
 use crate::finding::{counterexample, describe, reached, worse};
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::grids::{Digit, Grids};
+use crate::local::{FAR, is_excluded};
 use crate::machine::Machine;
 use crate::near::{has_conjunctions, of_forms};
 use crate::offsets;
@@ -18,6 +20,7 @@ use crate::query::{BUDGET, Clause, Decision, View, Views, differ, difference};
 use crate::rendezvous;
 use crate::report::{Finding, Property, Verdict};
 use crate::rows;
+use crate::settled::settled_in_both;
 use crate::solver::gcd;
 use crate::tickets::Tickets;
 use crate::trace::{Access, Crossings, Kind, Mark, Node, Span, What};
@@ -74,6 +77,8 @@ const EXACT: usize = 64;
 const PAIRS: usize = 20_000;
 /// The work for two places by an order of their strides.
 const ORDER: u32 = 16 * BUDGET;
+/// The work for two places to which elements of buffers lead: few accesses have such, and many steps.
+const ELEMENTS: u32 = 4 * BUDGET;
 
 pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bool) -> Vec<Finding> {
     let trace = &machine.trace;
@@ -503,7 +508,32 @@ fn decide((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &Gri
             refuted => return refuted,
         }
     }
-    verdict
+    match verdict {
+        Verdict::Unknown(_) if are_told_apart((machine, others), pair, grids) => Verdict::Proved,
+        verdict => verdict,
+    }
+}
+
+/// Returns true if the elements of buffers by which two threads find their places tell them apart, whatever the order of the strides is.
+fn are_told_apart((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &Grids<'_>) -> bool {
+    if machine.launch.distinct.is_empty() || machine.world.is_spent() {
+        return false;
+    }
+    let (accesses, is_stride) = ([pair.first, pair.second], |symbol| is_stride(machine, pair, symbol));
+    let any = [Cond::Const(true)];
+    let orders = Some(grids.orders(accesses, &is_stride)).filter(|orders| !orders.is_empty()).unwrap_or(&any);
+    // These questions are few, and leave the work of all others as it is.
+    let left = machine.world.work.get();
+    let cases = distinct::cases(machine, accesses, &|of| grids.digits(of, &is_stride, &any[0]));
+    let sides = distinct::sides(machine, accesses);
+    let questions = || cases.iter().flat_map(|case| sides.iter().map(move |side| (case, side)));
+    let are_told_apart = orders.iter().all(|order| {
+        machine.world.work.set(ORDER);
+        let digits = grids.digits(accesses, &is_stride, order);
+        questions().all(|(case, side)| Question::new((machine, others), pair, None).tells_apart((case, side), &digits))
+    });
+    machine.world.work.set(left);
+    are_told_apart
 }
 
 /// Returns true if two blocks access other tiles: what the accesses of a block that differ by constants have, one question for all of them.
@@ -848,6 +878,22 @@ impl<'m> Question<'m> {
         self.parts(&self.few(), digits).is_some_and(|parts| parts.excludes_by_facts(ORDER))
     }
 
+    /// Returns true if the parts of the places tell the threads apart in a case of the elements that lead there. A choice that both threads settle is none.
+    fn tells_apart(mut self, (case, side): (&Case, &Cond), digits: &[Digit]) -> bool {
+        self.conds.extend(case.conds.iter().cloned().chain([(0, side.clone()), (1, side.clone())]));
+        self.mixed.extend(case.mixed.iter().cloned());
+        let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
+        let (own, conds) = (&self.machine.world, sums(&self.machine.world, &self.few()));
+        let settled = settled_in_both(own, &conds, &[&meet[..], &self.mixed].concat());
+        let (world, mut conds) = settled.as_ref().map_or((own, conds), |(world, conds)| (world, conds.clone()));
+        let places = digits.iter().flat_map(|digit| digit.forms.iter().enumerate());
+        let certain = places.flat_map(|place| certain_alternatives(world, (&conds, &self.machine.launch.facts), place));
+        let certain: Vec<_> = certain.collect();
+        conds.extend(certain);
+        let views = Views { world, ..self.views(conds, &meet, true) };
+        views.decide(ELEMENTS).is_impossible()
+    }
+
     /// The question whether all parts of the places meet, under few conditions; nothing for a place of one part.
     fn parts(&self, few: &[(usize, Cond)], digits: &[Digit]) -> Option<Views<'_>> {
         let meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
@@ -891,6 +937,25 @@ fn last_alternatives(world: &World, conds: &[(usize, Cond)], (view, place): (usi
         _ => None,
     });
     left.map(|cond| (view, cond.clone())).collect()
+}
+
+/// Of what is known of a place's symbols, the alternatives that hold by the conditions around them: the smaller one of two numbers is the first one.
+fn certain_alternatives(
+    world: &World,
+    (conds, facts): (&[(usize, Cond)], &[Cond]),
+    (view, place): (usize, &Form),
+) -> Vec<(usize, Cond)> {
+    let own: Vec<Cond> = conds.iter().filter(|(of, _)| *of == view).map(|(_, cond)| cond.clone()).collect();
+    let known = place.symbols().flat_map(|symbol| world.facts_of(symbol));
+    let alternatives = known.flat_map(|fact| match fact {
+        Cond::All(parts) => parts.as_ref(),
+        part => std::slice::from_ref(part),
+    });
+    let alternatives = alternatives.filter_map(|part| match part {
+        Cond::Any(parts) => parts.iter().find(|part| is_excluded(world, (&own, facts), &part.negate(), FAR)),
+        _ => None,
+    });
+    alternatives.map(|cond| (view, cond.clone())).collect()
 }
 
 /// The conditions without products, which parts of places do not have. A remainder is a number.

@@ -2,7 +2,8 @@
 //! are those of its value then, so that fewer of them are left to the solver.
 
 use crate::form::{Cond, Form, Sym};
-use crate::world::World;
+use crate::query::Clause;
+use crate::world::{Scope, World};
 use ptx_core::hash::{Map, Set};
 
 /// A question with its choices settled: the symbols, the conditions of the way, the facts, and the goal.
@@ -26,28 +27,58 @@ pub(crate) fn settled(world: &World, conds: &[Cond], facts: &[Cond], goal: &Cond
     }
     let mut way = Way::default();
     conds.iter().for_each(|cond| way.add(cond));
-    let mut values: Map<Sym, Form> = Map::default();
-    for symbol in &named {
-        let Some((cond, value)) = world.choice(*symbol) else { continue };
-        if way.holds(cond) {
-            values.insert(*symbol, value.clone());
-        } else if way.holds(&cond.negate()) {
-            values.insert(*symbol, Form::number(0));
-        }
-    }
+    let values = values_of(world, &named, &|cond| way.holds(cond));
     if values.is_empty() {
         return None;
     }
     let with = |cond: &Cond| with_values(cond, &values);
     let all = |conds: &[Cond]| conds.iter().map(with).collect::<Vec<_>>();
     let (conds, facts, goal) = (all(conds), all(facts), with(goal));
-    // The facts of a settled symbol that is left somewhere are what binds it to its value.
+    let own = facts_with(world, &named, &values);
+    Some(Settled { world: world.settled(own), conds, facts, goal })
+}
+
+/// The conditions of two threads with the choices that both settle in the same way, and the symbols; nothing if there are none.
+pub(crate) fn settled_in_both(
+    world: &World,
+    conds: &[(usize, Cond)],
+    mixed: &[Clause],
+) -> Option<(World, Vec<(usize, Cond)>)> {
+    let of_both = mixed.iter().flatten().flatten().flat_map(|atom| &atom.parts);
+    let of_both: Vec<Cond> = of_both.map(|(_, form, _)| Cond::AtLeast(form.clone())).collect();
+    let named = symbols_of(world, conds.iter().map(|(_, cond)| cond).chain(&of_both));
+    let mut ways: [Way; 2] = Default::default();
+    conds.iter().for_each(|(view, cond)| ways[*view].add(cond));
+    // The threads share what depends on the launch alone.
+    let holds = |cond: &Cond| match world.cond_scope(cond) {
+        Scope::Grid => ways.iter().any(|way| way.holds(cond)),
+        _ => ways.iter().all(|way| way.holds(cond)),
+    };
+    let values = values_of(world, &named, &holds);
+    if values.is_empty() {
+        return None;
+    }
+    let conds = conds.iter().map(|(view, cond)| (*view, with_values(cond, &values))).collect();
+    Some((world.settled(facts_with(world, &named, &values)), conds))
+}
+
+/// The values of choices whose conditions hold, or never do.
+fn values_of(world: &World, named: &[Sym], holds: &dyn Fn(&Cond) -> bool) -> Map<Sym, Form> {
+    let value = |symbol: &Sym| {
+        let (cond, value) = world.choice(*symbol)?;
+        let is_zero = || holds(&cond.negate()).then(|| Form::number(0));
+        Some((*symbol, if holds(cond) { value.clone() } else { is_zero()? }))
+    };
+    named.iter().filter_map(value).collect()
+}
+
+/// The facts about symbols with the values of settled ones. Those of a settled symbol that is left somewhere are what binds it to its value.
+fn facts_with(world: &World, named: &[Sym], values: &Map<Sym, Form>) -> Map<Sym, Vec<Cond>> {
     let own = |symbol: &Sym| match values.contains_key(symbol) {
         true => world.facts_of(*symbol).to_vec(),
-        false => world.facts_of(*symbol).iter().map(with).collect(),
+        false => world.facts_of(*symbol).iter().map(|fact| with_values(fact, values)).collect(),
     };
-    let own: Map<Sym, Vec<Cond>> = named.iter().map(|symbol| (*symbol, own(symbol))).collect();
-    Some(Settled { world: world.settled(own), conds, facts, goal })
+    named.iter().map(|symbol| (*symbol, own(symbol))).collect()
 }
 
 /// The symbols of conditions, and those that the facts about them name, in order.

@@ -271,7 +271,9 @@ impl Search<'_> {
         let alone = form.terms.iter().filter(|(mono, coef)| mono.len() == 1 && coef.least() > 0);
         let strides: Vec<Sym> = alone.map(|(mono, _)| mono[0]).collect();
         strides.into_iter().any(|stride| {
-            let extents: Vec<Form> = self.under.facts.iter().flat_map(|fact| extents(fact, stride)).collect();
+            let mut extents: Vec<Form> = self.under.facts.iter().flat_map(|fact| extents(fact, stride)).collect();
+            // A length has all strides inside.
+            extents.retain(|extent| !extent.symbols().any(|symbol| is_length(self.under.world, symbol)));
             let mut rests = extents.iter().filter_map(|extent| without(form, extent, stride));
             rests.any(|rest| self.is_positive(&rest, depth))
         })

@@ -253,8 +253,19 @@ pub(crate) struct Trace {
     pub(crate) maps: Vec<MapUse>,
     /// Loads of one word of shared memory at a known place: the symbol of the value, by access.
     pub(crate) slot_loads: Map<usize, Sym>,
+    /// Loads of elements of buffers of different numbers.
+    pub(crate) elements: Vec<Element>,
     /// Additions of one to a known place, each by one thread of a block: the access, and the symbol of the value before.
     pub(crate) tickets: Vec<(usize, Sym)>,
+}
+
+/// Elements that one instruction reads from a buffer of different numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Element {
+    /// The access.
+    pub(crate) access: usize,
+    /// The value of each element.
+    pub(crate) values: Vec<Form>,
 }
 
 /// Crossings of the jumps back of loops: how often, or unknown.

@@ -114,6 +114,8 @@ pub(crate) struct World {
     bits: Map<Cond, Sym>,
     /// Symbols for sums that are factors: remainders, and products of many factors.
     names: Map<Form, Form>,
+    /// The places in constant memory whose values symbols are.
+    places: Map<Sym, Form>,
     /// Symbols that are remainders by a number.
     remainders: Map<Sym, Remainder>,
     /// Answers to whether a form is in a range, by the way on which that was asked.
@@ -215,6 +217,7 @@ impl World {
             units: Map::default(),
             bits: Map::default(),
             names: Map::default(),
+            places: Map::default(),
             remainders: Map::default(),
             asked: Map::default(),
             excluded: RefCell::default(),
@@ -225,6 +228,7 @@ impl World {
     pub(crate) fn settled(&self, facts: Map<Sym, Vec<Cond>>) -> World {
         let mut own = World::new(self.threads);
         (own.symbols, own.settled, own.work) = (self.symbols.clone(), Some(facts), self.work.clone());
+        own.places.clone_from(&self.places);
         own
     }
 
@@ -261,6 +265,16 @@ impl World {
             Some(facts) => facts.get(&symbol).map_or(&[], Vec::as_slice),
             None => &self.symbol(symbol).facts,
         }
+    }
+
+    /// Notes that a symbol is the value at a place in constant memory: where the place is one, the value is.
+    pub(crate) fn note_place(&mut self, symbol: Sym, place: Form) {
+        self.places.insert(symbol, place);
+    }
+
+    /// The place in constant memory whose value a symbol is.
+    pub(crate) fn place_of(&self, symbol: Sym) -> Option<&Form> {
+        self.places.get(&symbol)
     }
 
     /// Changes the range of a symbol.

@@ -1,4 +1,4 @@
-//! Buffers of offsets, strides in any order, and addresses that are chosen: each rule has mutants that nothing proves.
+//! Buffers of offsets and of different numbers, strides in any order, and addresses that are chosen: each rule has mutants that nothing proves.
 
 use super::assert_proved_or;
 
@@ -29,6 +29,36 @@ const MUTANTS: [Mutant; 5] = [
     ),
 ];
 
+/// Pages of 32 elements, of which each block has one: the conditions, the element that a thread reads, and the place to which it writes.
+const DISTINCT: [(&str, &str, &str); 12] = [
+    ("pages.len() >= n, distinct(pages < most)", PAGES, ""),
+    // They may be the same.
+    ("pages.len() >= n", PAGES, "[P091"),
+    // Those behind the last page are all that one.
+    ("pages.len() >= n, distinct(pages)", PAGES, "[P091"),
+    ("pages.len() >= n, distinct(pages < most + 1)", PAGES, "[P091"),
+    // Other numbers are different.
+    ("pages.len() >= n, distinct(lens < most)", PAGES, "[P091"),
+    // Two blocks read one element.
+    ("pages.len() >= n, distinct(pages < most)", "pages.at(ctaid.x / 2) | own * 32 + tid.x", "[P091"),
+    // Pages overlap.
+    ("pages.len() >= n, distinct(pages < most)", "pages.at(ctaid.x) | own * 31 + tid.x", "[P091"),
+    // Two pages are one.
+    ("pages.len() >= n, distinct(pages < most)", "pages.at(ctaid.x) | own / 2 * 32 + tid.x", "[P091"),
+    // A page of each thread.
+    ("pages.len() >= 32 * n, distinct(pages < most)", "pages.at(ctaid.x * 32 + tid.x) | own", ""),
+    ("pages.len() >= 32 * n, distinct(pages < most)", "pages.at(ctaid.x * 31 + tid.x) | own", "[P091"),
+    ("pages.len() >= 32 * n, distinct(pages < most)", "pages.at(ctaid.x * 32 + tid.x) | own + (tid.x & 1)", "[P091"),
+    // Threads read what others write, by elements that may be the same.
+    (
+        "pages.len() >= 32 * n, distinct(pages < most)",
+        "pages.at(ctaid.x * 32 + tid.x) | own); let next = pages.at((ctaid.x * 32 + tid.x) ^ 1); let other: u32; ptx! { ld.global.nc.u32 other, [next]; } let from = x.at(other.min(most - 1)); let seen: u32; ptx! { ld.global.u32 seen, [from]; } let to = x.at(own",
+        "[P091",
+    ),
+];
+
+/// A page of each block.
+const PAGES: &str = "pages.at(ctaid.x) | own * 32 + tid.x";
 /// Rows of 32 elements by two strides.
 const BODY: &str = "x: &mut [u32], heads: u32, batch: u32, s: u64, t: u64) {
      let to = x + (ctaid.y as u64 * s + ctaid.x as u64 * t + tid.x as u64) * 4; ptx! { st.global.u32 [to], 0; }";
@@ -87,6 +117,23 @@ fn offsets_part_the_rows_of_packed_sequences() {
             text.replace(old, new)
         });
         assert_proved_or(&mutant, expected);
+    }
+}
+
+#[test]
+fn different_elements_lead_to_different_places() {
+    for (conditions, places, expected) in DISTINCT {
+        let (conditions, data) = conditions.split_once(", ").unwrap_or((conditions, ""));
+        let options = format!(
+            "grid = n, unsafe(requires({conditions}, most > 0, most < 1 << 10, n < 1 << 10), {data}), proved(races)"
+        );
+        let (from, to) = places.split_once(" | ").unwrap();
+        let body = format!(
+            "let at = {from}; let page: u32; ptx! {{ ld.global.nc.u32 page, [at]; }} let own: u32 = page.min(most - 1);
+             let to = x.at({to}); ptx! {{ st.global.u32 [to], 0; }}"
+        );
+        let params = "pages: &[u32], lens: &[u32], x: &mut [u32], n: u32, most: u32) {";
+        assert_case((&options, &format!("{params} {body}"), expected));
     }
 }
 

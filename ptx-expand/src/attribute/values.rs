@@ -1,6 +1,6 @@
 //! The options whose values need reading.
 
-use super::{Arg, Attribute, Launch, Memory, Table, Value, Wanted};
+use super::{Arg, Attribute, Distinct, Launch, Memory, Table, Value, Wanted};
 use crate::kernel::Reader;
 use ptx_core::diag::{codes, near::nearest};
 use ptx_core::isa::{Arch, Version, table};
@@ -195,7 +195,7 @@ impl Reader {
         true
     }
 
-    /// `unsafe(requires(x.len() >= n))`, `unsafe(requires(), addresses(table[..ranks] = x), offsets(starts))`
+    /// `unsafe(requires(x.len() >= n))`, `unsafe(requires(), addresses(table[..ranks] = x), offsets(starts), distinct(pages < n))`
     pub(super) fn vouched(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::List(vouched) = &arg.value else { return false };
         let parser = Punctuated::<Arg, syn::Token![,]>::parse_terminated_with;
@@ -212,12 +212,16 @@ impl Reader {
         self.requires(attribute, &inner) && args.all(|own| self.vouched_data(attribute, &own))
     }
 
-    /// Reads an option that describes the elements of buffers: `addresses(…)`, `offsets(…)`.
+    /// Reads an option that describes the elements of buffers: `addresses(…)`, `offsets(…)`, `distinct(…)`.
     fn vouched_data(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         match &arg.value {
             Value::List(_) if arg.name == "addresses" => self.addresses(attribute, arg),
             Value::List(buffers) if arg.name == "offsets" => {
                 attribute.launch.offsets.extend(self.values(buffers));
+                true
+            }
+            Value::List(buffers) if arg.name == "distinct" => {
+                attribute.launch.distinct.extend(self.values(buffers).into_iter().map(distinct_of));
                 true
             }
             _ => false,
@@ -350,6 +354,16 @@ impl Reader {
             }
         }
         true
+    }
+}
+
+/// `table`, `table < pages`
+fn distinct_of(value: syn::Expr) -> Distinct {
+    match value {
+        syn::Expr::Binary(syn::ExprBinary { left, op: syn::BinOp::Lt(_), right, .. }) => {
+            Distinct { of: *left, below: Some(*right) }
+        }
+        of => Distinct { of, below: None },
     }
 }
 

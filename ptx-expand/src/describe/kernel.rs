@@ -3,7 +3,8 @@
 use super::expr::{Expr, Field, Named, Names, Plain};
 use super::value::{self, Scope, Value};
 use super::{
-    Condition, Dim, From, Kernel, Kind, Launch, Param, Problem, Shown, Table, Taken, TensorMap, function, problem,
+    Condition, Dim, Distinct, From, Kernel, Kind, Launch, Param, Problem, Shown, Table, Taken, TensorMap, function,
+    problem,
 };
 use crate::argument::{self, Argument, MapOption, Passing, Tile};
 use crate::attribute::{self, Memory};
@@ -246,6 +247,7 @@ impl<'a> Instance<'a> {
                 .collect::<Result<_, _>>()?,
             tables: launch.tables.iter().map(|table| self.table(names, table)).collect::<Result<_, _>>()?,
             offsets: launch.offsets.iter().map(|buffer| memory_of(names, buffer)).collect::<Result<_, _>>()?,
+            distinct: launch.distinct.iter().map(|own| self.distinct(names, own)).collect::<Result<_, _>>()?,
             grid: expr(&launch.grid)?,
             block: expr(&launch.block)?,
             cluster: expr(&launch.cluster)?,
@@ -256,6 +258,12 @@ impl<'a> Instance<'a> {
             cooperative: launch.cooperative,
             pdl: launch.pdl,
         })
+    }
+
+    /// A parameter whose elements are different numbers.
+    fn distinct(&self, names: &Names<'_>, own: &attribute::Distinct) -> Result<Distinct, Problem> {
+        let below = own.below.as_ref().map(|below| names.compile(below)).transpose()?;
+        Ok(Distinct { of: memory_of(names, &own.of)?, below })
     }
 
     /// Elements of a parameter that are addresses.
@@ -411,7 +419,7 @@ fn plain(ty: Type) -> Option<Plain> {
     }
 }
 
-/// The number of the parameter that memory in `addresses(…)` or `offsets(…)` is.
+/// The number of the parameter that memory in `addresses(…)`, `offsets(…)` or `distinct(…)` is.
 fn memory_of(names: &Names<'_>, expr: &syn::Expr) -> Result<usize, Problem> {
     let (first, last) = ends(expr);
     match names.param(expr) {

@@ -1,7 +1,7 @@
 //! The launches of a kernel's attribute, as the prover reads them.
 
 use crate::describe::{self, Dim, Expr, From, Kernel, Kind, Operator, TensorMap};
-use ptx_prove::{Contract, Passed, Table};
+use ptx_prove::{Contract, Distinct, Passed, Table};
 
 /// The names of the extents that a launch chooses.
 const GRID: [&str; 3] = ["grid.x", "grid.y", "grid.z"];
@@ -54,6 +54,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         From::Map(_) => Passed::Other,
     };
     let tables = launch.tables.iter().filter_map(|table| addresses(kernel, table));
+    let distinct = launch.distinct.iter().map(|own| Distinct { argument: own.of, below: own.below.clone() });
     // Without `grid`, the caller of the launch chooses it in all dimensions, those that the kernel does not read included.
     let mut numbers = kernel.dims.clone();
     let grid = launch.grid.clone().unwrap_or_else(|| {
@@ -79,6 +80,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         maps: kernel.maps.iter().map(|map| (map.name.clone(), map.of)).collect(),
         tables: tables.collect(),
         offsets: launch.offsets.clone(),
+        distinct: distinct.collect(),
         numbers,
         partial: true,
         samples: false,

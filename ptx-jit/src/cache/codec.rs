@@ -2,8 +2,8 @@
 
 use ptx_core::host::{Expr, Field, Operator, Plain};
 use ptx_expand::program::{
-    Condition, Contract, Dim, From, Generic, Kernel, Kind, Launch, MemoryLayout, MemoryPlace, Module, Outline,
-    OutlineParam, Param, Problem, Program, Shown, Table, Taken, TensorMap, Text,
+    Condition, Contract, Dim, Distinct, From, Generic, Kernel, Kind, Launch, MemoryLayout, MemoryPlace, Module,
+    Outline, OutlineParam, Param, Problem, Program, Shown, Table, Taken, TensorMap, Text,
 };
 
 /// A value as bytes.
@@ -171,9 +171,10 @@ records! {
     Param { name kind align }
     Taken { name size align from }
     TensorMap { of name tile words }
-    Launch { requires tables offsets grid block cluster shared dynamic vouched proved cooperative pdl contract }
+    Launch { requires tables offsets distinct grid block cluster shared dynamic vouched proved cooperative pdl contract }
     Contract { no_local no_spills max_registers occupancy threads dynamic_shared }
     Condition { holds text shown }
+    Distinct { of below }
     Table { of first end argument element len }
     Field { offset ty }
     Outline { name generics params instances }

@@ -124,7 +124,7 @@ impl<'a, T> LatentCache<'a, T> {
 impl<T: Element> Attention<'_, T> {
     /// Writes new rows of K and V, (batch, new tokens, heads, dim), to the places of the last tokens of each sequence: `lengths` count them
     /// already. The kernel reads lengths and pages on the device, so that a captured graph serves every step. A token that the cache has no
-    /// place for is left out. A cache of [`E4m3`] takes each element divided by the factor of its head, rounded to the nearest, at most ±448.
+    /// place for is left out. A page with new tokens belongs to one sequence alone, and the rows of a cache do not overlap. A cache of [`E4m3`] takes each element divided by the factor of its head, rounded to the nearest, at most ±448.
     ///
     /// ```
     /// use ptx_kernels::attention::{Attention, KvCache, KvCacheMut};

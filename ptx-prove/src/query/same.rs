@@ -8,15 +8,16 @@ use crate::solver::{Answer, solve};
 use crate::world::{Meaning, Origin};
 use ptx_core::hash::Set;
 
-/// The work for a step.
-const WORK: u32 = 20_000;
+/// The part of the work for a question that a step may take.
+const PART: u32 = 4;
 /// The most numbers that are looked at.
 const MOST: usize = 24;
 
 impl Views<'_> {
     /// The symbols of the second view that are equal to those of the first one, for a group of threads in each view; nothing if the conditions without
     /// alternatives and the first clauses exclude each other.
-    pub(super) fn same(&self, groups: &[&Group], clauses: usize) -> Option<Set<Sym>> {
+    pub(super) fn same(&self, groups: &[&Group], clauses: usize, budget: u32) -> Option<Set<Sym>> {
+        let work = budget / PART;
         let mut same: Set<Sym> = Set::default();
         let (tried, made) = self.own();
         loop {
@@ -28,12 +29,12 @@ impl Views<'_> {
                 return Some(same);
             }
             for symbol in tried.iter().filter(|symbol| !same.contains(symbol)).copied().collect::<Vec<_>>() {
-                if self.are_equal(&mut build, symbol) {
+                if self.are_equal(&mut build, symbol, work) {
                     same.insert(symbol);
                 }
             }
             if same.len() == before {
-                return (!self.is_never(&build.problem)).then_some(same);
+                return (!self.is_never(&build.problem, work)).then_some(same);
             }
         }
     }
@@ -54,7 +55,7 @@ impl Views<'_> {
         self.conds.iter().for_each(|(_, cond)| cond.forms(&mut |form| look(form, 2)));
         let is_made = |symbol: &Sym| {
             let known = self.world.symbol(*symbol);
-            known.origin == Origin::Exact && known.meaning == Meaning::Other
+            known.origin == Origin::Exact && known.meaning == Meaning::Other || self.world.place_of(*symbol).is_some()
         };
         made.retain(is_made);
         for own in [&mut tried, &mut made] {
@@ -83,13 +84,16 @@ impl Views<'_> {
             let is_shared = self.space(1, other) == 0 && !self.views[1].shift.contains_key(&other);
             other == symbol || is_shared || same.contains(&other)
         };
+        if let Some(place) = self.world.place_of(symbol) {
+            return place.is_even() && place.symbols().all(is_known);
+        }
         let mut is = !facts.is_empty() && facts.iter().all(is_even);
         facts.iter().for_each(|fact| fact.forms(&mut |form| is &= form.symbols().all(is_known)));
         is
     }
 
     /// Returns true if neither of the values of a symbol is greater.
-    fn are_equal(&self, build: &mut Build<'_>, symbol: Sym) -> bool {
+    fn are_equal(&self, build: &mut Build<'_>, symbol: Sym, work: u32) -> bool {
         let [first, second] = [0, 1].map(|space| build.var(&vec![(symbol, space)]));
         let is_more = |more: usize, less: usize| {
             let mut problem = build.problem.clone();
@@ -97,11 +101,11 @@ impl Views<'_> {
             problem.atleast.push(Linear { terms: ordered((more, 1), (less, -1)), constant: -1 });
             problem
         };
-        self.is_never(&is_more(first, second)) && self.is_never(&is_more(second, first))
+        self.is_never(&is_more(first, second), work) && self.is_never(&is_more(second, first), work)
     }
 
-    fn is_never(&self, problem: &Problem) -> bool {
-        let mut left = WORK.min(self.world.work.get());
+    fn is_never(&self, problem: &Problem, work: u32) -> bool {
+        let mut left = work.min(self.world.work.get());
         let given = left;
         let is_never = solve(problem, &mut left) == Answer::Unsat;
         self.world.spend(given - left) && is_never

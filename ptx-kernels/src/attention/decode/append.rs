@@ -12,7 +12,8 @@ use ptx_launch::{KernelParam, Result, ptx_contract};
 pub struct AppendProblem {
     /// Strides of batch, token and head of the new rows of K and V.
     rows: [[u64; 3]; 2],
-    /// Strides of page, place in a page, and head of the caches of K and V; of batch, token and head without pages.
+    /// Strides of page, place in a page, and head of the caches of K and V; of batch, token and head without pages. That of a single one is as large as all
+    /// that lies inside.
     caches: [[u64; 3]; 2],
     /// Sequences, new tokens of each, heads, elements of a row of K and of V.
     batch: u32,
@@ -49,7 +50,7 @@ impl AppendProblem {
         let [[.., dim], [.., dim_v]] = rows.map(|rows| rows.shape);
         Ok(AppendProblem {
             rows: rows.map(steps),
-            caches: caches.map(steps),
+            caches: caches.map(Rows::steps_apart),
             batch: batch as u32,
             tokens: tokens as u32,
             heads: heads as u32,
@@ -103,6 +104,27 @@ impl AppendProblem {
             && (0..2).all(|of| bytes[of] >= Self::last(self.caches[of], extents) + size * u64::from(self.dims[of]))
     }
 
+    /// Returns true if the rows of both caches are apart: pages, places in a page and heads lie in each other in some order.
+    fn parts_caches(&self, size: u64) -> bool {
+        (0..2).all(|of| self.parts_rows(self.caches[of], size * u64::from(self.dims[of])))
+    }
+
+    /// The same for the cache of K or V, with rows of `row` bytes.
+    fn parts_rows(&self, [page, place, head]: [u64; 3], row: u64) -> bool {
+        let (pages, places, heads) = (self.pages, self.page_size, self.heads);
+        Self::nests(row, [head, place, page], [heads, places])
+            || Self::nests(row, [place, head, page], [places, heads])
+            || Self::nests(row, [head, page, place], [heads, pages])
+            || Self::nests(row, [page, head, place], [pages, heads])
+            || Self::nests(row, [place, page, head], [places, pages])
+            || Self::nests(row, [page, place, head], [pages, places])
+    }
+
+    /// Returns true if so many rows lie in each `middle`, and so many of these in each `outer`.
+    fn nests(row: u64, [inner, middle, outer]: [u64; 3], [rows, groups]: [u32; 2]) -> bool {
+        inner >= row && middle >= inner * u64::from(rows) && outer >= middle * u64::from(groups)
+    }
+
     /// The offset of the last row.
     fn last([batch, token, head]: [u64; 3], [sequences, tokens, heads]: [u32; 3]) -> u64 {
         u64::from(sequences - 1) * batch + u64::from(tokens - 1) * token + u64::from(heads - 1) * head
@@ -113,7 +135,7 @@ impl AppendProblem {
         self.pages > 0
             && self.page_size > 0
             && if self.table_pages == 0 {
-                self.capacity <= self.page_size
+                self.batch <= self.pages && self.capacity <= self.page_size
             } else {
                 u64::from(self.capacity) <= u64::from(self.table_pages) * u64::from(self.page_size)
             }
@@ -174,13 +196,17 @@ pub(crate) mod kernels {
             same = ([bf16, f16], [bf16, f16], Config { size: 2 }),
             bytes = ([bf16, f16], u8, Config { size: 1 })
         ],
-        unsafe(requires(
-            p.is_counted(),
-            p.covers_rows([2 * tensors.k.len(), 2 * tensors.v.len()]),
-            p.covers_caches([C.size * tensors.k_cache.len(), C.size * tensors.v_cache.len()], C.size),
-            p.has_places(),
-            p.covers_tables([tensors.lengths.len(), tensors.table.len(), tensors.k_scales.len(), tensors.v_scales.len()])
-        ))
+        unsafe(
+            requires(
+                p.is_counted(),
+                p.covers_rows([2 * tensors.k.len(), 2 * tensors.v.len()]),
+                p.covers_caches([C.size * tensors.k_cache.len(), C.size * tensors.v_cache.len()], C.size),
+                p.parts_caches(C.size),
+                p.has_places(),
+                p.covers_tables([tensors.lengths.len(), tensors.table.len(), tensors.k_scales.len(), tensors.v_scales.len()])
+            ),
+            distinct(tensors.table < p.pages)
+        )
     )]
     pub fn append<T, K, const C: Config>(tensors: Tensors<T, K>, p: AppendProblem) {
         grid::overlap();
