@@ -7,8 +7,8 @@
 //! - `code` has the slice of an entry that decides what happens at barriers, `walk` executes it, with the operations of `value` on the numbers and
 //!   terms of `term`.
 //! - `effect` has the barriers, with the checks by which one order of the events stands for every order. `state` has what they change.
-//! - `cover` joins turns of loops, so that the exploration ends. Its budget is a number of states and of steps; beyond it the pipeline is
-//!   unknown, and never proved.
+//! - `cover` joins turns of loops, so that the exploration ends, and `needs` has what barriers pass on, so that states do not differ in what is not used.
+//!   The budget is a number of states and of steps; beyond it the pipeline is unknown, and never proved.
 //!
 //! Decided: nobody waits forever; every wait sees the phase that it means; the bytes that a phase expects arrive, and no others; a stage is written
 //! only behind all accesses to it, and used only behind its copy; products and copies use bytes that were written; copies and products read what instructions have stored only behind a proxy fence;
@@ -25,6 +25,7 @@ mod code;
 mod cover;
 mod effect;
 mod filled;
+mod needs;
 mod slice;
 mod state;
 mod term;
@@ -33,11 +34,13 @@ mod walk;
 
 use crate::contract::Contract;
 use code::Code;
-use cover::Seen;
+use cover::{Seen, Steps};
 use ptx_core::check::Checked;
 use ptx_core::hash::{Map, Set};
 use ptx_core::span::Span;
 use state::{Clock, Stage, State, Stop, Warp};
+use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use term::{Atoms, Poly};
@@ -83,7 +86,7 @@ pub enum Outcome {
 /// The most states.
 const STATES: usize = 20_000;
 /// The most explorations of an entry.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 12;
 /// States of one key that are explored before two of them are joined.
 const EARLY: usize = 2;
 /// The numbers of a state's key that take as long as a step.
@@ -109,11 +112,12 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         reads: Set::default(),
         loads: Set::default(),
         unwritten: Set::default(),
+        needs: RefCell::default(),
     };
     let start_time = Instant::now();
     let (mut states, mut barriers, mut warps) = (0, 0, 0);
     let mut result = Ok(());
-    // Once to find the bytes that copies write, so that accesses before the first copy are compared with it, too.
+    // Once to find the bytes that copies write, so that accesses before the first copy are compared with it, too, and what barriers have to pass on.
     for _ in 0..ROUNDS {
         let mut state = start(&code, contract);
         state.facts = assume::facts(&mut walk.atoms, module, function, contract);
@@ -122,13 +126,28 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         ranges.sort_unstable();
         let marks = walk.marks.len();
         state.stages = ranges.iter().map(|range| Stage::new(*range, (0, 0))).collect();
-        let mut search = Search { walk: &mut walk, seen: Map::default(), states: 0, barriers: 0 };
+        let mut search = Search {
+            walk: &mut walk,
+            seen: Map::default(),
+            alike: Map::default(),
+            states: 0,
+            asked: (0, 0),
+            barriers: 0,
+        };
         result = search.run(state);
         (states, barriers) = (search.states, search.barriers);
-        if result.is_err() || (walk.ranges.len(), walk.marks.len()) == (ranges.len(), marks) {
-            break;
+        let needs = walk.needs.get_mut();
+        let is_settled = needs.is_settled();
+        match &result {
+            Ok(()) if (walk.ranges.len(), walk.marks.len()) != (ranges.len(), marks) => {
+                result = walk::gap(0, "the bytes that copies write are not found");
+            }
+            Ok(()) if is_settled => break,
+            Ok(()) => result = walk::gap(0, "what barriers pass on is not found"),
+            Err(_) if walk.atoms.steps.get() > walk::STEPS => break,
+            Err(_) if is_settled && !needs.give_all() => break,
+            Err(_) => {}
         }
-        result = walk::gap(0, "the bytes that copies write are not found");
     }
     let span = |inst: usize| function.insts.get(inst).map_or(function.span, |inst| inst.span);
     let (inst, outcome) = match result {
@@ -188,6 +207,8 @@ fn start(code: &Code<'_>, contract: &Contract) -> State {
                 fenced: (0, Clock::default()),
                 arrived: false,
                 cluster: 0,
+                joined: Vec::new(),
+                open: 0,
             });
         }
     }
@@ -200,15 +221,22 @@ fn start(code: &Code<'_>, contract: &Contract) -> State {
 
 struct Search<'w, 'c, 'm> {
     walk: &'w mut Walk<'c, 'm>,
+    /// By key.
     seen: Map<Vec<u32>, Vec<Seen>>,
+    /// By shape.
+    alike: Map<Vec<u32>, Vec<Seen>>,
     states: usize,
+    /// How much checks have asked for, and the states when they did so last.
+    asked: (usize, usize),
     barriers: usize,
 }
 
 impl Search<'_, '_, '_> {
     fn run(&mut self, first: State) -> Result<(), Halt> {
         let mut pending = vec![first];
-        while let Some(mut state) = pending.pop() {
+        while let Some(mut state) = pending.pop()
+            && !self.has_asked()
+        {
             let moved = self.walk.run(&mut state)?;
             self.barriers = self.barriers.max(state.barriers.len());
             let Some(at) = state.warps.iter().find(|warp| matches!(warp.stop, Stop::Open(_))).map(|warp| warp.at)
@@ -225,6 +253,7 @@ impl Search<'_, '_, '_> {
             if moved && !self.is_new(&mut state) {
                 continue;
             }
+            state.warps.iter_mut().for_each(|warp| warp.open += 1);
             let Some(of) = self.open(&state) else {
                 if !moved {
                     return walk::gap(at, "a condition that is decided does not let a warp go on");
@@ -236,7 +265,8 @@ impl Search<'_, '_, '_> {
             let Some(opposite) = of.scale(-1).map(|minus| minus.add(-1)) else {
                 return walk::gap(at, "a condition is too large to be described");
             };
-            for of in [of, opposite] {
+            // The condition of a loop holds as long as it goes on: its turns come first, and what they have in common.
+            for of in [opposite, of] {
                 let mut next = state.clone();
                 next.facts.assume(&self.walk.atoms, &of);
                 pending.push(next);
@@ -245,9 +275,21 @@ impl Search<'_, '_, '_> {
         Ok(())
     }
 
-    /// The first open condition.
+    /// Returns true if checks have asked for more, and have not done so again for as many states: what comes is for the next exploration.
+    fn has_asked(&mut self) -> bool {
+        let asked = self.walk.needs.borrow().asked();
+        if asked > self.asked.0 {
+            self.asked = (asked, self.states);
+        }
+        asked > 0 && self.states > 2 * self.asked.1 + EARLY
+    }
+
+    /// The condition that is open for the longest time: so no warp goes ahead of others without need.
     fn open(&mut self, state: &State) -> Option<Poly> {
-        (0..state.warps.len()).filter(|w| matches!(state.warps[*w].stop, Stop::Open(_))).find_map(|w| {
+        let mut all: Vec<usize> =
+            (0..state.warps.len()).filter(|w| matches!(state.warps[*w].stop, Stop::Open(_))).collect();
+        all.sort_by_key(|w| Reverse(state.warps[*w].open));
+        all.into_iter().find_map(|w| {
             let inst = self.walk.code.function.insts.get(state.warps[w].at)?;
             match self.walk.who(state, w, inst) {
                 walk::Who::Open(of) => Some(of),
@@ -259,27 +301,36 @@ impl Search<'_, '_, '_> {
         })
     }
 
-    /// Returns false if an earlier state covers this one; else remembers it, joined with an earlier one if there are several.
+    /// Returns false if an earlier state covers this one; else remembers it, or one that covers it and those that follow it in the same way.
     fn is_new(&mut self, state: &mut State) -> bool {
-        state.forget_old();
+        state.forget_old(&self.walk.needs.borrow());
         let (key, places) = state.key(self.walk.code);
         self.walk.atoms.spend(key.len() as u64 / KEY);
         let mut own = Seen { terms: cover::terms(state, &places), facts: state.facts.clone() };
         cover::forget(&self.walk.atoms, &mut own);
-        state.facts = own.facts.clone();
+        let atoms = &mut self.walk.atoms;
         let all = self.seen.entry(key).or_default();
-        if all.iter().any(|seen| cover::covers(&mut self.walk.atoms, seen, &own)) {
+        if cover::are_covering(atoms, all, &own) {
             return false;
+        }
+        let alike = self.alike.entry(state.shape(&places)).or_default();
+        if let Some(general) = cover::generalize(atoms, alike, &own)
+            && cover::replace(state, &places, general.terms.clone()).is_some()
+        {
+            own = general;
+            if cover::are_covering(atoms, all, &own) {
+                return false;
+            }
         }
         if all.len() >= EARLY
             && let Some(last) = all.last()
-            && !cover::covers(&mut self.walk.atoms, &own, last)
-            && let Some(joined) = cover::join(&mut self.walk.atoms, last, &own)
+            && !cover::covers(atoms, &own, last)
+            && let Some(joined) = cover::join(atoms, last, &own, Steps::AnyTerms)
             && cover::replace(state, &places, joined.terms.clone()).is_some()
         {
-            state.facts = joined.facts.clone();
             own = joined;
         }
+        state.facts = own.facts.clone();
         all.push(own);
         true
     }

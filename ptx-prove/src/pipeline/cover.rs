@@ -1,6 +1,7 @@
 //! States that stand for others: a state with terms in the place of numbers covers every state that it becomes with other terms for its fresh atoms.
 //!
-//! Two states of the same key, a turn of a loop apart, are joined to one that covers both: where their terms differ by a number, the number becomes a
+//! States of one shape whose terms change by the same numbers from one to the next are joined to one that covers all that follow. Beside that, two states
+//! of the same key, a turn of a loop apart, are joined to one that covers both: where their terms differ by a number, the number becomes a
 //! multiple of one fresh atom; operations are joined operand by operand; and anything else becomes a fresh atom, the same one for the same pair. So
 //! what warps agree on stays equal in all of them.
 
@@ -209,6 +210,14 @@ fn quotient(rest: &Poly, mono: &[Atom], value: i128, atom: Atom) -> Option<Poly>
     Some(found)
 }
 
+/// What two states that are joined may differ in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// Numbers, or multiples of what both have.
+    OnlyNumbers,
+    AnyTerms,
+}
+
 /// Pairs of terms that have been joined.
 struct Joins<'a> {
     atoms: &'a mut Atoms,
@@ -220,11 +229,43 @@ struct Joins<'a> {
     ratio: i128,
     /// False while facts are joined: no new atoms.
     may_add: bool,
+    steps_are: Steps,
     facts: [&'a Facts; 2],
 }
 
+/// Returns true if one of these states covers another one.
+pub(crate) fn are_covering(atoms: &mut Atoms, all: &[Seen], own: &Seen) -> bool {
+    all.iter().any(|seen| covers(atoms, seen, own))
+}
+
+/// A state that covers this one and those of its shape that follow. The phases of barriers may differ in them, so that a turn of a loop is enough, and not
+/// as many as there are stages. If the terms of a state have changed by as much as from an earlier one to that, they go on so: warps that are not yet as far
+/// ahead of each other as they get to be change by other numbers.
+pub(crate) fn generalize(atoms: &mut Atoms, alike: &mut Vec<Seen>, own: &Seen) -> Option<Seen> {
+    if let Some(general) = alike.iter().find(|general| covers(atoms, general, own)) {
+        return Some(general.clone());
+    }
+    for at in (0..alike.len()).rev() {
+        let Some(step) = step(&alike[at], own) else { continue };
+        if !alike[..at].iter().any(|before| self::step(before, &alike[at]).as_ref() == Some(&step)) {
+            continue;
+        }
+        if let Some(joined) = join(atoms, &alike[at], own, Steps::OnlyNumbers) {
+            alike[at] = joined.clone();
+            return Some(joined);
+        }
+    }
+    alike.push(own.clone());
+    None
+}
+
+/// By how much terms have changed from one state to the other one.
+fn step(from: &Seen, to: &Seen) -> Option<Vec<Poly>> {
+    from.terms.iter().zip(&to.terms).map(|(from, to)| to.plus(from, -1)).collect()
+}
+
 /// A state that covers two.
-pub(crate) fn join(atoms: &mut Atoms, a: &Seen, b: &Seen) -> Option<Seen> {
+pub(crate) fn join(atoms: &mut Atoms, a: &Seen, b: &Seen, steps_are: Steps) -> Option<Seen> {
     if a.terms.len() != b.terms.len() {
         return None;
     }
@@ -235,6 +276,7 @@ pub(crate) fn join(atoms: &mut Atoms, a: &Seen, b: &Seen) -> Option<Seen> {
         steps: Vec::new(),
         ratio: 0,
         may_add: true,
+        steps_are,
         facts: [&a.facts, &b.facts],
     };
     let terms: Option<Vec<Poly>> = a.terms.iter().zip(&b.terms).map(|(a, b)| joins.join(a, b, 0)).collect();
@@ -307,7 +349,7 @@ impl Joins<'_> {
         }
         // A fresh atom is at least zero.
         let positive = [a, b].iter().zip(self.facts).all(|(of, facts)| facts.decide(self.atoms, of) == Some(true));
-        if !self.may_add || !positive {
+        if !self.may_add || self.steps_are == Steps::OnlyNumbers || !positive {
             return None;
         }
         let new = self.atoms.fresh(true);
@@ -377,7 +419,7 @@ impl Joins<'_> {
                 if let Some(known) = self.pairs.get(&key) {
                     return Some(known.clone());
                 }
-                if !self.may_add {
+                if !self.may_add || self.steps_are == Steps::OnlyNumbers {
                     return None;
                 }
                 let new = self.atoms.fresh(one || other);

@@ -46,7 +46,7 @@ pub(crate) struct Here<'a, 'c, 'm> {
 }
 
 /// A place in shared memory: its block, and its address there.
-type Place = (usize, u32);
+pub(crate) type Place = (usize, u32);
 
 impl<'m> Here<'_, '_, 'm> {
     pub(crate) fn act(&mut self) -> Result<Done, Halt> {

@@ -8,6 +8,7 @@
 //! are ordered only where they synchronize: what one lane has waited for is not there for the others, and one lane does not release their accesses.
 
 use super::filled::Filled;
+use super::needs::{Holder, Need, Needs, Of};
 use super::term::{Facts, Poly};
 use super::value::Value;
 use std::collections::BTreeMap;
@@ -32,15 +33,17 @@ impl Clock {
         }
     }
 
-    /// The last of the marks at or before each component.
-    fn round(&mut self, marks: &[Vec<u32>]) {
-        let last = |component: usize, at: u32| match marks[component].partition_point(|mark| *mark <= at) {
-            0 => 0,
-            count => marks[component][count - 1],
+    /// The last of the marks at or before each component, of those that are passed on.
+    fn round(&mut self, marks: &[Vec<(u32, Of)>], passes: &dyn Fn(Need) -> bool) {
+        let last = |component: usize, at: u32| {
+            let count = marks[component].partition_point(|(mark, _)| *mark <= at);
+            let own = marks[component][..count].iter().rev().find(|(_, of)| passes((component, *of)));
+            own.map_or(0, |(event, _)| *event)
         };
-        if self.0.iter().enumerate().any(|(component, at)| last(component, *at) != *at) {
-            let own = Rc::make_mut(&mut self.0);
-            own.iter_mut().enumerate().for_each(|(component, at)| *at = last(component, *at));
+        let rounded: Vec<u32> =
+            self.0.iter().enumerate().map(|(at, own)| if *own == 0 { 0 } else { last(at, *own) }).collect();
+        if rounded != **self.0 {
+            self.0 = Rc::new(rounded);
         }
     }
 
@@ -130,7 +133,25 @@ pub(crate) struct Warp {
     pub(crate) arrived: bool,
     /// Phases of the cluster's barrier that it arrived at.
     pub(crate) cluster: u32,
+    /// The barriers that it came behind last, in order.
+    pub(crate) joined: Vec<Holder>,
+    /// The states since it moved.
+    pub(crate) open: u32,
 }
+
+impl Warp {
+    /// It comes behind a barrier.
+    pub(crate) fn joins(&mut self, holder: Holder) {
+        self.joined.retain(|own| *own != holder);
+        if self.joined.len() == RECENT {
+            self.joined.remove(0);
+        }
+        self.joined.push(holder);
+    }
+}
+
+/// The most barriers that a warp came behind last.
+const RECENT: usize = 4;
 
 /// An `mbarrier`.
 #[derive(Clone, Debug)]
@@ -270,6 +291,8 @@ pub(crate) struct State {
     pub(crate) events: Vec<u32>,
     /// By component: the events that others must come behind, since they were forgotten last.
     pub(crate) marks: Vec<Vec<u32>>,
+    /// By component: the groups that are waited for, since events were forgotten last.
+    pub(crate) settled: Vec<u32>,
     /// By component: true if it orders accesses to memory, and not execution.
     pub(crate) of_memory: Vec<bool>,
     /// The last groups of each warp group.
@@ -290,6 +313,8 @@ pub(crate) enum Place {
 
 /// Behind so many groups nothing is concluded from a wait.
 const FAR: u32 = 60;
+/// The keys of groups that may be waited for are behind those of ranks.
+const PENDING: u32 = 1 << 16;
 
 impl State {
     pub(crate) fn new_component(&mut self, of_memory: bool) -> usize {
@@ -386,88 +411,113 @@ impl State {
         }
     }
 
-    /// Returns true for components of groups, whose waits count back from the last one.
-    fn is_group(&self, component: usize) -> bool {
-        let warps = self.warps.len();
-        (2 * warps..super::effect::components(warps, self.ended.len())).contains(&component)
+    /// By component: the event up to which waits that count groups back from the last one have come. Only behind it the distance to the last one counts.
+    fn settled(&self) -> Vec<u32> {
+        let mut settled = vec![u32::MAX; self.events.len()];
+        let mut waits = |component: usize, warp: &Warp| {
+            let behind = warp.behind.as_ref().map_or(u32::MAX, |(_, known)| known.at(component));
+            settled[component] = settled[component].min(warp.clock.at(component)).min(behind);
+        };
+        for (number, warp) in self.warps.iter().enumerate() {
+            waits(super::effect::bulk(self, number), warp);
+            waits(super::effect::tensor_of(self.warps.len(), warp.block, warp.index / 4), warp);
+        }
+        settled
     }
 
-    /// The number of events since one, in a component of groups; the rank of an event among those that others must come behind, in any other.
+    /// The rank of an event among those that others must come behind; of groups that may be waited for, their distance from the last one.
     fn age(&self, component: usize, event: u32) -> u32 {
         match event {
             0 => FAR,
-            event if self.is_group(component) => self.events[component].saturating_sub(event).min(FAR),
+            event if self.settled.get(component).is_some_and(|settled| event > *settled) => {
+                PENDING + self.events[component].saturating_sub(event).min(FAR)
+            }
             event => self.marks.get(component).map_or(0, |marks| marks.partition_point(|mark| *mark <= event)) as u32,
         }
     }
 
     /// Forgets what no check depends on. An event that all warps are behind needs no place, because all that comes is behind them. A clock counts by the
     /// last event at or before it that others must come behind. Groups that are too far behind are taken to be later.
-    pub(crate) fn forget_old(&mut self) {
+    pub(crate) fn forget_old(&mut self, needs: &Needs) {
         self.forget_common();
-        let (events, groups) = (self.events.clone(), 2 * self.warps.len());
-        let groups = groups..super::effect::components(self.warps.len(), self.ended.len());
+        self.settled = self.settled();
         for stage in &mut self.stages {
-            for (component, event) in stage.reads.iter_mut().filter(|(component, _)| groups.contains(component)) {
-                *event = (*event).max((events[*component] + 1).saturating_sub(FAR));
+            let settled = &self.settled;
+            for (component, event) in stage.reads.iter_mut().filter(|(component, event)| **event > settled[**component])
+            {
+                *event = (*event).max((self.events[*component] + 1).saturating_sub(FAR));
             }
         }
-        self.marks = self.marks();
-        let marks = std::mem::take(&mut self.marks);
-        let round = |clock: &mut Clock| clock.round(&marks);
-        self.clocks(&round);
+        let marks = self.marks();
+        self.marks = marks.iter().map(|own| own.iter().map(|(event, _)| *event).collect()).collect();
+        self.marks.iter_mut().for_each(Vec::dedup);
+        let round = |clock: &mut Clock| clock.round(&marks, &|_| true);
+        self.groups.values_mut().flatten().for_each(|(.., clock)| round(clock));
         self.ended.iter_mut().for_each(round);
         self.warps.iter_mut().for_each(|warp| {
             round(&mut warp.clock);
             warp.behind.iter_mut().for_each(|(_, known)| round(known));
             round(&mut warp.fenced.1);
         });
-        self.marks = marks;
+        for (place, barrier) in &mut self.barriers {
+            let own = barrier.component;
+            let passes = |need: Need| need.0 == own || need.0 == own + 1 || needs.has(Holder::Memory(*place), need);
+            for clock in [&mut barrier.arrivals, &mut barrier.counted, &mut barrier.done] {
+                clock.round(&marks, &passes);
+            }
+        }
+        for (place, named) in &mut self.named {
+            let passes = |need: Need| need.0 == named.component || needs.has(Holder::Number(*place), need);
+            [&mut named.arrivals, &mut named.done].into_iter().for_each(|clock| clock.round(&marks, &passes));
+        }
+        let passes = |need: Need| needs.has(Holder::Cluster, need);
+        [&mut self.cluster.arrivals, &mut self.cluster.done].into_iter().for_each(|clock| clock.round(&marks, &passes));
     }
 
     /// By component: the events that others must come behind, in order.
-    fn marks(&self) -> Vec<Vec<u32>> {
+    fn marks(&self) -> Vec<Vec<(u32, Of)>> {
         let mut marks = vec![Vec::new(); self.events.len()];
-        let mut mark = |component: usize, event: u32| marks[component].push(event);
-        for barrier in self.barriers.values() {
-            mark(barrier.init.0, barrier.init.1);
-            barrier.passed.iter().chain(&barrier.expected).for_each(|(warp, event)| mark(*warp, *event));
-            mark(barrier.component, barrier.phase);
-            mark(barrier.component, barrier.phase.saturating_sub(1));
-            barrier.copied.iter().for_each(|copied| mark(barrier.component, copied + 1));
+        let mut mark = |component: usize, event: u32, of: Of| marks[component].push((event, of));
+        for (place, barrier) in &self.barriers {
+            mark(barrier.init.0, barrier.init.1, Of::Other);
+            barrier.passed.iter().for_each(|(warp, event)| mark(*warp, *event, Of::Passed(*place)));
+            barrier.expected.iter().for_each(|(warp, event)| mark(*warp, *event, Of::Other));
+            mark(barrier.component, barrier.phase, Of::Phase);
+            mark(barrier.component, barrier.phase.saturating_sub(1), Of::Phase);
+            barrier.copied.iter().for_each(|copied| mark(barrier.component, copied + 1, Of::Phase));
         }
-        self.named.values().for_each(|named| mark(named.component, named.phase));
-        self.remote.iter().for_each(|((_, warp), event)| mark(*warp, *event));
+        self.named.values().for_each(|named| mark(named.component, named.phase, Of::Phase));
+        self.remote.iter().for_each(|((_, warp), event)| mark(*warp, *event, Of::Other));
         for (number, warp) in self.warps.iter().enumerate() {
-            mark(super::effect::bulk(self, number), warp.stored);
+            mark(super::effect::bulk(self, number), warp.stored, Of::Other);
             // It looks for its own arrival.
             if warp.arrived {
-                mark(number, warp.clock.at(number));
+                mark(number, warp.clock.at(number), Of::Other);
             }
         }
         for stage in &self.stages {
-            mark(stage.full.0, stage.full.1);
-            stage.reads.iter().for_each(|(component, event)| mark(*component, *event));
+            let place = (stage.block, stage.from);
+            mark(stage.full.0, stage.full.1, Of::Phase);
+            stage.reads.iter().for_each(|(component, event)| mark(*component, *event, Of::Read(place)));
             for (component, written) in &stage.writes {
-                mark(*component, written.event);
-                written.fence.iter().for_each(|(component, event)| mark(*component, *event));
+                mark(*component, written.event, Of::Written(place));
+                written.fence.iter().for_each(|(component, event)| mark(*component, *event, Of::Shown(place)));
             }
         }
-        self.words.values().for_each(|word| mark(word.event.0, word.event.1));
+        self.words.values().for_each(|word| mark(word.event.0, word.event.1, Of::Other));
         for ((block, group), all) in &self.groups {
             let component = super::effect::tensor_of(self.warps.len(), *block, *group);
-            all.iter().for_each(|(number, ..)| mark(component, *number));
+            all.iter().for_each(|(number, ..)| mark(component, *number, Of::Other));
         }
         for tensor in self.tensor.values() {
-            tensor.issued.iter().for_each(|(own, event)| mark(own.component, *event));
+            tensor.issued.iter().for_each(|(own, event)| mark(own.component, *event, Of::Other));
             let fences =
                 tensor.taken.values().filter_map(|own| if let Taken::Fenced(at) = own { Some(*at) } else { None });
-            fences.for_each(|(component, event)| mark(component, event));
+            fences.for_each(|(component, event)| mark(component, event, Of::Other));
         }
         for own in &mut marks {
-            own.retain(|event| *event > 0);
-            own.sort_unstable();
-            own.dedup();
+            own.retain(|(event, _)| *event > 0);
+            own.sort_unstable_by_key(|(event, _)| *event);
         }
         marks
     }
@@ -600,6 +650,19 @@ impl State {
         }
         self.ended.iter().for_each(|clock| self.ages(clock, &mut key));
         (key, flexible)
+    }
+
+    /// Numbers that are equal for states whose terms may be joined: where warps are, and the kinds of what is in flexible places.
+    pub(crate) fn shape(&self, places: &[Place]) -> Vec<u32> {
+        let mut key: Vec<u32> = self.warps.iter().flat_map(|warp| [warp.at as u32, warp.live, warp.mask]).collect();
+        for place in places {
+            key.extend(match place {
+                Place::Register(warp, register) => [*warp as u32, *register],
+                Place::Word(block, address) => [*block as u32, *address],
+            });
+            value_key(self.value(*place), false, &mut key);
+        }
+        key
     }
 
     /// An event that others must come behind: its component, its age, and by how much it is taken to be later.

@@ -2,7 +2,8 @@
 
 use super::code::{Code, Role};
 use super::effect::{self, Here};
-use super::state::{Split, State, Stop, Warp};
+use super::needs::{Need, Needs};
+use super::state::{Clock, Split, State, Stop, Warp};
 use super::term::{Atoms, MEMORY, Poly};
 use super::value::{JOINS, LANES, OPERATIONS, TESTS, Value, active, masked, number};
 use crate::flow::End;
@@ -10,13 +11,14 @@ use crate::site::{Site, integer};
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::{Base, Inst, Operand, RegId, Symbol};
 use ptx_core::isa::{Class, SpecialRegister, Type};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Modifiers of integer arithmetic that the operations do not describe.
 const OTHERS: [&str; 3] = ["sat", "relu", "cc"];
 
 /// The most steps of an exploration.
-const STEPS: u64 = 12_000_000;
+pub(super) const STEPS: u64 = 12_000_000;
 
 /// An exploration ends without a proof.
 #[derive(Clone, Debug)]
@@ -67,6 +69,8 @@ pub(crate) struct Walk<'c, 'm> {
     pub(crate) loads: Set<usize>,
     /// Instructions that may read bytes that nothing has written.
     pub(crate) unwritten: Set<usize>,
+    /// What barriers pass on.
+    pub(crate) needs: RefCell<Needs>,
 }
 
 impl Walk<'_, '_> {
@@ -114,7 +118,10 @@ impl Walk<'_, '_> {
                 continue;
             }
             match self.step(state, w, at)? {
-                Done::Next => moved = true,
+                Done::Next => {
+                    state.warps[w].open = 0;
+                    moved = true;
+                }
                 Done::Waits => {
                     state.warps[w].stop = Stop::Waits;
                     return Ok(moved);
@@ -163,6 +170,16 @@ impl Walk<'_, '_> {
             },
             None => Who::Unknown,
         }
+    }
+
+    /// Returns true if a warp that a clock is of comes behind an event, or may do so if barriers pass more on.
+    pub(crate) fn is_behind(&self, state: &State, w: usize, clock: &Clock, (need, event): (Need, u32)) -> bool {
+        clock.at(need.0) >= event || self.may_come_behind(state, w, need)
+    }
+
+    /// Returns true if a warp may come behind an event if barriers pass more on.
+    pub(crate) fn may_come_behind(&self, state: &State, w: usize, need: Need) -> bool {
+        self.needs.borrow_mut().ask(w, &state.warps[w].joined, need)
     }
 
     fn step(&mut self, state: &mut State, w: usize, at: usize) -> Result<Done, Halt> {

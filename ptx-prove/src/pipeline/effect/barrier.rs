@@ -2,6 +2,7 @@
 
 use super::{Here, Place, operand, place, who};
 use crate::pipeline::code::Role;
+use crate::pipeline::needs::{Holder, Of};
 use crate::pipeline::state::{Barrier, Clock, State, Stop};
 use crate::pipeline::term::Poly;
 use crate::pipeline::value::{Value, active};
@@ -84,7 +85,8 @@ impl Here<'_, '_, '_> {
     /// Checks that a barrier is ready for lanes, and that what they do is counted in the current phase in every order.
     pub(super) fn ready(&self, place: Place) -> Result<(), Halt> {
         let barrier = self.begun(place)?;
-        if self.state.warps[self.w].clock.at(barrier.component) < barrier.phase {
+        let phase = ((barrier.component, Of::Phase), barrier.phase);
+        if !self.walk.is_behind(self.state, self.w, &self.state.warps[self.w].clock, phase) {
             return self.wrong(format!(
                 "{} may come here before the phase before is complete, so that this is counted in it",
                 self.who()
@@ -128,7 +130,7 @@ impl Here<'_, '_, '_> {
             }
         }
         if barrier.pending == 0 && barrier.bytes.known() == Some(0) {
-            complete(self.walk, self.state, at, place)?;
+            complete(self.walk, self.state, (w, at), place)?;
         }
         Ok(())
     }
@@ -196,17 +198,17 @@ impl Here<'_, '_, '_> {
         for (place, _) in all {
             let event = self.state.event(self.w);
             let Some(barrier) = self.state.barriers.get_mut(&place) else { continue };
-            if self.state.warps[self.w].clock.at(barrier.component) + 1 < barrier.phase {
+            let phase = ((barrier.component, Of::Phase), barrier.phase.saturating_sub(1));
+            let (known, done) = (self.state.warps[self.w].clock.clone(), barrier.done.clone());
+            barrier.passed.push((self.w, event));
+            if !self.walk.is_behind(self.state, self.w, &known, phase) {
                 let text =
                     "may come here before the phase before the one it waits for is complete, so that it does not wait";
                 return self.wrong(format!("{} {text}", self.who()));
             }
-            barrier.passed.push((self.w, event));
-            let mut done = barrier.done.clone();
-            if !acquires {
-                done = self.state.of_execution(&done);
-            }
+            let done = if acquires { done } else { self.state.of_execution(&done) };
             self.state.learn(self.w, self.lanes, |clock| clock.join(&done));
+            self.state.warps[self.w].joins(Holder::Memory(place));
         }
         self.write(&Value::Number(1));
         Ok(Done::Next)
@@ -214,10 +216,14 @@ impl Here<'_, '_, '_> {
 }
 
 /// The current phase of a barrier is complete.
-fn complete(walk: &Walk<'_, '_>, state: &mut State, at: usize, place: Place) -> Result<(), Halt> {
-    let Some(barrier) = state.barriers.get_mut(&place) else { return Ok(()) };
-    let early = barrier.passed.iter().find(|(warp, event)| barrier.arrivals.at(*warp) < *event).copied();
+fn complete(walk: &Walk<'_, '_>, state: &mut State, (w, at): (usize, usize), place: Place) -> Result<(), Halt> {
+    let Some(barrier) = state.barriers.get(&place) else { return Ok(()) };
+    let is_early = |(warp, event): &&(usize, u32)| {
+        !walk.is_behind(state, w, &barrier.arrivals, ((*warp, Of::Passed(place)), *event))
+    };
+    let early = barrier.passed.iter().filter(is_early).last().copied();
     let open = barrier.expected.iter().find(|(warp, event)| barrier.counted.at(*warp) < *event).copied();
+    let Some(barrier) = state.barriers.get_mut(&place) else { return Ok(()) };
     barrier.phase += 1;
     barrier.pending = barrier.count;
     barrier.counted = Clock::default();
@@ -250,7 +256,10 @@ fn complete(walk: &Walk<'_, '_>, state: &mut State, at: usize, place: Place) -> 
         if warp.stop != Stop::Waits || walk.code.roles.get(warp.at) != Some(&Role::Wait) || phase < 2 {
             continue;
         }
-        if waits_at(walk, state, other) == Some((place, parity(phase - 1))) && warp.clock.at(component) < phase - 1 {
+        let before = ((component, Of::Phase), phase - 1);
+        if waits_at(walk, state, other) == Some((place, parity(phase - 1)))
+            && !walk.is_behind(state, other, &warp.clock, before)
+        {
             return super::super::walk::wrong(at, format!("{} misses the phase that it waits for", who(state, other)));
         }
     }

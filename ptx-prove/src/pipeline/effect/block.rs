@@ -1,6 +1,7 @@
 //! Barriers of warps, blocks and clusters, and fences.
 
 use super::{Here, bulk};
+use crate::pipeline::needs::{Holder, Of};
 use crate::pipeline::state::{Named, State, Stop};
 use crate::pipeline::walk::{Done, Halt};
 
@@ -26,6 +27,9 @@ impl Here<'_, '_, '_> {
             self.state.synchronize(w);
             self.state.event(w);
             let clock = self.state.warps[w].clock.clone();
+            let is_behind =
+                |named: &Named| self.walk.is_behind(self.state, w, &clock, ((named.component, Of::Phase), named.phase));
+            let has_left = self.state.named.get(&key).is_none_or(is_behind);
             let Some(named) = self.state.named.get_mut(&key) else { return Ok(Done::Next) };
             if named.count != count as u32 && named.arrived == 0 {
                 named.count = count as u32;
@@ -33,7 +37,7 @@ impl Here<'_, '_, '_> {
             if named.count != count as u32 {
                 return self.wrong(format!("threads at barrier {id} expect different numbers of threads"));
             }
-            if clock.at(named.component) < named.phase {
+            if !has_left {
                 return self
                     .wrong(format!("{} may come to barrier {id} before the threads before have left it", self.who()));
             }
@@ -63,6 +67,7 @@ impl Here<'_, '_, '_> {
         }
         let done = named.done.clone();
         self.state.learn(w, self.lanes, |clock| clock.join(&done));
+        self.state.warps[w].joins(Holder::Number(key));
         self.state.warps[w].arrived = false;
         Ok(Done::Next)
     }
@@ -144,6 +149,7 @@ impl Here<'_, '_, '_> {
         }
         let done = self.state.cluster.done.clone();
         self.state.learn(w, self.lanes, |clock| clock.join(&done));
+        self.state.warps[w].joins(Holder::Cluster);
         Ok(Done::Next)
     }
 }

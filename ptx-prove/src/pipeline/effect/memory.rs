@@ -3,7 +3,8 @@
 use super::barrier::Change;
 use super::{Here, Place, bulk};
 use crate::pipeline::code::Role;
-use crate::pipeline::state::{Stage, Word, Written};
+use crate::pipeline::needs::Of;
+use crate::pipeline::state::{Clock, Stage, Word, Written};
 use crate::pipeline::term::Poly;
 use crate::pipeline::value::{LANES, Value, active};
 use crate::pipeline::walk::{Done, Halt};
@@ -99,7 +100,11 @@ impl Here<'_, '_, '_> {
     /// The bytes as words.
     fn bytes(&self, stage: &Stage, (from, to): (u32, u32)) -> String {
         let first = self.walk.code.first();
-        format!("bytes {}..{} of shared memory", stage.from.max(from) - first, stage.to.min(to) - first)
+        format!(
+            "bytes {}..{} of shared memory",
+            stage.from.max(from).saturating_sub(first),
+            stage.to.min(to).saturating_sub(first)
+        )
     }
 
     /// A copy begins to write bytes; they are there when the current phase of the barrier is complete.
@@ -111,10 +116,14 @@ impl Here<'_, '_, '_> {
         for stage in stages.iter().filter(|stage| stage.block == block && stage.from < to && from < stage.to) {
             let bytes = self.bytes(stage, (from, to));
             let who = self.who();
-            if stage.reads.iter().any(|(component, event)| clock.at(*component) < *event) {
+            let place = (stage.block, stage.from);
+            let is_read = |(component, event): &(&usize, &u32)| {
+                !self.walk.is_behind(self.state, self.w, &clock, ((**component, Of::Read(place)), **event))
+            };
+            if stage.reads.iter().filter(is_read).count() > 0 {
                 return self.wrong(format!("the copy of {who} may overwrite {bytes} before they are read"));
             }
-            if clock.at(stage.full.0) < stage.full.1 {
+            if !self.is_full(stage, &clock) {
                 return self.wrong(format!("the copy of {who} may overwrite {bytes} while another copy writes them"));
             }
             if !self.sees_writes(stage, &clock) {
@@ -134,12 +143,27 @@ impl Here<'_, '_, '_> {
         Ok(())
     }
 
+    /// Returns true if a clock is behind the copy to a stage.
+    fn is_full(&self, stage: &Stage, clock: &Clock) -> bool {
+        self.walk.is_behind(self.state, self.w, clock, ((stage.full.0, Of::Phase), stage.full.1))
+    }
+
     /// Returns true if a clock is behind all writes of instructions to a stage, and behind fences that show them to copies and products.
-    fn sees_writes(&self, stage: &Stage, clock: &crate::pipeline::state::Clock) -> bool {
-        stage.writes.iter().all(|(component, written)| {
-            clock.at(*component) >= written.event
-                && written.fence.is_some_and(|(component, event)| clock.at(component) >= event)
-        })
+    fn sees_writes(&self, stage: &Stage, clock: &Clock) -> bool {
+        let place = (stage.block, stage.from);
+        let is_behind = |component: usize, of: Of, event: u32| {
+            self.walk.is_behind(self.state, self.w, clock, ((component, of), event))
+        };
+        let is_hidden = |(component, written): &(&usize, &Written)| {
+            let write = (**component, Of::Written(place));
+            let is_shown = match written.fence {
+                Some((component, event)) => is_behind(component, Of::Shown(place), event),
+                // The thread of a fence may not have been behind it.
+                None => self.walk.may_come_behind(self.state, self.w, write),
+            };
+            !(is_behind(write.0, write.1, written.event) && is_shown)
+        };
+        stage.writes.iter().filter(is_hidden).count() == 0
     }
 
     /// A copy from bytes of the own block, or a product of them, begins: an event of the component of its group.
@@ -158,7 +182,7 @@ impl Here<'_, '_, '_> {
             if stage.block != block || stage.from >= to || from >= stage.to {
                 continue;
             }
-            if clock.at(stage.full.0) < stage.full.1 {
+            if !self.is_full(stage, &clock) {
                 let bytes = self.bytes(stage, (from, to));
                 return self.wrong(format!("{} may use {bytes} before the copy to them is complete", self.who()));
             }
@@ -184,12 +208,16 @@ impl Here<'_, '_, '_> {
             if stage.block != block || stage.from >= to || from >= stage.to {
                 continue;
             }
-            if clock.at(stage.full.0) < stage.full.1 {
+            if !self.is_full(stage, &clock) {
                 let bytes = self.bytes(stage, (from, to));
                 return self.wrong(format!("{} may access {bytes} before the copy to them is complete", self.who()));
             }
-            let in_use = |(component, last): (&usize, &u32)| groups.contains(component) && clock.at(*component) < *last;
-            if !is_read && stage.reads.iter().any(in_use) {
+            let place = (stage.block, stage.from);
+            let in_use = |(component, last): &(&usize, &u32)| {
+                groups.contains(*component)
+                    && !self.walk.is_behind(self.state, self.w, &clock, ((**component, Of::Read(place)), **last))
+            };
+            if !is_read && stage.reads.iter().filter(in_use).count() > 0 {
                 let bytes = self.bytes(stage, (from, to));
                 return self
                     .wrong(format!("{} may overwrite {bytes} while a copy or a product reads them", self.who()));
