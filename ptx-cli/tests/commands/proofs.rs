@@ -4,13 +4,14 @@
 use super::assert_proved_or;
 use expect_test::expect_file;
 use ptx_core::check::{Checked, check};
+use ptx_core::host::{Expr, Field, Operator, Plain};
 use ptx_core::parse::parse_text;
 use ptx_core::span::Span;
 use ptx_expand::program::contract::Reader;
 use ptx_expand::proof::contract;
 use ptx_jit::Source;
 use ptx_jit::describe::{Kernel, Module};
-use ptx_prove::pipeline::{Outcome, Pipeline};
+use ptx_prove::pipeline::{Outcome, Pipeline, explore};
 use ptx_prove::{Contract, Finding, Property, Verdict, prove};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,9 +24,21 @@ const LIBRARY: [&str; 7] = ["activation", "attention", "comm", "cross_entropy", 
 /// Parts of other operations that an operation names.
 const PARTS: [(&str, &str); 1] = [("comm", "gemm/sm90/config")];
 
+/// The folder of the matrix products.
+const GEMM: &str = "ptx-kernels/src/gemm";
+
+/// Instances of matrix products whose pipelines are explored: the entry, the bytes of the boxes of A, B and C as `maps` makes them, and the parameter with
+/// the offset of the extent along K there, which is at least one where a kernel is launched.
+const GEMMS: [(&str, [u64; 3], (usize, u64)); 4] = [
+    ("static_tiles_m64n64k64_1x2_kk_bf16", [4096, 8192, 8192], (3, 16)),
+    ("static_tiles_m128n192k64_2x1_kk_bf16", [16384, 12288, 8192], (3, 16)),
+    ("claimed_m128n256k64_2x1_kk_bf16_bf16", [16384, 16384, 8192], (5, 8)),
+    ("stream_k_m256n192k64_1x2_kk_bf16_bf16", [16384, 24576, 8192], (7, 8)),
+];
+
 /// Operations whose kernels are not tried, and the reason.
 const NOT_TRIED: [(&str, &str); 2] = [
-    ("gemm", "not tried: its pipeline of `mbarrier`s is not described, and the search for the rest takes minutes"),
+    ("gemm", "not tried but for the pipelines below: the search for the rest takes minutes"),
     (
         "grouped_gemm",
         "not tried: its pipeline of `mbarrier`s is not described, and the search for the rest takes minutes",
@@ -507,8 +520,9 @@ fn proofs_are_up_to_date() {
         }
         rows.extend(kernels.into_iter().map(|(kernel, row)| (file.clone(), kernel, row)));
     }
+    let gemms = gemms(&chosen);
     if !chosen.0.is_empty() {
-        return eprintln!("{}", document(&rows));
+        return eprintln!("{}", document(&rows, &gemms));
     }
     for (name, reason) in NOT_TRIED {
         let reasons = BTreeMap::from([(reason.to_owned(), 1)]);
@@ -518,7 +532,7 @@ fn proofs_are_up_to_date() {
             Row { instances: 1, reasons, ..Row::default() },
         ));
     }
-    expect_file!["../../../docs/proofs.md"].assert_eq(&document(&rows));
+    expect_file!["../../../docs/proofs.md"].assert_eq(&document(&rows, &gemms));
 }
 
 /// The files and kernels that `PTX_PROOFS` names, such as `rotary/rotate,comm/dispatch`: their verdicts are printed alone. All kernels without it.
@@ -544,6 +558,36 @@ impl Chosen {
         let file = file.trim_end_matches(".rs");
         self.0.iter().filter(move |(own, _)| file.ends_with(own)).map(|(_, kernel)| &**kernel)
     }
+}
+
+/// The pipelines of matrix products, as lines of a table.
+fn gemms(chosen: &Chosen) -> String {
+    let wanted: Vec<_> = GEMMS.iter().filter(|(entry, ..)| chosen.0.is_empty() || chosen.has(GEMM, entry)).collect();
+    if wanted.is_empty() {
+        return String::new();
+    }
+    let text = operation(&root().join("ptx-kernels/src"), "gemm");
+    let program = Source::text(GEMM, text).without_proofs().compile().unwrap_or_else(|error| panic!("{GEMM}: {error}"));
+    let line = |(entry, boxes, (param, offset)): &(&str, [u64; 3], (usize, u64))| {
+        let kernels =
+            || program.modules().iter().flat_map(|module| module.kernels.iter().map(move |own| (module, own)));
+        let (module, kernel) = kernels().find(|(_, own)| own.entry == *entry).unwrap_or_else(|| panic!("{entry}"));
+        let mut contract = contract(kernel).unwrap_or_else(|error| panic!("{entry}: {error:?}"));
+        let depth = Expr::Field(*param, Field { offset: *offset, ty: Plain::Unsigned(4) });
+        contract.assume.push(Expr::Binary(Operator::Ge, Box::new([depth, Expr::Int(1)]), String::new()));
+        contract.boxes = ["a", "b", "c"].iter().zip(boxes).map(|(name, bytes)| ((*name).to_owned(), *bytes)).collect();
+        let ptx = module.texts.first().map(|text| &*text.ptx).unwrap_or_default();
+        let checked = checked(ptx).unwrap_or_else(|| panic!("{entry}"));
+        let pipeline = explore(&checked, entry, &contract, &contract.boxes).unwrap_or_else(|| panic!("{entry}"));
+        eprintln!("{entry} {:?}", pipeline.time);
+        let reason = match &pipeline.outcome {
+            Outcome::Proved => "",
+            Outcome::Violated(..) => "a later turn of a loop may violate it",
+            Outcome::Unknown(_, missing) => missing,
+        };
+        format!("| `{entry}` | {} | {reason} |\n", explored(&pipeline))
+    };
+    wanted.into_iter().map(line).collect()
 }
 
 /// Proves the first instance of a kernel; the others differ in types and vectors alone.
@@ -645,7 +689,7 @@ fn checked(ptx: &str) -> Option<Checked> {
     check(tree, earlier, &Default::default()).0
 }
 
-fn document(rows: &[(String, String, Row)]) -> String {
+fn document(rows: &[(String, String, Row)], gemms: &str) -> String {
     let sum = |count: fn(&Row) -> usize| rows.iter().map(|(.., row)| count(row)).sum::<usize>();
     let (all, bounds, races, decided, refuted) = (
         sum(|row| row.instances),
@@ -678,7 +722,9 @@ fn document(rows: &[(String, String, Row)]) -> String {
         let pipeline = &row.pipeline;
         writeln!(out, "| {file} | `{kernel}` | {bounds} | {races} | {pipeline} | {} |", reasons.join("; ")).unwrap();
     }
-    out
+    out + "\n## Pipelines of matrix products\n\nOf kernels of `ptx-kernels/src/gemm/sm90`, with the boxes that a plan makes, for every number of tiles and every extent along K \
+           from one on.\n\n| instance | pipeline | reason |\n|---|---|---|\n"
+        + gemms
 }
 
 fn root() -> PathBuf {
