@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         return kernel::run(arguments, out);
     }
     let source = Source::read(&arguments.file)?;
-    let Some(checked) = checked(&source, out)? else { return Ok(false) };
+    let checked = checked(&source, out)?;
     let entry = entry_of(arguments, checked.module())?;
     let params = params(&checked, entry);
     let contract = contract(arguments, checked.module(), entry, &params)?;
@@ -97,15 +97,15 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     verdict(&report, is_whole)
 }
 
-/// The module of a text, if it has no errors; else these are printed.
-fn checked(source: &Source, out: &mut dyn Write) -> Result<Option<Checked>, Failure> {
+/// The module of a text. Of one with errors, which are printed, nothing is decided.
+fn checked(source: &Source, out: &mut dyn Write) -> Result<Checked, Failure> {
     let (tree, earlier) = source.parse();
     let (checked, diagnostics) = check(tree, earlier, &Default::default());
     if checked.is_none() {
         let errors: Vec<Diagnostic> = diagnostics.iter().filter(|found| found.is_error()).cloned().collect();
         render::refusal(out, source, &errors, std::io::stdout().is_terminal())?;
     }
-    Ok(checked)
+    checked.ok_or(Failure::Undecided)
 }
 
 fn params<'m>(checked: &'m Checked, entry: &Function) -> Vec<&'m Variable> {

@@ -17,7 +17,7 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         let text = "the attribute of a kernel says its launches; help: write `block`, `grid`, `shared` and `requires(…)` there";
         return Err(Failure::usage(text));
     }
-    let Some(program) = kernels::compile(&arguments.file, &arguments.kernels, None, out)? else { return Ok(false) };
+    let program = kernels::compile(&arguments.file, &arguments.kernels, None, out)?.ok_or(Failure::Undecided)?;
     let wanted =
         |kernel: &Kernel| arguments.entry.as_ref().is_none_or(|name| *name == kernel.name || *name == kernel.entry);
     let mut all = Report::default();
@@ -45,7 +45,7 @@ fn one(
     kernel: &Kernel,
     out: &mut dyn Write,
 ) -> Result<(Report, bool), Failure> {
-    let Some(checked) = checked(source, out)? else { return Ok((Report::default(), true)) };
+    let checked = checked(source, out)?;
     let entry = checked.module().functions.iter().find(|f| f.entry && f.defined && f.name == kernel.entry);
     let entry = entry.ok_or_else(|| Failure::usage("there is no such entry"))?;
     let params = params(&checked, entry);

@@ -272,9 +272,13 @@ fn bad_usage_says_so() {
         let (code, _, err) = proved(SAXPY, options);
         assert!(code == 2 && err.contains(expected), "{options:?}: {err}");
     }
-    let file = file(SAXPY);
-    let (code, _, err) = said(&["prove", file.name()]);
+    let right = file(SAXPY);
+    let (code, _, err) = said(&["prove", right.name()]);
     assert!(code == 2 && err.contains("--block 256"), "{err}");
+    // Of a file with errors nothing is refuted.
+    let wrong = file(&SAXPY.replace("setp.ge.u32", "setp.ge.b32"));
+    let (code, out, _) = said(&["prove", wrong.name(), "--block", "256"]);
+    assert!(code == 2 && out.contains("this is not valid PTX: 1 error"), "{out}");
 }
 
 #[test]
