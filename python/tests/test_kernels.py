@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import inspect
 import os
 import pathlib
 import pickle
@@ -191,6 +192,7 @@ def test_outputs_are_made_or_passed() -> None:
 def test_memory_without_a_shape_is_passed() -> None:
     saxpy, x, y = ptx_kernels.kernel(SAXPY), _x(), np.ones(300, np.float32)
     assert saxpy(2.0, x, y, 300) is y
+    assert list(inspect.signature(saxpy).parameters) == ["alpha", "x", "y", "n"]
     np.testing.assert_array_equal(y, 2 * x + 1)
     # Any number of dimensions, and lengths of their own.
     y = np.ones((2, 5), np.float32)
@@ -310,6 +312,12 @@ def test_mistakes_have_the_place_in_this_file() -> None:
         ptx_kernels.kernel("fn k(", file="mine.rs")
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error) and again.problems == error.problems
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="a device without an end")
+def test_files_have_an_end() -> None:
+    with pytest.raises(ValueError, match="more than 256 MiB"):
+        ptx_kernels.kernel_file("/dev/zero")
 
 
 def test_files(tmp_path: pathlib.Path) -> None:

@@ -116,13 +116,14 @@ class Function:
 
         kinds = inspect.Parameter
         named = [
-            kinds(self.params[at].name, kinds.POSITIONAL_OR_KEYWORD, default=default(self.params[at])) for at in self.inputs
+            kinds(self.params[at].name, kinds.POSITIONAL_OR_KEYWORD, default=default(self.params[at])) for at in self.passed
         ]
         while any(a.default is not kinds.empty and b.default is kinds.empty for a, b in zip(named, named[1:])):
             # Python has no required parameter behind one with a default.
             named = [p.replace(kind=kinds.KEYWORD_ONLY) if p.default is not kinds.empty else p for p in named]
             named.sort(key=lambda p: p.kind)
-        named += [kinds(self.params[at].name, kinds.KEYWORD_ONLY, default=None) for at in self.outputs]
+        made = [at for at in self.outputs if at not in self.passed]
+        named += [kinds(self.params[at].name, kinds.KEYWORD_ONLY, default=None) for at in made]
         return inspect.Signature(named)
 
     def __reduce__(self) -> Any:

@@ -19,6 +19,9 @@ from typing import Any, Iterator, Mapping, Sequence
 from . import _function, _native_library
 from ._function import FLAT, Function, Param, cached_property, call_slowly
 
+# The most bytes of a source, as in Rust.
+MOST_BYTES = 1 << 28
+
 # Names of types in kernels, by those of NumPy, PyTorch and JAX.
 TYPES = {
     "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
@@ -695,8 +698,7 @@ def kernels(source: str, *, target: str | None = None, file: str | None = None) 
 
 def kernel_file(path: str | os.PathLike[str], name: str | None = None, *, target: str | None = None) -> Kernel:
     """The kernel of a file in the kernel language; see ``kernel``."""
-    path = pathlib.Path(path)
-    return _only(Source(str(path), path.read_text(encoding="utf-8"), target or ""), name)
+    return _only(Source(str(path), _text_of(path), target or ""), name)
 
 
 def ptx_file(path: str | os.PathLike[str], entry: str, signature: str) -> Kernel:
@@ -712,8 +714,7 @@ def ptx_file(path: str | os.PathLike[str], entry: str, signature: str) -> Kernel
     Raises:
         CompileError: the PTX or the signature is wrong, or they do not fit.
     """
-    path = pathlib.Path(path)
-    return of_ptx(Source(str(path), path.read_text(encoding="utf-8"), signatures=""), entry, signature)
+    return of_ptx(Source(str(path), _text_of(path), signatures=""), entry, signature)
 
 
 def of_ptx(source: Source, entry: str, signature: str) -> Kernel:
@@ -737,9 +738,17 @@ def load_transpiled(path: str | os.PathLike[str], entry: str, signature: str) ->
     Raises:
         CompileError: the PTX or the signature is wrong, or they do not fit.
     """
-    path = pathlib.Path(path)
-    made = _ask("transpile", str(path), path.read_text(encoding="utf-8"))
+    made = _ask("transpile", str(path), _text_of(path))
     return of_ptx(Source(str(path), made["ptx"], signatures="", rust=made["rust"]), entry, signature)
+
+
+def _text_of(path: str | os.PathLike[str]) -> str:
+    """The text of a file. A device or a pipe may have no end."""
+    with open(path, "rb") as file:
+        text = file.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"`{path}` cannot be read: it has more than 256 MiB, which no source has")
+    return text.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _begin_of_parameters(signature: str) -> int | None:
