@@ -89,6 +89,8 @@ const STATES: usize = 20_000;
 const ROUNDS: usize = 12;
 /// States of one key that are explored before two of them are joined.
 const EARLY: usize = 2;
+/// The states that an exploration goes on for, at least, when a check has asked for more.
+const LEAST: usize = 2;
 /// The numbers of a state's key that take as long as a step.
 const KEY: u64 = 4;
 
@@ -281,7 +283,7 @@ impl Search<'_, '_, '_> {
         if asked > self.asked.0 {
             self.asked = (asked, self.states);
         }
-        asked > 0 && self.states > 2 * self.asked.1 + EARLY
+        asked > 0 && self.states > 2 * self.asked.1 + LEAST
     }
 
     /// The condition that is open for the longest time: so no warp goes ahead of others without need.
