@@ -10,7 +10,7 @@ use crate::trace::{Element, Kind, What};
 use crate::world::Scope;
 use ptx_core::hash::Set;
 
-/// What holds where two threads meet: conditions, each of a thread, and those of both.
+/// The conditions under which the places of two threads meet: those of one thread with its number, and those of both.
 #[derive(Clone, Default)]
 pub(crate) struct Case {
     pub(crate) conds: Vec<(usize, Cond)>,

@@ -89,7 +89,7 @@ const STATES: usize = 20_000;
 const ROUNDS: usize = 12;
 /// States of one key that are explored before two of them are joined.
 const EARLY: usize = 2;
-/// The states that an exploration goes on for, at least, when a check has asked for more.
+/// The least number of states of an exploration in which checks have missed events.
 const LEAST: usize = 2;
 /// The numbers of a state's key that take as long as a step.
 const KEY: u64 = 4;
@@ -139,15 +139,15 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         result = search.run(state);
         (states, barriers) = (search.states, search.barriers);
         let needs = walk.needs.get_mut();
-        let is_settled = needs.is_settled();
+        let is_complete = needs.end();
         match &result {
             Ok(()) if (walk.ranges.len(), walk.marks.len()) != (ranges.len(), marks) => {
                 result = walk::gap(0, "the bytes that copies write are not found");
             }
-            Ok(()) if is_settled => break,
+            Ok(()) if is_complete => break,
             Ok(()) => result = walk::gap(0, "what barriers pass on is not found"),
             Err(_) if walk.atoms.steps.get() > walk::STEPS => break,
-            Err(_) if is_settled && !needs.give_all() => break,
+            Err(_) if is_complete && !needs.give_all() => break,
             Err(_) => {}
         }
     }
@@ -228,7 +228,7 @@ struct Search<'w, 'c, 'm> {
     /// By shape.
     alike: Map<Vec<u32>, Vec<Seen>>,
     states: usize,
-    /// How much checks have asked for, and the states when they did so last.
+    /// The number of events that checks have missed, and the number of states when they missed the last one.
     asked: (usize, usize),
     barriers: usize,
 }
@@ -277,7 +277,7 @@ impl Search<'_, '_, '_> {
         Ok(())
     }
 
-    /// Returns true if checks have asked for more, and have not done so again for as many states: what comes is for the next exploration.
+    /// Returns true if checks have missed events, and no others for as many states again: the rest is left to the next exploration.
     fn has_asked(&mut self) -> bool {
         let asked = self.walk.needs.borrow().asked();
         if asked > self.asked.0 {

@@ -29,7 +29,8 @@ const MUTANTS: [Mutant; 5] = [
     ),
 ];
 
-/// Pages of 32 elements, of which each block has one: the conditions, the element that a thread reads, and the place to which it writes.
+/// Kernels whose blocks have a page of 32 elements each: the conditions of the launch, the place that a thread reads and the one that it writes, and the
+/// start of the error.
 const DISTINCT: [(&str, &str, &str); 12] = [
     ("pages.len() >= n, distinct(pages < most)", PAGES, ""),
     // They may be the same.

@@ -210,7 +210,7 @@ fn quotient(rest: &Poly, mono: &[Atom], value: i128, atom: Atom) -> Option<Poly>
     Some(found)
 }
 
-/// What two states that are joined may differ in.
+/// The differences that two states may have to be joined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Steps {
     /// Numbers, or multiples of what both have.
@@ -239,8 +239,8 @@ pub(crate) fn are_covering(atoms: &mut Atoms, all: &[Seen], own: &Seen) -> bool 
 }
 
 /// A state that covers this one and those of its shape that follow. The phases of barriers may differ in them, so that a turn of a loop is enough, and not
-/// as many as there are stages. If the terms of a state have changed by as much as from an earlier one to that, they go on so: warps that are not yet as far
-/// ahead of each other as they get to be change by other numbers.
+/// as many as there are stages. The terms have to change by the same numbers twice in a row: they do not while
+/// a producer still fills its stages.
 pub(crate) fn generalize(atoms: &mut Atoms, alike: &mut Vec<Seen>, own: &Seen) -> Option<Seen> {
     if let Some(general) = alike.iter().find(|general| covers(atoms, general, own)) {
         return Some(general.clone());

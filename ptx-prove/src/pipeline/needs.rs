@@ -1,8 +1,8 @@
-//! What barriers pass on. Whoever comes behind a barrier is behind all that its arrivals were behind, and most of that is never asked for. If states
-//! differed in it, each order in which the turns of loops may follow each other would be a state of its own.
+//! The events that barriers pass on. A warp behind a barrier is behind all that the arrivals were behind, and checks need little of that. If states
+//! differed in the rest, each order of the turns of loops would be a state of its own.
 //!
-//! So a barrier passes on no more than an exploration needs. The first one starts with nothing. A check that fails because of it adds what it needs, and
-//! passes; and the exploration is made once more. It counts only if every check has passed without that, because to know less of an order is always safe.
+//! So a barrier passes on only the events that checks need. The first exploration passes on none. A check that misses an event adds it and passes, and
+//! the exploration is repeated. It counts only if no check has missed an event. To pass on less is always safe, because then less is proved.
 
 use super::effect::Place;
 use ptx_core::hash::Set;
@@ -36,14 +36,14 @@ pub(crate) type Need = (usize, Of);
 /// Earlier explorations after which a barrier passes on all.
 const PATIENCE: usize = 8;
 
-/// What barriers pass on.
+/// The events that barriers pass on.
 #[derive(Default)]
 pub(crate) struct Needs {
     /// Of one barrier.
     pairs: Set<(Holder, Need)>,
     /// Of all.
     everywhere: Set<Need>,
-    /// What checks of this exploration have asked for.
+    /// By warp, the events that checks of this exploration have missed.
     asked: Set<(usize, Need)>,
     new: Vec<(Holder, Need)>,
     new_everywhere: Vec<Need>,
@@ -66,32 +66,31 @@ impl Needs {
             let open = || joined.iter().rev().filter(|holder| !self.pairs.contains(&(**holder, need)));
             match (open().count() == joined.len(), open().next()) {
                 (true, Some(last)) => self.new.push((*last, need)),
-                (false, Some(_)) => self.new.extend(open().map(|holder| (*holder, need)).collect::<Vec<_>>()),
+                (false, Some(_)) => self.new.extend(open().map(|holder| (*holder, need))),
                 (_, None) => self.new_everywhere.push(need),
             }
         }
         true
     }
 
-    /// How much was asked for in this exploration.
+    /// The number of events that checks of this exploration have missed.
     pub(crate) fn asked(&self) -> usize {
         self.asked.len()
     }
 
-    /// Ends an exploration. Returns true if none of its checks asked for more.
-    pub(crate) fn is_settled(&mut self) -> bool {
-        let is_settled = self.asked.is_empty();
+    /// Ends an exploration: the next one passes on what was missed. Returns true if nothing was.
+    pub(crate) fn end(&mut self) -> bool {
+        let is_complete = self.asked.is_empty();
         self.asked.clear();
         self.pairs.extend(self.new.drain(..));
         self.everywhere.extend(self.new_everywhere.drain(..));
         self.rounds += 1;
         self.has_all |= self.rounds > PATIENCE;
-        is_settled
+        is_complete
     }
 
     /// Passes on all. Returns false if it does already.
     pub(crate) fn give_all(&mut self) -> bool {
-        self.asked.clear();
         !std::mem::replace(&mut self.has_all, true)
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Slice {
     pub(crate) rigid: Vec<bool>,
 }
 
-/// What lies between a branch with a guard and the place where its sides meet.
+/// The instructions between a branch with a guard and the place where its sides meet.
 enum Sides {
     /// Threads may end there, or go back.
     Open,

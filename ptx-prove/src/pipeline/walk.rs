@@ -69,7 +69,7 @@ pub(crate) struct Walk<'c, 'm> {
     pub(crate) loads: Set<usize>,
     /// Instructions that may read bytes that nothing has written.
     pub(crate) unwritten: Set<usize>,
-    /// What barriers pass on.
+    /// The events that barriers pass on.
     pub(crate) needs: RefCell<Needs>,
 }
 

@@ -221,6 +221,7 @@ fn complete(walk: &Walk<'_, '_>, state: &mut State, (w, at): (usize, usize), pla
     let is_early = |(warp, event): &&(usize, u32)| {
         !walk.is_behind(state, w, &barrier.arrivals, ((*warp, Of::Passed(place)), *event))
     };
+    // All are looked at, so that all events that are missed are found at once.
     let early = barrier.passed.iter().filter(is_early).last().copied();
     let open = barrier.expected.iter().find(|(warp, event)| barrier.counted.at(*warp) < *event).copied();
     let Some(barrier) = state.barriers.get_mut(&place) else { return Ok(()) };

@@ -116,11 +116,7 @@ impl Here<'_, '_, '_> {
         for stage in stages.iter().filter(|stage| stage.block == block && stage.from < to && from < stage.to) {
             let bytes = self.bytes(stage, (from, to));
             let who = self.who();
-            let place = (stage.block, stage.from);
-            let is_read = |(component, event): &(&usize, &u32)| {
-                !self.walk.is_behind(self.state, self.w, &clock, ((**component, Of::Read(place)), **event))
-            };
-            if stage.reads.iter().filter(is_read).count() > 0 {
+            if !self.is_read(stage, &clock, |_| true) {
                 return self.wrong(format!("the copy of {who} may overwrite {bytes} before they are read"));
             }
             if !self.is_full(stage, &clock) {
@@ -146,6 +142,15 @@ impl Here<'_, '_, '_> {
     /// Returns true if a clock is behind the copy to a stage.
     fn is_full(&self, stage: &Stage, clock: &Clock) -> bool {
         self.walk.is_behind(self.state, self.w, clock, ((stage.full.0, Of::Phase), stage.full.1))
+    }
+
+    /// Returns true if a clock is behind the reads of a stage in these components. All are looked at, so that all events that are missed are found at once.
+    fn is_read(&self, stage: &Stage, clock: &Clock, chosen: impl Fn(usize) -> bool) -> bool {
+        let place = (stage.block, stage.from);
+        let is_open = |(component, event): &(&usize, &u32)| {
+            !self.walk.is_behind(self.state, self.w, clock, ((**component, Of::Read(place)), **event))
+        };
+        stage.reads.iter().filter(|(component, _)| chosen(**component)).filter(is_open).count() == 0
     }
 
     /// Returns true if a clock is behind all writes of instructions to a stage, and behind fences that show them to copies and products.
@@ -212,12 +217,7 @@ impl Here<'_, '_, '_> {
                 let bytes = self.bytes(stage, (from, to));
                 return self.wrong(format!("{} may access {bytes} before the copy to them is complete", self.who()));
             }
-            let place = (stage.block, stage.from);
-            let in_use = |(component, last): &(&usize, &u32)| {
-                groups.contains(*component)
-                    && !self.walk.is_behind(self.state, self.w, &clock, ((**component, Of::Read(place)), **last))
-            };
-            if !is_read && stage.reads.iter().filter(in_use).count() > 0 {
+            if !is_read && !self.is_read(stage, &clock, |component| groups.contains(&component)) {
                 let bytes = self.bytes(stage, (from, to));
                 return self
                     .wrong(format!("{} may overwrite {bytes} while a copy or a product reads them", self.who()));
