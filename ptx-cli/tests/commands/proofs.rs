@@ -13,19 +13,20 @@ use ptx_jit::Source;
 use ptx_jit::describe::{Kernel, Module};
 use ptx_prove::pipeline::{Outcome, Pipeline, explore};
 use ptx_prove::{Contract, Finding, Property, Verdict, prove};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The operations of the library.
-const LIBRARY: [&str; 7] = ["activation", "attention", "comm", "cross_entropy", "norm", "rotary", "softmax"];
+const LIBRARY: [&str; 9] =
+    ["activation", "attention", "comm", "cross_entropy", "gemm", "grouped_gemm", "norm", "rotary", "softmax"];
 
 /// Parts of other operations that an operation names.
-const PARTS: [(&str, &str); 1] = [("comm", "gemm/sm90/config")];
+const PARTS: [(&str, &str); 2] = [("comm", "gemm/sm90/config"), ("grouped_gemm", "gemm/sm90/config")];
 
-/// The folder of the matrix products.
-const GEMM: &str = "ptx-kernels/src/gemm";
+/// The folder of the operations.
+const KERNELS: &str = "ptx-kernels/src";
 
 /// Instances of matrix products whose pipelines are explored: the entry, the bytes of the boxes of A, B and C as `maps` makes them, and the parameter with
 /// the offset of the extent along K there, which is at least one where a kernel is launched.
@@ -36,28 +37,21 @@ const GEMMS: [(&str, [u64; 3], (usize, u64)); 4] = [
     ("stream_k_m256n192k64_1x2_kk_bf16_bf16", [16384, 24576, 8192], (7, 8)),
 ];
 
-/// Operations whose kernels are not tried, and the reason.
-const NOT_TRIED: [(&str, &str); 2] = [
-    ("gemm", "not tried but for the pipelines below: the search for the rest takes minutes"),
-    (
-        "grouped_gemm",
-        "not tried: its pipeline of `mbarrier`s is not described, and the search for the rest takes minutes",
-    ),
-];
-
-/// The verdicts on the instances of a kernel.
+/// The verdicts on a kernel.
 #[derive(Default)]
 struct Row {
-    instances: usize,
-    bounds: usize,
-    races: usize,
-    /// Instances whose races are proved or refuted.
-    decided: usize,
-    /// Instances of which a property is refuted.
-    refuted: usize,
+    /// Its bounds are proved.
+    bounds: bool,
+    /// It is proved that it has no races.
+    races: bool,
+    /// Its races are proved or refuted.
+    decided: bool,
+    /// A property is refuted.
+    refuted: bool,
     /// The verdict on its pipeline, if it has one.
     pipeline: String,
-    reasons: BTreeMap<String, usize>,
+    /// What is missing.
+    reasons: Vec<String>,
 }
 
 /// Entries of `ptx!`, which have no attribute: the grid and the conditions with which their examples launch them.
@@ -492,82 +486,80 @@ fn conditions_read_structs() {
 #[test]
 #[ignore = "proves every kernel, or those that PTX_PROOFS names, which takes minutes: cargo test -p ptx-cli --test commands -- --ignored proofs"]
 fn proofs_are_up_to_date() {
-    let mut texts: Vec<(String, String)> = examples().into_iter().map(|path| (name(&path), read(&path))).collect();
-    texts.extend(
-        LIBRARY
-            .iter()
-            .map(|name| (format!("ptx-kernels/src/{name}"), operation(&root().join("ptx-kernels/src"), name))),
-    );
+    let mut texts: Vec<(String, Operation)> =
+        examples().into_iter().map(|path| (name(&path), Operation::of_example(&path))).collect();
+    texts.extend(LIBRARY.iter().map(|name| (format!("{KERNELS}/{name}"), Operation::new(name))));
     let chosen = Chosen::new();
-    texts.retain(|(file, _)| chosen.has_file(file));
+    texts.retain(|(file, operation)| chosen.has_any(file, operation));
     let mut rows = Vec::new();
-    for (file, text) in texts {
+    for (file, Operation { text, mut declared }) in texts {
         let program = match Source::text(&file, text).without_proofs().compile() {
             Ok(program) => program,
             Err(error) => {
                 eprintln!("{file}: {error}");
                 let first = error.to_string().lines().next().unwrap_or_default().replace('|', "\\|");
-                let reasons = BTreeMap::from([(format!("not compiled alone: {first}"), 1)]);
-                rows.push((file.clone(), "all".to_owned(), Row { instances: 1, reasons, ..Row::default() }));
+                let reasons = vec![format!("not compiled alone: {first}")];
+                rows.push((file.clone(), "all".to_owned(), Row { reasons, ..Row::default() }));
                 continue;
             }
         };
-        let mut kernels: BTreeMap<String, Row> = BTreeMap::new();
+        let mut kernels: BTreeMap<(String, String), Row> = BTreeMap::new();
         for module in program.modules() {
-            for kernel in module.kernels.iter().filter(|kernel| chosen.has(&file, &kernel.name)) {
-                add(kernels.entry(kernel.name.clone()).or_default(), module, kernel);
+            let mut tried = BTreeSet::new();
+            for kernel in module.kernels.iter().filter(|kernel| tried.insert(&kernel.name)) {
+                // Modules are in the order of the text.
+                let at = declared.iter().position(|(name, _)| *name == kernel.name);
+                let own = at.map_or_else(|| file.clone(), |at| declared.remove(at).1);
+                if chosen.has(&own, &kernel.name) || chosen.has(&file, &kernel.name) {
+                    kernels.insert((own, kernel.name.clone()), row(module, kernel));
+                }
             }
         }
-        rows.extend(kernels.into_iter().map(|(kernel, row)| (file.clone(), kernel, row)));
+        rows.extend(kernels.into_iter().map(|((file, kernel), row)| (file, kernel, row)));
     }
     let gemms = gemms(&chosen);
-    if !chosen.0.is_empty() {
+    if !chosen.is_all() {
         return eprintln!("{}", document(&rows, &gemms));
-    }
-    for (name, reason) in NOT_TRIED {
-        let reasons = BTreeMap::from([(reason.to_owned(), 1)]);
-        rows.push((
-            format!("ptx-kernels/src/{name}"),
-            "all".to_owned(),
-            Row { instances: 1, reasons, ..Row::default() },
-        ));
     }
     expect_file!["../../../docs/proofs.md"].assert_eq(&document(&rows, &gemms));
 }
 
-/// The files and kernels that `PTX_PROOFS` names, such as `rotary/rotate,comm/dispatch`: their verdicts are printed alone. All kernels without it.
+/// The kernels that `PTX_PROOFS` names, by a part of their file's path, such as `comm/dispatch,hopper/forward/forward`: their verdicts are printed
+/// alone. All kernels without it.
 struct Chosen(Vec<(String, String)>);
 
 impl Chosen {
     fn new() -> Chosen {
         let names = std::env::var("PTX_PROOFS").unwrap_or_default();
         let names = names.split(',').filter_map(|name| name.rsplit_once('/'));
-        Chosen(names.map(|(file, kernel)| (file.to_owned(), kernel.to_owned())).collect())
+        Chosen(names.map(|(file, kernel)| (format!("/{file}/"), kernel.to_owned())).collect())
     }
 
-    fn has_file(&self, file: &str) -> bool {
-        self.0.is_empty() || self.kernels(file).next().is_some()
+    fn is_all(&self) -> bool {
+        self.0.is_empty()
     }
 
     fn has(&self, file: &str, kernel: &str) -> bool {
-        self.0.is_empty() || self.kernels(file).any(|name| name == kernel)
+        let file = format!("/{}/", file.trim_end_matches(".rs"));
+        self.is_all() || self.0.iter().any(|(own, name)| name == kernel && file.contains(own))
     }
 
-    /// The kernels of a file.
-    fn kernels(&self, file: &str) -> impl Iterator<Item = &str> {
-        let file = file.trim_end_matches(".rs");
-        self.0.iter().filter(move |(own, _)| file.ends_with(own)).map(|(_, kernel)| &**kernel)
+    fn has_any(&self, file: &str, operation: &Operation) -> bool {
+        let path = format!("/{}/", file.trim_end_matches(".rs"));
+        self.is_all()
+            || self.0.iter().any(|(own, _)| path.contains(own))
+            || operation.declared.iter().any(|(kernel, file)| self.has(file, kernel))
     }
 }
 
 /// The pipelines of matrix products, as lines of a table.
 fn gemms(chosen: &Chosen) -> String {
-    let wanted: Vec<_> = GEMMS.iter().filter(|(entry, ..)| chosen.0.is_empty() || chosen.has(GEMM, entry)).collect();
+    let wanted: Vec<_> = GEMMS.iter().filter(|(entry, ..)| chosen.has("gemm", entry)).collect();
     if wanted.is_empty() {
         return String::new();
     }
-    let text = operation(&root().join("ptx-kernels/src"), "gemm");
-    let program = Source::text(GEMM, text).without_proofs().compile().unwrap_or_else(|error| panic!("{GEMM}: {error}"));
+    let text = Operation::new("gemm").text;
+    let program = Source::text("gemm", text).without_proofs().compile().unwrap_or_else(|error| panic!("gemm: {error}"));
     let line = |(entry, boxes, (param, offset)): &(&str, [u64; 3], (usize, u64))| {
         let kernels =
             || program.modules().iter().flat_map(|module| module.kernels.iter().map(move |own| (module, own)));
@@ -590,42 +582,30 @@ fn gemms(chosen: &Chosen) -> String {
     wanted.into_iter().map(line).collect()
 }
 
-/// Proves the first instance of a kernel; the others differ in types and vectors alone.
-fn add(row: &mut Row, module: &Module, kernel: &Kernel) {
-    if row.instances > 0 {
-        return;
-    }
-    row.instances = 1;
-    let mut reason = |text: String| *row.reasons.entry(text).or_default() += 1;
+/// Proves an instance of a kernel; the others differ in types and vectors alone.
+fn row(module: &Module, kernel: &Kernel) -> Row {
+    let unknown = |reason| Row { reasons: vec![reason], ..Row::default() };
     let contract = match contract(kernel).map(|contract| of_ptx(kernel, contract)) {
         Ok(contract) => contract,
-        Err((message, _)) => return reason(message),
+        Err((message, _)) => return unknown(message),
     };
     let text = module.texts.first().map(|text| &*text.ptx).unwrap_or_default();
     let Some(checked) = checked(text) else { panic!("{}", kernel.entry) };
     let start = Instant::now();
     let report = match prove(&checked, &kernel.entry, &contract) {
         Ok(report) => report,
-        Err(refusal) => return reason(format!("the contract is not described: {refusal:?}")),
+        Err(refusal) => return unknown(format!("the contract is not described: {refusal:?}")),
     };
     eprintln!("{} {:?}", kernel.entry, start.elapsed());
     for finding in report.findings.iter().filter(|finding| finding.verdict != Verdict::Proved) {
         eprintln!("  {:?} of line {}: {:?}", finding.property, line(text, finding.span), finding.verdict);
     }
-    row.pipeline = report.pipeline.as_ref().map(explored).unwrap_or_default();
     let own =
         |properties: &'static [Property]| report.findings.iter().filter(move |f| properties.contains(&f.property));
     let is_proved = |finding: &Finding| finding.verdict == Verdict::Proved;
+    let certain = |finding: &Finding| matches!(&finding.verdict, Verdict::Refuted(example) if example.is_certain);
     let (bounds, races): (&[Property], &[Property]) =
         (&[Property::Bounds, Property::Alignment], &[Property::Races, Property::Barriers, Property::Initialization]);
-    row.bounds += usize::from(own(bounds).all(is_proved));
-    row.races += usize::from(own(races).all(is_proved));
-    let certain = |finding: &Finding| matches!(&finding.verdict, Verdict::Refuted(example) if example.is_certain);
-    row.decided += usize::from(own(races).all(is_proved) || own(races).any(certain));
-    row.refuted += usize::from(report.findings.iter().any(certain));
-    if let Some(text) = report.findings.iter().find(|f| certain(f)).map(refuted) {
-        return reason(text);
-    }
     let missing = |properties: &'static [Property]| {
         own(properties).find_map(|finding| match &finding.verdict {
             Verdict::Unknown(missing) => Some(missing.clone()),
@@ -633,12 +613,20 @@ fn add(row: &mut Row, module: &Module, kernel: &Kernel) {
             Verdict::Proved => None,
         })
     };
-    match [missing(bounds), missing(races)] {
-        [Some(bounds), Some(races)] if bounds != races => {
-            reason(format!("bounds: {bounds}"));
-            reason(format!("races: {races}"));
+    let reasons = match (report.findings.iter().find(|f| certain(f)), missing(bounds), missing(races)) {
+        (Some(finding), ..) => vec![refuted(finding)],
+        (None, Some(bounds), Some(races)) if bounds != races => {
+            vec![format!("bounds: {bounds}"), format!("races: {races}")]
         }
-        [bounds, races] => bounds.or(races).into_iter().for_each(reason),
+        (None, bounds, races) => bounds.or(races).into_iter().collect(),
+    };
+    Row {
+        bounds: own(bounds).all(is_proved),
+        races: own(races).all(is_proved),
+        decided: own(races).all(is_proved) || own(races).any(certain),
+        refuted: report.findings.iter().any(certain),
+        pipeline: report.pipeline.as_ref().map(explored).unwrap_or_default(),
+        reasons,
     }
 }
 
@@ -690,37 +678,27 @@ fn checked(ptx: &str) -> Option<Checked> {
 }
 
 fn document(rows: &[(String, String, Row)], gemms: &str) -> String {
-    let sum = |count: fn(&Row) -> usize| rows.iter().map(|(.., row)| count(row)).sum::<usize>();
-    let (all, bounds, races, decided, refuted) = (
-        sum(|row| row.instances),
-        sum(|row| row.bounds),
-        sum(|row| row.races),
-        sum(|row| row.decided),
-        sum(|row| row.refuted),
-    );
-    let share = |part: usize| format!("{part} ({} %)", part * 100 / all.max(1));
+    let share = |is: fn(&Row) -> bool| {
+        let part = rows.iter().filter(|(.., row)| is(row)).count();
+        format!("{part} ({} %)", part * 100 / rows.len().max(1))
+    };
     let mut out = format!(
         "# Proofs of our kernels\n\n\
          The verdicts of `ptx-prove` on every kernel of the examples and of the library, for all launches that its attribute admits: bounds with alignment, races \
          with barriers and reads of unwritten shared memory. Where a kernel has barriers in memory, its pipeline is explored: its states, and the steps \
          of the exploration. The first instance of each kernel is tried. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test --config profile.dev.package.ptx-prove.opt-level=2 -p ptx-cli --test commands -- --ignored proofs`.\n\n\
-         Of {all} kernels, bounds are proved of {}, races of {}, races are decided of {}, and a property is refuted of {}.\n\n\
+         Of {} kernels, bounds are proved of {}, races of {}, races are decided of {}, and a property is refuted of {}.\n\n\
          | file | kernel | bounds | races | pipeline | reason |\n|---|---|---|---|---|---|\n",
-        share(bounds),
-        share(races),
-        share(decided),
-        share(refuted),
+        rows.len(),
+        share(|row| row.bounds),
+        share(|row| row.races),
+        share(|row| row.decided),
+        share(|row| row.refuted),
     );
     for (file, kernel, row) in rows {
-        let verdict = |proved: usize| match proved {
-            0 => "–".to_owned(),
-            proved if proved == row.instances => "proved".to_owned(),
-            proved => format!("{proved} proved"),
-        };
-        let reasons: Vec<String> = row.reasons.keys().cloned().collect();
-        let (bounds, races) = (verdict(row.bounds), verdict(row.races));
-        let pipeline = &row.pipeline;
-        writeln!(out, "| {file} | `{kernel}` | {bounds} | {races} | {pipeline} | {} |", reasons.join("; ")).unwrap();
+        let verdict = |is_proved| if is_proved { "proved" } else { "–" };
+        let (bounds, races, reasons) = (verdict(row.bounds), verdict(row.races), row.reasons.join("; "));
+        writeln!(out, "| {file} | `{kernel}` | {bounds} | {races} | {} | {reasons} |", row.pipeline).unwrap();
     }
     out + "\n## Pipelines of matrix products\n\nOf kernels of `ptx-kernels/src/gemm/sm90`, with the boxes that a plan makes, for every number of tiles and every extent along K \
            from one on.\n\n| instance | pipeline | reason |\n|---|---|---|\n"
@@ -749,27 +727,49 @@ fn examples() -> Vec<PathBuf> {
     files
 }
 
-/// An operation, with the parts of others that it names.
-fn operation(folder: &Path, name: &str) -> String {
-    let mut out = library(folder, name);
-    for (_, path) in PARTS.iter().filter(|(own, _)| *own == name) {
-        let mut parts: Vec<&str> = path.split('/').collect();
-        let last = parts.pop().unwrap();
-        let text = library(&parts.iter().fold(folder.to_owned(), |folder, part| folder.join(part)), last);
-        out += &parts.iter().rev().fold(text, |text, part| format!("mod {part} {{\n{text}}}\n"));
-    }
-    out
+/// The text of an operation, with the parts of others that it names.
+struct Operation {
+    text: String,
+    /// Its kernels in the order of the text, and the files in which they are.
+    declared: Vec<(String, String)>,
 }
 
-/// A module of a crate, with the files of its inner modules in place of their declarations.
-fn library(folder: &Path, name: &str) -> String {
-    let mut out = format!("mod {name} {{\n");
-    for line in read(&folder.join(format!("{name}.rs"))).lines() {
-        let declared = line.trim_start().strip_suffix(';').and_then(|line| line.split_once("mod "));
-        match declared.filter(|(before, _)| before.is_empty() || before.starts_with("pub")) {
-            Some((_, inner)) => out += &library(&folder.join(name), inner),
-            None => writeln!(out, "{line}").unwrap(),
+impl Operation {
+    fn new(name: &str) -> Operation {
+        let mut out = Operation { text: String::new(), declared: Vec::new() };
+        out.add(KERNELS, name);
+        for (_, path) in PARTS.iter().filter(|(own, _)| *own == name) {
+            let (parents, last) = path.rsplit_once('/').expect("a part is in a module");
+            let depth = parents.split('/').map(|parent| out.text += &format!("mod {parent} {{\n")).count();
+            out.add(&format!("{KERNELS}/{parents}"), last);
+            out.text += &"}\n".repeat(depth);
         }
+        out
     }
-    out + "}\n"
+
+    fn of_example(path: &Path) -> Operation {
+        Operation { text: read(path), declared: Vec::new() }
+    }
+
+    /// Adds a module of a crate, with the files of its inner modules in place of their declarations.
+    fn add(&mut self, folder: &str, name: &str) {
+        let file = format!("{folder}/{name}.rs");
+        let mut is_kernel = false;
+        self.text += &format!("mod {name} {{\n");
+        for line in read(&root().join(&file)).lines() {
+            let line = line.trim_start();
+            let declared = line.strip_suffix(';').and_then(|line| line.split_once("mod "));
+            match declared.filter(|(before, _)| before.is_empty() || before.starts_with("pub")) {
+                Some((_, inner)) => self.add(&format!("{folder}/{name}"), inner),
+                None => self.text += &format!("{line}\n"),
+            }
+            is_kernel |= line.starts_with("#[ptx_kernel");
+            if let Some(kernel) = line.strip_prefix("pub fn ").filter(|_| is_kernel) {
+                let kernel = kernel.split(['<', '(']).next().unwrap_or_default();
+                self.declared.push((kernel.to_owned(), file.clone()));
+                is_kernel = false;
+            }
+        }
+        self.text += "}\n";
+    }
 }
