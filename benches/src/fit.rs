@@ -155,11 +155,11 @@ fn source(costs: &Costs) -> String {
     let mut text =
         format!("pub(super) static {name}: Costs = Costs {{\n    name: \"{name}\",\n    tiles: Cow::Borrowed(&[\n");
     for cost in costs.tiles.iter() {
-        let times = [cost.slice, cost.latency, cost.tile, cost.part].map(rounded).join(", ");
+        let times = [cost.slice, cost.latency, cost.tile, cost.later, cost.part].map(rounded).join(", ");
         let _ = writeln!(text, "        Cost::new(\"{}\", [{times}]),", cost.name);
     }
     text += "    ]),\n";
-    for (name, value) in Costs::NAMES.iter().zip(&costs.values()[4 * costs.tiles.len()..]) {
+    for (name, value) in Costs::NAMES.iter().zip(&costs.values()[5 * costs.tiles.len()..]) {
         let _ = writeln!(text, "    {name}: {},", rounded(*value));
     }
     text + "};\n"

@@ -195,7 +195,7 @@ impl<'e> Work<'e> {
 
     /// The time of the copies and of the kernel, for parts of K of `each` slices.
     fn launch(&self, each: f32, parts: f32) -> f32 {
-        let Cost { slice, latency, tile, .. } = self.cost;
+        let Cost { slice, latency, tile, later, .. } = self.cost;
         let units = self.tiles * parts;
         let rounds = self.capacity.div_up(units);
         let slices = if self.loads == Loads::Tma {
@@ -204,8 +204,8 @@ impl<'e> Work<'e> {
         } else {
             each * larger(rounds * slice, latency)
         };
-        // Half of a later tile's prologue and epilogue overlaps the slices of others; and where memory takes as long as they do, both slow down.
-        let (blocks, memory) = (slices + tile * 0.5 * (rounds - 1.0), self.extents.memory);
+        // Where memory takes as long as the blocks do, both slow down.
+        let (blocks, memory) = (slices + later * (rounds - 1.0), self.extents.memory);
         tile + (blocks * blocks + memory * memory).sqrt() + self.extents.packs[self.loads as usize]
     }
 

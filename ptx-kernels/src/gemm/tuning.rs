@@ -25,6 +25,8 @@ pub struct Cost {
     pub latency: f32,
     /// The prologue and the epilogue of a tile. With these schedulers of a column in each round of tiles.
     pub tile: f32,
+    /// What is left of them for a later tile of an SM, which the slices of others hide in part, the more so where several blocks share the SM.
+    pub later: f32,
     /// For each part of K that is added up.
     pub part: f32,
 }
@@ -49,7 +51,7 @@ macro_rules! costs {
             /// The times of the instances, then the others in the order of the fields.
             fn times(&mut self) -> impl Iterator<Item = &mut f32> {
                 let tiles = self.tiles.to_mut().iter_mut();
-                let of_tiles = tiles.flat_map(|cost| [&mut cost.slice, &mut cost.latency, &mut cost.tile, &mut cost.part]);
+                let of_tiles = tiles.flat_map(|cost| [&mut cost.slice, &mut cost.latency, &mut cost.tile, &mut cost.later, &mut cost.part]);
                 of_tiles.chain([$(&mut self.$time),*])
             }
         }
@@ -249,8 +251,8 @@ pub fn is_without_majors(row: &str, name: &str) -> bool {
 }
 
 impl Cost {
-    pub(super) const fn new(name: &'static str, [slice, latency, tile, part]: [f32; 4]) -> Cost {
-        Cost { name, slice, latency, tile, part }
+    pub(super) const fn new(name: &'static str, [slice, latency, tile, later, part]: [f32; 5]) -> Cost {
+        Cost { name, slice, latency, tile, later, part }
     }
 }
 
