@@ -118,7 +118,7 @@ fn emit_param(generics: &[Ident], names: &[&Ident], param: &Param, options: &Opt
         // Numbers of 64 bits without a sign come as those with one.
         Kind::Int(ty) if ty == "u64" || ty == "usize" => quote!(Int(0, i64::MAX)),
         Kind::Int(ty) => quote!(Int(#ty::MIN as i64, #ty::MAX as i64)),
-        Kind::Float => quote!(Float),
+        Kind::Float(ty) => quote!(Float(<#ty as __rt::Dtype>::DTYPE)),
         Kind::Bool => quote!(Bool),
         Kind::Str | Kind::Struct(_) => quote!(Str),
     };
@@ -135,8 +135,8 @@ fn emit_param(generics: &[Ident], names: &[&Ident], param: &Param, options: &Opt
 
 fn emit_default(kind: &Kind, value: &Expr) -> TokenStream {
     match kind {
-        Kind::Float if is_integer(value) => quote!(Float(#value as f64)),
-        Kind::Float => quote!(Float(#value)),
+        Kind::Float(_) if is_integer(value) => quote!(Float(#value as f64)),
+        Kind::Float(_) => quote!(Float(#value)),
         Kind::Bool => quote!(Bool(#value)),
         Kind::Str => quote!(Str(#value)),
         Kind::Int(_) | Kind::Tensor { .. } | Kind::Struct(_) => quote!(Int(#value)),
@@ -149,7 +149,7 @@ fn kind_of(value: &Expr) -> Kind {
         Expr::Lit(literal) => match &literal.lit {
             Lit::Bool(_) => Kind::Bool,
             Lit::Str(_) => Kind::Str,
-            Lit::Float(_) => Kind::Float,
+            Lit::Float(_) => Kind::Float(format_ident!("f64")),
             _ => Kind::Int(format_ident!("i64")),
         },
         Expr::Unary(unary) => kind_of(&unary.expr),

@@ -50,7 +50,7 @@ pub(crate) enum Kind {
         dims: Vec<Dim>,
     },
     Int(Ident),
-    Float,
+    Float(Ident),
     Bool,
     Str,
     /// A struct of arguments, whose fields are parameters.
@@ -250,7 +250,7 @@ fn parse_kind(ty: &Type, is_plain: bool) -> Result<Kind> {
         "TensorMut" => parse_tensor(segment, true),
         "Tile" => parse_tile(segment, false),
         "TileMut" => parse_tile(segment, true),
-        "f32" | "f64" => Ok(Kind::Float),
+        "f32" | "f64" => Ok(Kind::Float(segment.ident.clone())),
         "bool" => Ok(Kind::Bool),
         "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize" => Ok(Kind::Int(segment.ident.clone())),
         _ if !is_plain => Ok(Kind::Struct(Box::new(path.clone()))),

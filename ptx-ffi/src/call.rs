@@ -266,13 +266,17 @@ fn check_kind(param: &Param, value: &mut Value<'_>) -> std::result::Result<(), R
     }
     let expected = match (&param.kind, &*value) {
         (_, Value::Missing) if param.optional => return Ok(()),
-        (Kind::Float, Value::Float(_)) | (Kind::Bool, Value::Bool(_)) | (Kind::Str, Value::Str(_)) => return Ok(()),
+        (Kind::Float(ty), Value::Float(number)) if ty.overflows(*number) => return Err(too_large(param, *ty, number)),
+        (Kind::Float(ty), Value::Int(number)) if ty.overflows(*number as f64) => {
+            return Err(too_large(param, *ty, number));
+        }
+        (Kind::Float(_), Value::Float(_)) | (Kind::Bool, Value::Bool(_)) | (Kind::Str, Value::Str(_)) => return Ok(()),
         (Kind::Bytes(size), Value::Str(digits)) if digits.len() == 2 * size => return Ok(()),
         (Kind::Bytes(size), Value::Str(digits)) => {
             let message = format!("expected {size} bytes, found {}", digits.len() / 2);
             return Err(Raised::wrong_value(param.name, message));
         }
-        (Kind::Float, Value::Int(number)) => {
+        (Kind::Float(_), Value::Int(number)) => {
             *value = Value::Float(*number as f64);
             return Ok(());
         }
@@ -287,12 +291,17 @@ fn check_kind(param: &Param, value: &mut Value<'_>) -> std::result::Result<(), R
         }
         (Kind::Tensor(_), _) => "a tensor",
         (Kind::Int(..), _) => "an int",
-        (Kind::Float, _) => "a float",
+        (Kind::Float(_), _) => "a float",
         (Kind::Bool, _) => "a bool",
         (Kind::Str, _) => "a str",
         (Kind::Bytes(_), _) => "the bytes of a struct",
     };
     Err(Raised::wrong_type(param.name, format!("expected {expected}, found {}", value.kind())))
+}
+
+#[cold]
+fn too_large(param: &Param, ty: DType, number: impl std::fmt::Debug) -> Raised {
+    Raised::wrong_value(param.name, format!("{number:?} is too large for {ty}"))
 }
 
 fn default<'a>(default: Default) -> Value<'a> {

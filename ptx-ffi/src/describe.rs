@@ -84,8 +84,8 @@ pub(crate) fn describe_function(function: &Function) -> String {
 fn describe_param(param: &Param) -> String {
     let kind = match &param.kind {
         Kind::Tensor(tensor) => describe_tensor(tensor),
-        Kind::Int(..) => r#""kind":"int""#.to_owned(),
-        Kind::Float => r#""kind":"float""#.to_owned(),
+        Kind::Int(low, high) => format!(r#""kind":"int","range":[{low},{high}]"#),
+        Kind::Float(ty) => format!(r#""kind":"float","dtype":{}"#, quote(ty.name())),
         Kind::Bool => r#""kind":"bool""#.to_owned(),
         Kind::Str => r#""kind":"str""#.to_owned(),
         Kind::Bytes(size) => format!(r#""kind":"bytes","size":{size}"#),

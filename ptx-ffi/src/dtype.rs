@@ -93,6 +93,23 @@ impl DType {
         self.row().3
     }
 
+    /// The bits of a floating-point number in this type, and the number that they stand for; nothing for an integer type.
+    pub(crate) fn rounded(self, value: f64) -> Option<(u64, f64)> {
+        match self {
+            DType::F16 => Some(f16::from_f64(value)).map(|value| (value.to_bits().into(), value.into())),
+            DType::BF16 => Some(bf16::from_f64(value)).map(|value| (value.to_bits().into(), value.into())),
+            DType::F32 => Some(value as f32).map(|value| (value.to_bits().into(), value.into())),
+            DType::F64 => Some((value.to_bits(), value)),
+            _ => None,
+        }
+    }
+
+    /// Returns true for a finite number that becomes infinite in this type.
+    #[inline]
+    pub(crate) fn overflows(self, value: f64) -> bool {
+        value.is_finite() && self.rounded(value).is_some_and(|(_, rounded)| rounded.is_infinite())
+    }
+
     /// The type with this code in XLA.
     pub(crate) fn from_xla(code: i32) -> Option<DType> {
         TABLE.iter().find(|row| row.4 == code).map(|row| row.0)
@@ -127,6 +144,18 @@ dtypes! { i8: I8; i16: I16; i32: I32; i64: I64; u8: U8; u16: U16; u32: U32; u64:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn finite_numbers_that_become_infinite_overflow() {
+        let largest = [(DType::F16, 65519.996), (DType::BF16, 3.3961775e38), (DType::F32, 3.4028235e38)];
+        let beyond = [(DType::F16, 65520.0), (DType::BF16, 3.3961776e38), (DType::F32, 3.4028236e38)];
+        for ((dtype, within), (_, beyond)) in largest.into_iter().zip(beyond) {
+            assert!(!dtype.overflows(within) && !dtype.overflows(-within), "{dtype} {within}");
+            assert!(dtype.overflows(beyond) && dtype.overflows(-beyond), "{dtype} {beyond}");
+            assert!([f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-300].iter().all(|value| !dtype.overflows(*value)));
+        }
+        assert!(!DType::F64.overflows(f64::MAX));
+    }
 
     #[test]
     fn bytes_are_those_of_the_rust_types() {

@@ -60,8 +60,8 @@ pub enum Kind {
     Tensor(TensorKind),
     /// A number from the first to the second one.
     Int(i64, i64),
-    /// A number.
-    Float,
+    /// A number of a floating-point type. A finite one that the type cannot hold is refused.
+    Float(DType),
     /// A truth value.
     Bool,
     /// Text.

@@ -140,7 +140,7 @@ const fn with_setting(param: Param, setting: Setting) -> Param {
         }
         (Setting::Shape(_) | Setting::Align(_), _) => panic!("the parameter is no tensor"),
         (Setting::Default(_), Kind::Tensor(_)) => panic!("a tensor has no default; `Option<…>` may be left out"),
-        (Setting::Default(Default::Int(value)), Kind::Float) => {
+        (Setting::Default(Default::Int(value)), Kind::Float(_)) => {
             Param { default: Some(Default::Float(value as f64)), ..param }
         }
         (Setting::Default(value), kind) => {
@@ -153,7 +153,7 @@ const fn with_setting(param: Param, setting: Setting) -> Param {
 const fn is_value_of(value: Default, kind: Kind) -> bool {
     match kind {
         Kind::Int(..) => matches!(value, Default::Int(_)),
-        Kind::Float => matches!(value, Default::Float(_)),
+        Kind::Float(_) => matches!(value, Default::Float(_)),
         Kind::Bool => matches!(value, Default::Bool(_)),
         Kind::Str => matches!(value, Default::Str(_)),
         Kind::Tensor(_) | Kind::Bytes(_) => false,
@@ -188,7 +188,7 @@ mod tests {
     const OUTER: &[Part] = &[
         tensor("first", Element::Generic(1), 1),
         Part::Struct(INNER, &[Element::Generic(1), Element::Fixed(DType::I32)]),
-        Part::One(Param { name: "scale", kind: Kind::Float, optional: false, default: None }),
+        Part::One(Param { name: "scale", kind: Kind::Float(DType::F64), optional: false, default: None }),
     ];
 
     fn element(param: &Param) -> Option<Element> {

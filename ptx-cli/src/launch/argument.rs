@@ -122,17 +122,30 @@ fn structure(fields: &str) -> Result<Vec<u8>, String> {
 
 fn scalar(ty: Type, text: &str) -> Result<Vec<u8>, String> {
     let bytes = match (ty.class(), ty.name()) {
-        (Class::Float, "f64") => text.parse::<f64>().ok().map(|x| x.to_le_bytes().to_vec()),
-        (Class::Float, "f32") => text.parse::<f32>().ok().map(|x| x.to_le_bytes().to_vec()),
-        (Class::Float, name @ ("f16" | "bf16")) => text
-            .parse()
-            .ok()
-            .and_then(|number| ptx_interp::encode_float(name, number))
-            .map(|bits| bits.to_le_bytes()[..2].to_vec()),
+        (Class::Float, _) => match float(ty, text) {
+            Some((_, true)) => return Err(format!("`{text}` is too large for .{}", ty.name())),
+            bytes => bytes.map(|(bytes, _)| bytes),
+        },
         (Class::Unsigned | Class::Signed | Class::Bits, _) => integer(ty, text),
         _ => None,
     };
     bytes.ok_or_else(|| format!("`{text}` is no .{}", ty.name()))
+}
+
+/// The bytes of a number, and true if it is finite and becomes infinite in its type.
+fn float(ty: Type, text: &str) -> Option<(Vec<u8>, bool)> {
+    let (bytes, is_infinite) = match ty.name() {
+        "f64" => text.parse::<f64>().ok().map(|x| (x.to_le_bytes().to_vec(), x.is_infinite()))?,
+        "f32" => text.parse::<f32>().ok().map(|x| (x.to_le_bytes().to_vec(), x.is_infinite()))?,
+        name @ ("f16" | "bf16") => {
+            let bits = ptx_interp::encode_float(name, text.parse().ok()?)?;
+            let is_infinite = ptx_interp::decode_float(name, bits).is_some_and(f64::is_infinite);
+            (bits.to_le_bytes()[..2].to_vec(), is_infinite)
+        }
+        _ => return None,
+    };
+    // `inf` and `infinity` are legal, and have no digits.
+    Some((bytes, is_infinite && text.contains(|c: char| c.is_ascii_digit())))
 }
 
 /// Decimal or `0x…`; bits take both signs.

@@ -112,7 +112,7 @@ fn number(ty: &str) -> Option<Kind> {
         DType::U32 => int(0, u32::MAX.into()),
         // Numbers of 64 bits without a sign come as those with one.
         DType::U64 => int(0, i64::MAX),
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Some(Kind::Float),
+        ty @ (DType::F16 | DType::BF16 | DType::F32 | DType::F64) => Some(Kind::Float(ty)),
     }
 }
 

@@ -5,7 +5,6 @@ use super::describe::dtype;
 use crate::call::{Call, PARAMS, not_dense, unexpected};
 use crate::dtype::DType;
 use crate::value::{Tensor, Value};
-use half::{bf16, f16};
 use ptx_jit::describe::{Kernel, Kind};
 use ptx_jit::{JitKernel, Number, Passed};
 use ptx_launch::Result;
@@ -61,21 +60,11 @@ fn memory<'a>(call: &Call<'a>, at: usize) -> Result<Passed<'a>> {
 
 /// A number, which the check of the call has found to fit its type.
 fn number<'a>(ty: DType, value: &Value<'_>) -> Option<Passed<'a>> {
-    let float = |bits: u64, value: f64| Some(Passed::Number(bits.to_le_bytes(), Number::Float(value)));
     match (ty, *value) {
-        (DType::F16, Value::Float(value)) => {
-            let value = f16::from_f64(value);
-            float(value.to_bits().into(), value.into())
+        (_, Value::Float(value)) => {
+            let (bits, rounded) = ty.rounded(value)?;
+            Some(Passed::Number(bits.to_le_bytes(), Number::Float(rounded)))
         }
-        (DType::BF16, Value::Float(value)) => {
-            let value = bf16::from_f64(value);
-            float(value.to_bits().into(), value.into())
-        }
-        (DType::F32, Value::Float(value)) => {
-            let value = value as f32;
-            float(value.to_bits().into(), value.into())
-        }
-        (DType::F64, Value::Float(value)) => float(value.to_bits(), value),
         // The bytes of a shorter integer are the first ones.
         (_, Value::Int(value)) => Some(Passed::Number(value.to_le_bytes(), Number::Int(int(value)))),
         _ => None,

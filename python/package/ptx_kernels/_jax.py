@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import Any, Callable, Iterable, Iterator, Sequence, cast
 
 import jax
@@ -164,24 +165,44 @@ def _scalar(function: Function, at: int, value: Any) -> Any:
         return None
     try:
         if param.kind == "float" and not isinstance(value, (str, bytes)):
-            return float(value)
-        if param.kind == "int" and not isinstance(value, (str, bytes, float)):
-            return _of_64_bits(function, param, int(value))
+            return _held(param, float(value))
+        if param.kind == "int" and not isinstance(value, (str, bytes)):
+            return _in_range(param, operator.index(value))
         if param.kind == "bool" and isinstance(value, (bool, np.bool_, jax.core.Tracer)):
             return bool(value)
         if param.kind == "str" and isinstance(value, str):
             return value
-    except jax.errors.ConcretizationTypeError:
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError):
         raise TypeError(f"{function.label}: {param.name}: must be known when the function is traced") from None
+    except _Outside as error:
+        raise ValueError(f"{function.label}: {param.name}: {error}") from None
+    except OverflowError as error:
+        raise OverflowError(f"{function.label}: {param.name}: {error}") from None
     except (TypeError, ValueError):
         pass
     raise TypeError(f"{function.label}: {param.name}: expected {param.kind}, found {type(value).__name__}")
 
 
-def _of_64_bits(function: Function, param: Param, value: int) -> int:
-    if -(1 << 63) <= value < 1 << 63:
-        return value
-    raise OverflowError(f"{function.label}: {param.name}: {value} has more than 64 bits")
+class _Outside(Exception):
+    """A number that a parameter's type cannot hold."""
+
+
+def _held(param: Param, value: float) -> float:
+    # A library of an earlier version does not have the type.
+    dtype = jnp.dtype(str(param.dtype) or "float64")
+    with np.errstate(over="ignore"):
+        if math.isfinite(value) and np.isinf(dtype.type(value)):
+            raise _Outside(f"{value!r} is too large for {param.dtype}")
+    return value
+
+
+def _in_range(param: Param, value: int) -> int:
+    if not -(1 << 63) <= value < 1 << 63:
+        raise OverflowError(f"{value} has more than 64 bits")
+    low, high = param.range
+    if not low <= value <= high:
+        raise _Outside(f"{value} is outside of {low} to {high}")
+    return value
 
 
 def _infer(function: Function, present: Sequence[int], arrays: Sequence[Any]) -> dict[int, Any]:
@@ -240,7 +261,7 @@ def _attributes(function: Function, tensors: Sequence[int], scalars: Any) -> dic
     attributes: dict[str, Any] = {"absent": np.int64(absent), **{name: np.int64(value) for name, value in function.attributes.items()}}
     for at, value in scalars:
         if value is not None:
-            attributes[function.params[at].name] = _attribute(value)
+            attributes[function.params[at].attribute] = _attribute(value)
     # JAX, too, takes a call for an earlier one with equal attributes.
     if negative := [at for at, value in scalars if isinstance(value, float) and value == 0 and math.copysign(1.0, value) < 0]:
         attributes["negative_zeros"] = np.int64(sum(1 << at for at in negative))
