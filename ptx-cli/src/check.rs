@@ -117,7 +117,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let mut sound = true;
     let paths = files::expand(&arguments.paths)?;
     for (at, path) in (1..).zip(&paths) {
-        if kernels::is_source(path) {
+        let is_source = if paths.len() == 1 { arguments.kernels.apply_to(path)? } else { kernels::is_source(path) };
+        if is_source {
             sound &= in_rust::check(path, arguments, out)?;
             continue;
         }

@@ -1,11 +1,11 @@
 //! Files of the kernel language: Rust source whose kernels are compiled without a Cargo project.
 
 use crate::output::Failure;
-use crate::source::Source;
+use crate::source::{Source, read_bytes};
 use clap::Args;
 use ptx_core::isa::Arch;
 use ptx_jit::Program;
-use ptx_jit::describe::{Kernel, Module};
+use ptx_jit::describe::{Kernel, Module, Text};
 use std::io::Write;
 use std::path::Path;
 
@@ -15,6 +15,36 @@ pub(crate) struct Choices {
     /// The argument of a generic parameter, for a `.rs` file: BLOCK_M=128, T=bf16. May be given several times.
     #[arg(long = "with", value_name = "NAME=ARGUMENT", value_parser = choice)]
     with: Vec<(String, String)>,
+}
+
+impl Choices {
+    /// Returns true if a file has the kernel language, and false if it has PTX, which has no generic parameters.
+    pub(crate) fn apply_to(&self, path: &Path) -> Result<bool, Failure> {
+        match (is_source(path), self.with.first()) {
+            (false, Some((name, _))) => {
+                let text = format!("`--with {name}=…` is for Rust files: {} has no generic parameters", path.display());
+                Err(Failure::usage(text))
+            }
+            (is_source, _) => Ok(is_source),
+        }
+    }
+
+    /// The options that repeat them on a command line.
+    pub(crate) fn words(&self) -> String {
+        self.with
+            .iter()
+            .map(|(name, argument)| format!(" --with {}", shell_word(&format!("{name}={argument}"))))
+            .collect()
+    }
+}
+
+/// A word of a command line, in quotes where a shell would read it as something else.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./=,:+@%".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 fn choice(text: &str) -> Result<(String, String), String> {
@@ -94,10 +124,17 @@ pub(crate) fn as_ptx(
 ) -> Result<Option<Source>, Failure> {
     let Some(program) = compile(path, choices, None, out)? else { return Ok(None) };
     let module = module(&program, entry)?;
-    let Some(text) = module.texts.first() else { return Ok(None) };
-    let mut source = Source::new(path.display().to_string(), text.ptx.as_bytes().to_vec());
+    let kernel = find_kernel(module, entry).cloned();
+    module.texts.first().map(|text| with_origin(path, text, kernel)).transpose()
+}
+
+/// The PTX of a Rust file, with the lines that made it.
+pub(crate) fn with_origin(path: &Path, text: &Text, kernel: Option<Kernel>) -> Result<Source, Failure> {
+    let name = path.display().to_string();
+    let written = read_bytes(path, "this has more than 1 GiB, which no source has")?;
+    let mut source = Source::new(name.clone(), text.ptx.as_bytes().to_vec());
     source.rust = text.lines.clone();
     source.rust.sort_unstable();
-    source.kernel = find_kernel(module, entry).cloned();
-    Ok(Some(source))
+    (source.written, source.kernel) = (Some(Box::new(Source::new(name, written))), kernel);
+    Ok(source)
 }

@@ -17,7 +17,8 @@ use ptx_core::diag::Diagnostic;
 use ptx_core::ir::{Module, Param, Variable};
 use ptx_core::isa::Class;
 use ptx_interp::{Fault, FaultKind, Launch, Machine, Options, Program};
-use ptx_runtime::Config;
+use ptx_runtime::{Config, Dim};
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -88,7 +89,7 @@ impl LaunchArguments {
                 return Err(Failure::usage(text));
             }
         }
-        let source = match kernels::is_source(&self.file) {
+        let source = match self.kernels.apply_to(&self.file)? {
             true => match kernels::as_ptx(&self.file, self.entry.as_deref(), &self.kernels, out)? {
                 Some(source) => source,
                 None => return Ok(None),
@@ -109,7 +110,7 @@ impl LaunchArguments {
         checked: &Checked,
         program: &'a Program,
     ) -> Result<Bound<'a>, Failure> {
-        let entry = self.entry_of(program.entries().collect())?;
+        let entry = self.entry_of(source, program.entries().collect())?;
         let mut machine = Machine::new();
         if let Some(bytes) = memory::for_buffers() {
             machine.limit_memory(bytes);
@@ -118,13 +119,12 @@ impl LaunchArguments {
         let declared = declared(module, entry);
         self.check_arguments(&declared)?;
         let (params, outputs) = parameters(&mut machine, &self.args, &declared)?;
-        let (block, cluster) = (self.block_of(module, entry), self.cluster_of(module, entry));
-        let size = self.size_of(source)?;
-        Ok(Bound { machine, entry, size, block, cluster, params, outputs })
+        let size = self.size_of(source, module, entry)?;
+        Ok(Bound { machine, entry, size, params, outputs })
     }
 
-    /// Grid, block and shared memory: from the options, or else from the attribute of a kernel in a Rust file.
-    pub(crate) fn size_of(&self, source: &Source) -> Result<Size, Failure> {
+    /// The sizes of the launch: from the options, or else from the attribute of a kernel in a Rust file and the directives of the entry.
+    pub(crate) fn size_of(&self, source: &Source, module: &Module, entry: &str) -> Result<Size, Failure> {
         let sizes = match &source.kernel {
             // An attribute that only a build evaluates leaves the sizes to the command.
             Some(kernel) if kernel.launch.is_ok() || self.grid.is_none() => {
@@ -132,9 +132,20 @@ impl LaunchArguments {
             }
             _ => Config::new().sizes(),
         };
-        let grid = self.grid.map_or_else(|| sizes.grid.map_or(Ok([1; 3]), attribute::extent), Ok)?;
-        let shared = self.shared.map_or_else(|| attribute::bytes(sizes.shared), Ok)?;
-        Ok(Size { grid, shared, cooperative: self.cooperative || sizes.cooperative })
+        let of_attribute = |size: Option<Dim>| size.map(attribute::extent).transpose();
+        let grid = of_attribute(sizes.grid)?;
+        let shared = sizes.shared.map(|bytes| attribute::bytes(Some(bytes))).transpose()?;
+        note_other("--grid", self.grid.map(shown), grid.map(shown));
+        note_other("--shared", self.shared, shared);
+        let block = same("block", self.block, of_attribute(sizes.block)?)?;
+        let cluster = same("cluster", self.cluster, of_attribute(sizes.cluster)?)?;
+        Ok(Size {
+            grid: self.grid.or(grid).unwrap_or([1; 3]),
+            block: block.unwrap_or_else(|| required(module, entry, "reqntid")),
+            cluster: cluster.unwrap_or_else(|| required(module, entry, "reqnctapercluster")),
+            shared: self.shared.or(shared).unwrap_or(0),
+            cooperative: self.cooperative || sizes.cooperative,
+        })
     }
 
     /// The options of the launch.
@@ -143,25 +154,19 @@ impl LaunchArguments {
         Options { seed: self.seed, step_limit: self.steps.or(default.step_limit), ..default }
     }
 
-    /// The entry that is asked for, or the only one.
-    pub(crate) fn entry_of<'a>(&'a self, names: Vec<&'a str>) -> Result<&'a str, Failure> {
+    /// The entry that is asked for, or the only one. An entry of a Rust file also has the name of its kernel.
+    pub(crate) fn entry_of<'a>(&'a self, source: &Source, names: Vec<&'a str>) -> Result<&'a str, Failure> {
+        let of_kernel = source.kernel.as_ref().and_then(|own| names.iter().find(|name| **name == own.entry));
+        if let Some(entry) = of_kernel {
+            return Ok(entry);
+        }
         match (&self.entry, &names[..]) {
-            (Some(name), _) => Ok(name),
+            (Some(name), _) if source.written.is_none() || names.contains(&name.as_str()) => Ok(name),
             (None, [only]) => Ok(only),
-            (None, _) => {
+            _ => {
                 Err(Failure::usage(format!("say which `--entry`: the file has {} ({})", names.len(), names.join(", "))))
             }
         }
-    }
-
-    /// Threads of a block: those that were asked for, or those that the entry requires.
-    pub(crate) fn block_of(&self, module: &Module, entry: &str) -> Extent {
-        self.block.unwrap_or_else(|| required(module, entry, "reqntid"))
-    }
-
-    /// Blocks of a cluster, likewise.
-    pub(crate) fn cluster_of(&self, module: &Module, entry: &str) -> Extent {
-        self.cluster.unwrap_or_else(|| required(module, entry, "reqnctapercluster"))
     }
 
     /// Checks that there are as many arguments as parameters, and that no float stands for an integer.
@@ -179,11 +184,45 @@ impl LaunchArguments {
     }
 }
 
+/// The size that is given, or else that of the attribute. The kernel is compiled for the latter, so that no other one is right.
+fn same(name: &str, given: Option<Extent>, of_attribute: Option<Extent>) -> Result<Option<Extent>, Failure> {
+    match (given, of_attribute) {
+        (Some(given), Some(own)) if given != own => Err(Failure::usage(format!(
+            "`--{name} {}` is not the {name} of the kernel's attribute, {}; help: leave `--{name}` out, or change the attribute",
+            shown(given),
+            shown(own)
+        ))),
+        (given, own) => Ok(given.or(own)),
+    }
+}
+
+/// Tells that an option takes the place of another value of the attribute.
+fn note_other<T: PartialEq + Display>(option: &str, given: Option<T>, of_attribute: Option<T>) {
+    if let (Some(given), Some(own)) = (given, of_attribute)
+        && given != own
+    {
+        let _ = writeln!(std::io::stderr(), "note: `{option} {given}` takes the place of the attribute's {own}");
+    }
+}
+
+/// `32,8`: an extent as options take it.
+pub(crate) fn shown([x, y, z]: Extent) -> String {
+    match (y, z) {
+        (1, 1) => x.to_string(),
+        (_, 1) => format!("{x},{y}"),
+        _ => format!("{x},{y},{z}"),
+    }
+}
+
 /// The size of a launch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     /// Blocks.
     pub(crate) grid: Extent,
+    /// Threads of a block.
+    pub(crate) block: Extent,
+    /// Blocks of a cluster.
+    pub(crate) cluster: Extent,
     /// Bytes of dynamic shared memory.
     pub(crate) shared: u32,
     /// True if all blocks are resident at once.
@@ -192,11 +231,9 @@ pub(crate) struct Size {
 
 /// A kernel that can be launched.
 pub(crate) struct Bound<'a> {
-    size: Size,
+    pub(crate) size: Size,
     pub(crate) machine: Machine,
     pub(crate) entry: &'a str,
-    pub(crate) block: Extent,
-    pub(crate) cluster: Extent,
     params: Vec<u8>,
     outputs: Vec<Output<'a>>,
 }
@@ -213,8 +250,8 @@ impl Bound<'_> {
         let launch = Launch {
             entry: self.entry,
             grid: self.size.grid,
-            block: self.block,
-            cluster: self.cluster,
+            block: self.size.block,
+            cluster: self.size.cluster,
             dynamic_shared: self.size.shared,
             cooperative: self.size.cooperative,
             params: &self.params,
@@ -231,14 +268,6 @@ impl Bound<'_> {
                 Ok(None)
             }
         }
-    }
-
-    pub(crate) fn grid(&self) -> Extent {
-        self.size.grid
-    }
-
-    pub(crate) fn dynamic_shared(&self) -> u32 {
-        self.size.shared
     }
 
     /// Writes the buffers that become files.

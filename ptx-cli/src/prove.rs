@@ -79,11 +79,21 @@ pub(crate) struct Proof<'a> {
     pub(crate) boxes: Vec<(String, u64)>,
     /// The parameters of the entry.
     pub(crate) params: Vec<&'a Variable>,
+    /// The command line that runs the file.
+    pub(crate) run: String,
+}
+
+impl Arguments {
+    /// The command line that runs the file, without a launch.
+    fn run(&self) -> String {
+        let file = kernels::shell_word(&self.file.display().to_string());
+        format!("ptx run {file}{}", self.kernels.words())
+    }
 }
 
 /// Sound if everything is proved.
 pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
-    if kernels::is_source(&arguments.file) {
+    if arguments.kernels.apply_to(&arguments.file)? {
         return kernel::run(arguments, out);
     }
     let source = Source::read(&arguments.file)?;
@@ -92,7 +102,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let params = params(&checked, entry);
     let contract = contract(arguments, checked.module(), entry, &params)?;
     let boxes = arguments.boxes.clone();
-    let proof = Proof { source: &source, checked: &checked, entry, contract, boxes, params };
+    let run = arguments.run();
+    let proof = Proof { source: &source, checked: &checked, entry, contract, boxes, params, run };
     let (report, is_whole) = decide(&proof, arguments, out)?;
     verdict(&report, is_whole)
 }

@@ -117,7 +117,10 @@ fn located<'a>(
     span: Span,
     (primary, labels): (&'a str, &'a [Label]),
 ) -> Group<'a> {
-    let all = labels.iter().fold(span, |s, l| s.to(l.span));
+    let of_label = |label: &'a Label| (source.place(label.span).1, label.text.as_str());
+    let labels: Vec<(Span, &str)> = labels.iter().map(of_label).collect();
+    let (source, span) = source.place(span);
+    let all = labels.iter().fold(span, |all, (label, _)| all.to(*label));
     let (start, bytes) = source.excerpt(all);
     let short = Some(bytes).filter(|bytes| bytes.len() <= LONGEST);
     let Some(excerpt) = short.and_then(|bytes| std::str::from_utf8(bytes).ok()) else {
@@ -134,8 +137,8 @@ fn located<'a>(
             "" => AnnotationKind::Primary.span(local(span)),
             text => AnnotationKind::Primary.span(local(span)).label(text),
         });
-    for label in labels {
-        snippet = snippet.annotation(AnnotationKind::Context.span(local(label.span)).label(&label.text));
+    for (place, text) in labels {
+        snippet = snippet.annotation(AnnotationKind::Context.span(local(place)).label(text));
     }
     group.element(snippet)
 }

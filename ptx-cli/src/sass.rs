@@ -68,7 +68,7 @@ struct Assembled {
 impl Assembled {
     /// `None` if the file has errors, which are printed.
     fn new(path: &Path, arguments: &Arguments, out: &mut dyn Write) -> Result<Option<Assembled>, Failure> {
-        let source = match kernels::is_source(path) {
+        let source = match arguments.kernels.apply_to(path)? {
             true => match kernels::as_ptx(path, arguments.entry.as_deref(), &arguments.kernels, out)? {
                 Some(source) => source,
                 None => return Ok(None),
@@ -81,7 +81,8 @@ impl Assembled {
         let target = arguments.target.unwrap_or(checked.module().arch);
         let text = annotate::with_lines(&source, checked.module());
         let mut functions = tools::machine_code(&text, target)?;
-        if let Some(entry) = &arguments.entry {
+        let of_kernel = source.kernel.as_ref().map(|kernel| &kernel.entry);
+        if let Some(entry) = of_kernel.or(arguments.entry.as_ref()) {
             functions.retain(|function| function.name == *entry);
         }
         if functions.is_empty() {

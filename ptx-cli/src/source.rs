@@ -17,6 +17,8 @@ pub(crate) struct Source {
     pub(crate) bytes: Vec<u8>,
     /// Lines of the Rust source that made lines of the PTX: (line of PTX, line, column), in order; of a PTX file none.
     pub(crate) rust: Vec<(u32, u32, u32)>,
+    /// The Rust file that the PTX was compiled from, if it was.
+    pub(crate) written: Option<Box<Source>>,
     /// The kernel of a Rust file that is launched.
     pub(crate) kernel: Option<Kernel>,
     /// Start of each line, computed at first use.
@@ -115,7 +117,8 @@ impl Source {
     }
 
     pub(crate) fn new(name: String, bytes: Vec<u8>) -> Source {
-        Source { name, bytes, rust: Vec::new(), kernel: None, lines: OnceCell::new(), characters: OnceCell::new() }
+        let (lines, characters) = (OnceCell::new(), OnceCell::new());
+        Source { name, bytes, rust: Vec::new(), written: None, kernel: None, lines, characters }
     }
 
     fn lines(&self) -> &[usize] {
@@ -177,6 +180,20 @@ impl Source {
         // The loads of parameters come before the first line of the body.
         let nearest = self.rust.get(behind.saturating_sub(1));
         nearest.map_or(line, |(_, rust, _)| *rust as usize)
+    }
+
+    /// The file that its user wrote, and the place there of a span: the statement of Rust that made a line of the PTX.
+    pub(crate) fn place(&self, span: Span) -> (&Source, Span) {
+        let behind = self.rust.partition_point(|(ptx, ..)| *ptx as usize <= self.line(span.lo));
+        let (Some(written), Some((_, line, column))) = (&self.written, self.rust.get(behind.saturating_sub(1))) else {
+            return (self, span);
+        };
+        let text = written.line_text(*line as usize);
+        let before: usize = text.chars().take(*column as usize - 1).map(char::len_utf8).sum();
+        let statement = &text[before..];
+        let length = statement.find(';').map_or(statement.len(), |end| end + 1);
+        let start = written.lines().get(*line as usize - 1).map_or(0, |start| start + before);
+        (written, Span::new(start as u32, (start + length) as u32))
     }
 
     /// The text of a span, on one line.

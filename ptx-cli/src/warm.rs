@@ -74,7 +74,7 @@ fn assemble(
     out: &mut dyn Write,
 ) -> Result<Result<usize, String>, Failure> {
     let name = file.display().to_string();
-    if kernels::is_source(file) {
+    if arguments.choices.apply_to(file)? {
         let Some(program) = kernels::compile(file, &arguments.choices, None, out)? else {
             return Ok(Err("it has errors".to_owned()));
         };

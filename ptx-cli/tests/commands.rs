@@ -23,6 +23,8 @@ mod pipeline;
 mod proofs;
 #[path = "commands/prove.rs"]
 mod prove;
+#[path = "commands/rust.rs"]
+mod rust;
 #[path = "commands/sass.rs"]
 mod sass;
 #[path = "commands/solver.rs"]

@@ -4,6 +4,7 @@
 mod expr;
 mod function;
 mod kernel;
+mod sizes;
 mod value;
 
 pub use expr::{Expr, Field, Named, Names, Operator, Plain};
@@ -35,7 +36,7 @@ pub struct Kernel {
     pub taken: Vec<Taken>,
     /// The tensor maps that a launch makes.
     pub maps: Vec<TensorMap>,
-    /// The host's half of the attribute, or why it cannot be evaluated without a compiler.
+    /// The host's half of the attribute, or why it cannot be evaluated without a compiler. A problem that has a code is an error of the text.
     pub launch: Result<Launch, Problem>,
 }
 
@@ -224,6 +225,11 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// An error that has no place in the text.
+    pub fn elsewhere(message: String) -> Problem {
+        Problem { start: (0, 0), end: (0, 0), ..problem("", message, Span::call_site(), Span::call_site()) }
+    }
+
     /// `3:38: [P0201] there is no instruction `sd``
     pub(crate) fn to_line(&self) -> String {
         let (line, column) = self.start;

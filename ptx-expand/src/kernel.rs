@@ -60,6 +60,11 @@ impl Reader {
         let allows =
             |d: &Diagnostic| self.allowed.iter().any(|(code, within)| d.code.id == *code && is_within(d.span, within));
         self.diagnostics.retain(|diagnostic| diagnostic.is_error() || !allows(diagnostic));
+        // The lexer finds the letters of such a name once more.
+        let is_name = |d: &Diagnostic| d.code.id == codes::P0001.id && !d.help.is_empty();
+        if self.diagnostics.iter().any(is_name) {
+            self.diagnostics.retain(|diagnostic| diagnostic.code.id != codes::P0001.id || is_name(diagnostic));
+        }
         sort_by_span(&mut self.diagnostics);
         tell_once(&mut self.diagnostics);
     }
@@ -90,7 +95,35 @@ impl Reader {
     pub fn ident(&mut self, ident: &proc_macro2::Ident) -> tree::Ident {
         let name = ident.to_string();
         let span = self.host.token(ident.span());
+        if !name.is_ascii() {
+            self.not_ascii(&name, span);
+        }
         tree::Ident { name: name.strip_prefix("r#").map(str::to_owned).unwrap_or(name), span }
+    }
+
+    #[cold]
+    fn not_ascii(&mut self, name: &str, span: Span) {
+        let message = format!("`{name}` has letters that names in PTX cannot have");
+        if self.diagnostics.iter().all(|told| told.message != message) {
+            self.error_at(
+                &codes::P0001,
+                span,
+                message,
+                "write names with the letters `a` to `z` and `A` to `Z`, digits and `_`",
+            );
+        }
+    }
+
+    /// Reports names that are declared before in the same list.
+    pub fn declared_once<'n>(&mut self, names: impl IntoIterator<Item = &'n tree::Ident>) {
+        let mut seen: Vec<&tree::Ident> = Vec::new();
+        for name in names {
+            if seen.iter().any(|earlier| earlier.name == name.name) {
+                let message = format!("`{}` is declared twice", name.name);
+                self.error_at(&codes::P0502, name.span, message, "give one of them another name");
+            }
+            seen.push(name);
+        }
     }
 
     /// The label of a loop or of a jump: its name has no quote.

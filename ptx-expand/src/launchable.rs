@@ -87,6 +87,7 @@ impl Reader {
         let maps = self.maps(&item.sig.inputs, (&arguments, &structs));
         let (maps, map_params): (Vec<Map>, Vec<Param>) = maps.into_iter().unzip();
         params.extend(map_params);
+        self.declared_once(generics.iter().map(|generic| &generic.name).chain(params.iter().map(|param| &param.name)));
         let wrong = attribute.wrong.or_else(|| self.first_error(before));
         let body = self.block(&item.block);
         let span = start.to(body.span);

@@ -1,8 +1,10 @@
 //! A source text as a program: its PTX, and of each kernel all that a launch needs, as plain data. It is for hosts that read kernels while they run,
 //! where the macros write a launch function (`launch`). Both are made of the same reading of the text.
 
+mod arguments;
 mod around;
 pub mod contract;
+mod foreign;
 mod items;
 mod names;
 mod outline;
@@ -115,6 +117,13 @@ pub(crate) fn compile_with(source: &str, options: &Options, own_library: bool) -
 
 /// The items of a text.
 fn parse(source: &str) -> Result<syn::File, Problems> {
+    let refused = |error: syn::Error| {
+        let Problems(mut problems) = refused(error);
+        if let (Some(first), Some(hint)) = (problems.first_mut(), foreign::hint(source)) {
+            first.help.push(hint.to_owned());
+        }
+        Problems(problems)
+    };
     let tokens: TokenStream = source.parse().map_err(|error: LexError| refused(error.into()))?;
     nesting::check_nesting(&tokens).map_err(|deep| refused(deep.into()))?;
     syn::parse2(tokens).map_err(refused)
@@ -149,6 +158,7 @@ fn of_items(
         wrong.extend(problems(&reader));
     }
     let files = Files::read(items, around, &mut index);
+    wrong.extend(arguments::wrong(&files, &index, options));
     let chosen = items::kernels(files.own()).into_iter().filter(|item| items::is_chosen(item, options));
     for item in chosen {
         let reader = Reader { own_library, leaves_proofs_out: options.without_proofs, ..Reader::default() };
@@ -211,7 +221,8 @@ fn one(
             let module = text.map(|text| {
                 text::described(&mut reader, (&text.module, text.ptx), (&text.signatures, &structs), &around())
             });
-            (module.filter(|_| !reader.failed()), problems(&reader))
+            let launches = module.iter().flat_map(|module| launch_errors(&module.kernels)).collect::<Vec<_>>();
+            (module.filter(|_| !reader.failed()), problems(&reader).into_iter().chain(launches).collect())
         }
     })
 }
@@ -237,8 +248,20 @@ fn finished(
     });
     let kernels =
         launchables.iter().enumerate().flat_map(|(index, launchable)| describe(index, launchable, compiled, scope));
-    let memory = compiled.memory.clone();
-    (Some(Module { name, texts: texts.collect(), kernels: kernels.collect(), memory }), problems(reader))
+    let (kernels, memory) = (kernels.collect::<Vec<_>>(), compiled.memory.clone());
+    let problems = problems(reader).into_iter().chain(launch_errors(&kernels)).collect();
+    (Some(Module { name, texts: texts.collect(), kernels, memory }), problems)
+}
+
+/// The errors in the attributes of kernels that only a launch would show, once for all instances.
+fn launch_errors(kernels: &[Kernel]) -> Vec<Problem> {
+    let mut found: Vec<Problem> = Vec::new();
+    for problem in kernels.iter().filter_map(|kernel| kernel.launch.as_ref().err()) {
+        if !problem.code.is_empty() && !found.contains(problem) {
+            found.push(problem.clone());
+        }
+    }
+    found
 }
 
 fn problems(reader: &Reader) -> Vec<Problem> {

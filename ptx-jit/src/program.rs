@@ -181,7 +181,7 @@ impl Source {
 
     /// Works on a thread of its own: the parser is recursive, and keeps the text of every source that its thread has read.
     fn on_thread<T: Send>(&self, work: impl FnOnce() -> Result<T, CompileError> + Send) -> Result<T, CompileError> {
-        let failed = |message: &str| Err(self.wrong(Problems(vec![elsewhere(message)])));
+        let failed = |message: &str| Err(self.wrong(Problems(vec![Problem::elsewhere(message.to_owned())])));
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("ptx-jit".to_owned()).stack_size(STACK);
             match thread.spawn_scoped(scope, work).map(std::thread::ScopedJoinHandle::join) {
@@ -195,19 +195,6 @@ impl Source {
 
 /// Room for the deepest text that the checks of nesting let through.
 const STACK: usize = 32 << 20;
-
-/// A problem that is not in the text.
-fn elsewhere(message: &str) -> Problem {
-    Problem {
-        is_warning: false,
-        code: "",
-        message: message.to_owned(),
-        start: (0, 0),
-        end: (0, 0),
-        help: Vec::new(),
-        section: None,
-    }
-}
 
 /// A compiled source.
 #[derive(Clone, Debug)]

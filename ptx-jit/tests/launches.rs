@@ -1,6 +1,8 @@
 //! Launches of kernels from text: instances, conditions, wrong arguments, and what is wrong with a text.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "launches/attributes.rs"]
+mod attributes;
 #[path = "launches/conditions.rs"]
 mod conditions;
 
@@ -108,7 +110,8 @@ fn mistakes_have_a_place_and_a_mark() {
 
 #[test]
 fn what_needs_a_compiler_of_rust_is_an_error_of_the_launch() {
-    let text = "#[ptx_kernel(arch = \"sm_80\", block = 32, grid = blocks(n), requires())] fn k(n: u32) { let i: u32 = tid.x; }";
+    let text = "use host::blocks;
+        #[ptx_kernel(arch = \"sm_80\", block = 32, grid = blocks(n), requires())] fn k(n: u32) { let i: u32 = tid.x; }";
     let device = Device::cpu();
     let module = JitModule::load(&device, &Source::text("k.rs", text)).unwrap();
     let error = module.kernel("k").unwrap().launch().value(1u32).unwrap().run(&device).unwrap_err().to_string();

@@ -31,8 +31,15 @@ impl Dim {
 
 impl fmt::Display for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.0;
-        write!(f, "{x}×{y}×{z}")
+        for (at, extent) in self.0.iter().enumerate() {
+            f.write_str(if at > 0 { "×" } else { "" })?;
+            match *extent {
+                // Such an extent is the largest of those that are kept.
+                i64::MAX => f.write_str("2^63 or more")?,
+                extent => write!(f, "{extent}")?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -172,17 +172,17 @@ impl<'a> Report<'a> {
             false => Origins::default(),
         };
         let needs = Needs {
-            threads: bound.block.iter().map(|d| u64::from(*d)).product(),
+            threads: bound.size.block.iter().map(|d| u64::from(*d)).product(),
             registers: resources.as_ref().ok().map(|resources| resources.registers),
-            shared: program.shared_bytes(bound.entry).unwrap_or(0) + u64::from(bound.dynamic_shared()),
+            shared: program.shared_bytes(bound.entry).unwrap_or(0) + u64::from(bound.size.shared),
         };
         Ok(Report {
             file: &source.name,
             entry: bound.entry,
             target: program.arch().to_string(),
-            grid: bound.grid(),
-            block: bound.block,
-            cluster: bound.cluster,
+            grid: bound.size.grid,
+            block: bound.size.block,
+            cluster: bound.size.cluster,
             chip,
             totals: profile.totals,
             lines: lines(source, &text, profile, &origins),

@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         for kernel in module.kernels.iter().filter(|kernel| wanted(kernel)) {
             count += 1;
             writeln!(out, "{}", kernel.entry)?;
-            let source = Source::new(format!("{} (PTX)", arguments.file.display()), text.ptx.as_bytes().to_vec());
+            let source = kernels::with_origin(&arguments.file, text, Some(kernel.clone()))?;
             let (report, is_whole) = one(arguments, &source, kernel, out)?;
             all.findings.extend(report.findings);
             are_whole &= is_whole;
@@ -52,5 +52,6 @@ fn one(
     let contract = contract(kernel).map_err(|(message, help)| Failure::usage(format!("{message}; help: {help}")))?;
     let boxes = [boxes(kernel), arguments.boxes.clone()].concat();
     let contract = Contract { samples: true, boxes: boxes.clone(), ..contract };
-    decide(&Proof { source, checked: &checked, entry, contract, boxes, params }, arguments, out)
+    let run = arguments.run();
+    decide(&Proof { source, checked: &checked, entry, contract, boxes, params, run }, arguments, out)
 }

@@ -1,5 +1,6 @@
 //! The verdict on the pipeline of an entry, as text and as JSON.
 
+use super::show;
 use super::{Format, Proof};
 use crate::render;
 use ptx_core::diag::{Diagnostic, codes};
@@ -24,7 +25,7 @@ pub(super) fn decide(proof: &Proof<'_>, report: &Report, format: Format, out: &m
         Format::Text => text(proof, report, found, out)?,
         Format::Json => {
             let (verdict, missing, span) = parts(found, report);
-            let line = span.map(|span| proof.source.line(span.lo));
+            let line = span.map(|span| show::line(proof, span));
             let object = json!({
                 "file": proof.source.name,
                 "entry": proof.entry.name,

@@ -1,6 +1,7 @@
 //! Refutations as launches: the command line of `ptx run`, and a run on the CPU device where it is small enough.
 
 use super::Proof;
+use crate::kernels;
 use ptx_core::ir::Variable;
 use ptx_core::isa::Class;
 use ptx_interp::{Fault, FaultKind, Launch, Machine, Options, Program};
@@ -157,14 +158,10 @@ fn written(variable: &Variable, number: i128) -> i128 {
 
 /// The command line that shows a refutation; nothing if an argument cannot be given there.
 pub(super) fn command(proof: &Proof<'_>, example: &Counterexample) -> Option<String> {
-    let extents = |[x, y, z]: [u32; 3]| match (y, z) {
-        (1, 1) => x.to_string(),
-        (_, 1) => format!("{x},{y}"),
-        _ => format!("{x},{y},{z}"),
-    };
+    let extents = crate::launch::shown;
     let mut words = vec![
-        format!("ptx run {}", proof.source.name),
-        format!("--entry {}", proof.entry.name),
+        proof.run.clone(),
+        format!("--entry {}", kernels::shell_word(&proof.entry.name)),
         format!("--grid {}", extents(example.grid)),
         format!("--block {}", extents(proof.contract.block)),
     ];
@@ -181,7 +178,8 @@ pub(super) fn command(proof: &Proof<'_>, example: &Counterexample) -> Option<Str
         words.push(match (buffer(proof, example, at), number(variable, example, at)) {
             (Some(bytes), _) => {
                 let value = example.filled.filter(|value| *value > 0).map(|value| format!(":{value:#04x}"));
-                format!("--arg /tmp/{}.bin:{bytes}{}", variable.name, value.unwrap_or_default())
+                let file = kernels::shell_word(&format!("/tmp/{}.bin:{bytes}", variable.name));
+                format!("--arg {file}{}", value.unwrap_or_default())
             }
             (None, Some(number)) => format!("--arg {}:{}", variable.ty.name(), written(variable, number)),
             (None, None) => return None,

@@ -3,8 +3,10 @@
 use super::{Proof, replay, word};
 use crate::output::count;
 use crate::render;
+use crate::source::Position;
 use ptx_core::diag::{Diagnostic, Label, codes};
 use ptx_core::ir::annotation::Annotation;
+use ptx_core::span::Span;
 use ptx_prove::{Counterexample, Finding, Place, Property, Report, Verdict};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
@@ -32,9 +34,21 @@ pub(super) fn text(proof: &Proof<'_>, report: &Report, skipped: &[usize], out: &
         writeln!(out, "{}", summary(report, property))?;
     }
     for one in &report.assumptions {
-        writeln!(out, "assumed in line {}: {}", proof.source.line(one.span.lo), one.text)?;
+        writeln!(out, "assumed in line {}: {}", line(proof, one.span), one.text)?;
     }
     Ok(())
+}
+
+/// The line that the user wrote.
+pub(super) fn line(proof: &Proof<'_>, span: Span) -> usize {
+    let (source, span) = proof.source.place(span);
+    source.line(span.lo)
+}
+
+/// The same with its column.
+fn position(proof: &Proof<'_>, span: Span) -> Position {
+    let (source, span) = proof.source.place(span);
+    source.position(span.lo)
 }
 
 /// `bounds: 3 proved, 1 refuted`
@@ -109,10 +123,11 @@ fn refuted(proof: &Proof<'_>, finding: &Finding, example: &Counterexample, was_r
             });
             let mut help = vec!["check the index in the kernel, such as `if i < n`".to_owned()];
             if finding.argument.is_some() {
-                help.push(format!(
-                    "or state the length of the buffer, such as `--assume 'len({name}) >= {} * n'`",
-                    finding.size
-                ));
+                let condition = match &proof.source.kernel {
+                    Some(_) => format!("requires({name}.len() >= n)"),
+                    None => format!("--assume 'len({name}) >= {} * n'", finding.size),
+                };
+                help.push(format!("or state the length of the buffer, such as `{condition}`"));
             }
             (format!("{first}{with} {} {bytes}{has}", finding.verb), help)
         }
@@ -172,7 +187,7 @@ pub(super) fn json(proof: &Proof<'_>, report: &Report, skipped: &[usize], out: &
 }
 
 fn assumption(proof: &Proof<'_>, one: &Annotation) -> Value {
-    let position = proof.source.position(one.span.lo);
+    let position = position(proof, one.span);
     json!({
         "file": proof.source.name,
         "entry": proof.entry.name,
@@ -184,7 +199,7 @@ fn assumption(proof: &Proof<'_>, one: &Annotation) -> Value {
 }
 
 fn object(proof: &Proof<'_>, finding: &Finding, was_run: bool) -> Value {
-    let position = proof.source.position(finding.span.lo);
+    let position = position(proof, finding.span);
     let mut object = json!({
         "file": proof.source.name,
         "entry": proof.entry.name,
@@ -195,7 +210,7 @@ fn object(proof: &Proof<'_>, finding: &Finding, was_run: bool) -> Value {
         "access": finding.verb,
         "memory": finding.memory,
         "size": finding.size,
-        "other_line": finding.other.map(|other| proof.source.line(other.lo)),
+        "other_line": finding.other.map(|other| line(proof, other)),
         "missing": Value::Null,
         "counterexample": Value::Null,
     });

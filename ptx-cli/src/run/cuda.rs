@@ -75,14 +75,13 @@ impl<'a> OnGpu<'a> {
     ) -> Result<ptx_runtime::Result<OnGpu<'a>>, Failure> {
         let module = checked.module();
         let names = module.functions.iter().filter(|f| f.entry && f.defined).map(|f| f.name.as_str()).collect();
-        let entry = kernel.entry_of(names)?;
+        let entry = kernel.entry_of(source, names)?;
         kernel.check_arguments(&declared(module, entry))?;
         let plain = kernel.args.iter().map(Plain::read).collect::<Result<Vec<_>, _>>()?;
         let ptx = String::from_utf8_lossy(&source.bytes);
         let name = kernel.file.display().to_string();
-        let (block, cluster) = (kernel.block_of(module, entry), kernel.cluster_of(module, entry));
-        let size = kernel.size_of(source)?;
-        let config = Config::grid(size.grid).block(block).cluster(cluster).shared(size.shared);
+        let size = kernel.size_of(source, module, entry)?;
+        let config = Config::grid(size.grid).block(size.block).cluster(size.cluster).shared(size.shared);
         let config = config.cooperative(size.cooperative);
         let load = || {
             let device = Device::cuda(0)?;

@@ -35,7 +35,7 @@ impl Prepared {
         let mut out = Vec::new();
         let refused = |out: Vec<u8>| String::from_utf8_lossy(&out).trim_end().to_owned();
         let mut memory = Vec::new();
-        let (source, rust_lines) = if kernels::is_source(&arguments.kernel.file) {
+        let (source, rust_lines) = if arguments.kernel.kernels.apply_to(&arguments.kernel.file).map_err(told)? {
             let program =
                 kernels::compile(&arguments.kernel.file, &arguments.kernel.kernels, None, &mut out).map_err(told)?;
             let Some(program) = program else { return Err(refused(out)) };

@@ -6,6 +6,8 @@ use super::{Problem, problem};
 use crate::contract;
 use crate::tokens::places::field_path;
 use crate::tokens::{ends, names, source_text};
+use ptx_core::diag::near::nearest;
+use ptx_core::diag::{Code, codes};
 use ptx_core::hash::Set;
 pub use ptx_core::host::{Expr, Field, Operator, Plain};
 use quote::ToTokens;
@@ -81,9 +83,11 @@ impl Names<'_> {
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Float(number), .. }) => {
                 number.base10_parse().map(Expr::Float).map_err(|_| refused(expr))
             }
-            syn::Expr::Path(path) => {
-                path.path.get_ident().and_then(|name| self.named(&name.to_string())).ok_or_else(|| refused(expr))
-            }
+            syn::Expr::Lit(_) => Err(no_number(expr)),
+            syn::Expr::Path(path) => match path.path.get_ident() {
+                Some(name) => self.named(&name.to_string()).ok_or_else(|| self.unnamed(name, expr)),
+                None => Err(refused(expr)),
+            },
             syn::Expr::Field(_) | syn::Expr::Index(_) => {
                 field_path(expr).and_then(|name| self.number(&name)).ok_or_else(|| refused(expr))
             }
@@ -142,7 +146,15 @@ impl Names<'_> {
     fn call(&self, call: &syn::ExprCall, whole: &syn::Expr) -> Result<Expr, Problem> {
         let syn::Expr::Path(function) = &*call.func else { return Err(refused(whole)) };
         let name = function.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
-        let (params, body) = self.scope.function(&name).ok_or_else(|| refused(whole))?;
+        let Some((params, body)) = self.scope.function(&name) else {
+            return Err(match function.path.get_ident() {
+                Some(name) if self.scope.lacks(name) => {
+                    let message = format!("there is no function `{name}` here");
+                    problem(codes::P0801.id, message, name.span(), name.span())
+                }
+                _ => refused(whole),
+            });
+        };
         if self.evaluated.is_some() || params.len() != call.args.len() || self.depth == DEPTH {
             return Err(refused(whole));
         }
@@ -254,6 +266,29 @@ impl Names<'_> {
         self.named_param(path).or_else(field)
     }
 
+    /// The error of a name that is no number.
+    fn unnamed(&self, name: &syn::Ident, expr: &syn::Expr) -> Problem {
+        let wrong = |code: &Code, message: String, help: String| Problem {
+            help: vec![help],
+            ..problem(code.id, message, name.span(), name.span())
+        };
+        if let Some(Named::Slice(_)) = self.param(expr) {
+            let help = format!("`{name}.len()` is the number of its elements");
+            return wrong(&codes::P0802, format!("`{name}` is memory, and no number"), help);
+        }
+        if !self.scope.lacks(name) {
+            return refused(expr);
+        }
+        let numbers = self.params.iter().map(|(name, _)| name.as_str());
+        let known: Vec<&str> =
+            numbers.chain(self.dims.iter().map(String::as_str)).chain(self.scope.constants()).collect();
+        let help = match nearest(&name.to_string(), known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the names here are `{}`, and constants of this text", known.join("`, `")),
+        };
+        wrong(&codes::P0801, format!("there is no `{name}` here"), help)
+    }
+
     fn named(&self, name: &str) -> Option<Expr> {
         if let Some((_, value)) = self.bound.iter().rev().find(|(bound, _)| bound == name) {
             return Some(value.clone());
@@ -328,6 +363,12 @@ fn operator(op: &BinOp) -> Option<Operator> {
         BinOp::BitOr(_) => Some(Operator::Or),
         _ => contract::operator(op),
     }
+}
+
+/// The error of a literal that is no number.
+fn no_number(expr: &syn::Expr) -> Problem {
+    let (first, last) = ends(expr);
+    problem(codes::P0802.id, format!("`{}` is no number", source_text(expr)), first, last)
 }
 
 /// The error of an expression that only a compiler of Rust can evaluate.

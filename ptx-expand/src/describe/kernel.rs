@@ -1,6 +1,7 @@
 //! A compiled kernel as data.
 
 use super::expr::{Expr, Field, Named, Names, Plain};
+use super::sizes::wrong_size;
 use super::value::{self, Scope, Value};
 use super::{
     Condition, Dim, Distinct, From, Kernel, Kind, Launch, Param, Problem, Shown, Table, Taken, TensorMap, function,
@@ -237,9 +238,8 @@ impl<'a> Instance<'a> {
         if let Some(unknown) = self.unknown() {
             return Err(unknown);
         }
-        let contract = self.contract.unwrap_or_default();
-        Ok(Launch {
-            contract,
+        let described = Launch {
+            contract: self.contract.unwrap_or_default(),
             requires: launch
                 .requires
                 .iter()
@@ -257,7 +257,9 @@ impl<'a> Instance<'a> {
             proved: self.kernel.is_safe_by_proof(),
             cooperative: launch.cooperative,
             pdl: launch.pdl,
-        })
+        };
+        let params: Vec<Param> = self.kernel.params.iter().map(|argument| self.param(argument)).collect();
+        wrong_size(launch, &described, &params).map_or(Ok(described), Err)
     }
 
     /// A parameter whose elements are different numbers.

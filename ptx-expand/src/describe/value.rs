@@ -6,7 +6,7 @@ use crate::contract::{self, contract_of};
 use crate::kernel::Reader;
 use crate::{argument, tokens};
 use quote::ToTokens;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use syn::{BinOp, Expr, Lit, Pat, Stmt, UnOp};
 
@@ -36,6 +36,10 @@ pub struct Scope {
     methods: BTreeMap<(String, String), Function>,
     /// Condition functions, by the name of the struct.
     contracts: BTreeMap<String, Rc<Contracted>>,
+    /// Every name that items declare.
+    declared: BTreeSet<String>,
+    /// No other items exist: those that are imported have names here.
+    is_whole: bool,
 }
 
 #[derive(Clone)]
@@ -50,7 +54,7 @@ type Locals = Vec<(String, Value)>;
 impl Scope {
     /// The items of the module at this place of a text, and of the modules around it: the inner ones hide the outer ones.
     pub fn at(items: &[syn::Item], place: &[String]) -> Scope {
-        let mut scope = Scope::default();
+        let mut scope = Scope { is_whole: true, ..Scope::default() };
         scope.add(items);
         if let Some((first, rest)) = place.split_first() {
             let modules = items.iter().filter_map(|item| match item {
@@ -62,6 +66,11 @@ impl Scope {
         scope
     }
 
+    /// The same, where other items may exist.
+    pub fn with_others(self) -> Scope {
+        Scope { is_whole: false, ..self }
+    }
+
     /// With the items of a module inside.
     pub fn with(mut self, module: &syn::ItemMod) -> Scope {
         module.content.iter().for_each(|(_, items)| self.add(items));
@@ -69,6 +78,8 @@ impl Scope {
     }
 
     fn add(&mut self, items: &[syn::Item]) {
+        self.declared.extend(items.iter().flat_map(declared_names));
+        self.is_whole &= !items.iter().any(declares_others);
         for item in items {
             match item {
                 syn::Item::Const(item) => drop(self.consts.insert(item.ident.to_string(), (*item.expr).clone())),
@@ -93,6 +104,18 @@ impl Scope {
         self.functions.extend(inner.functions);
         self.methods.extend(inner.methods);
         self.contracts.extend(inner.contracts);
+        self.declared.extend(inner.declared);
+        self.is_whole &= inner.is_whole;
+    }
+
+    /// Returns true if nothing of this name can exist.
+    pub fn lacks(&self, name: &syn::Ident) -> bool {
+        self.is_whole && !self.declared.contains(&name.to_string())
+    }
+
+    /// The names of its constants.
+    pub fn constants(&self) -> impl Iterator<Item = &str> {
+        self.consts.keys().map(String::as_str)
     }
 
     /// The names of the parameters of a `const fn` and its body.
@@ -129,6 +152,48 @@ impl Scope {
     /// The value of an expression, with the arguments of an instance as further constants.
     pub fn value(&self, expr: &Expr, generics: &Locals) -> Option<Value> {
         Evaluation { scope: self, steps: STEPS, depth: 0 }.value(expr, &mut generics.clone())
+    }
+}
+
+/// The names that an item declares, or that a `use` brings.
+fn declared_names(item: &syn::Item) -> Vec<String> {
+    let own = match item {
+        syn::Item::Const(item) => &item.ident,
+        syn::Item::Static(item) => &item.ident,
+        syn::Item::Fn(item) => &item.sig.ident,
+        syn::Item::Use(item) => {
+            let mut names = Vec::new();
+            each_import(&item.tree, &mut |name| names.extend(name.map(ToString::to_string)));
+            return names;
+        }
+        _ => return Vec::new(),
+    };
+    vec![own.to_string()]
+}
+
+/// Returns true for an item that may declare any name.
+fn declares_others(item: &syn::Item) -> bool {
+    match item {
+        syn::Item::Macro(call) => call.mac.path.segments.last().is_none_or(|last| last.ident != "ptx"),
+        syn::Item::Verbatim(_) => true,
+        syn::Item::Use(item) => {
+            let mut is_glob = false;
+            each_import(&item.tree, &mut |name| is_glob |= name.is_none());
+            // The prelude has no numbers.
+            is_glob && !matches!(&item.tree, syn::UseTree::Path(path) if path.ident == "ptx_launch")
+        }
+        _ => false,
+    }
+}
+
+/// The names that a `use` brings; nothing for `*`.
+fn each_import<'t>(tree: &'t syn::UseTree, found: &mut dyn FnMut(Option<&'t syn::Ident>)) {
+    match tree {
+        syn::UseTree::Path(path) => each_import(&path.tree, found),
+        syn::UseTree::Group(group) => group.items.iter().for_each(|tree| each_import(tree, found)),
+        syn::UseTree::Name(name) => found(Some(&name.ident)),
+        syn::UseTree::Rename(name) => found(Some(&name.rename)),
+        syn::UseTree::Glob(_) => found(None),
     }
 }
 

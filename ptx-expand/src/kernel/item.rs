@@ -34,6 +34,7 @@ impl Reader {
         let name = self.ident(&sig.ident);
         let generics = self.generics(&sig.generics);
         sig.inputs.iter().for_each(|input| self.no_attributes(parameter_attributes(input)));
+        self.declared_once(generics.iter().map(|generic| &generic.name).chain(params.iter().map(|param| &param.name)));
         let result = match &sig.output {
             syn::ReturnType::Default => None,
             syn::ReturnType::Type(_, ty) => Some(self.ty(ty)),

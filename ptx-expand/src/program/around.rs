@@ -50,6 +50,7 @@ impl Files {
         let others = self.others.iter().map(|(place, items)| (place.as_slice(), items.as_slice()));
         let around = others.chain([own]).filter(|(place, _)| module.starts_with(place));
         let (place, items) = around.max_by_key(|(place, _)| place.len()).unwrap_or(own);
-        Scope::at(items, module.strip_prefix(place).unwrap_or_default())
+        let scope = Scope::at(items, module.strip_prefix(place).unwrap_or_default());
+        if self.place.is_empty() && self.others.is_empty() { scope } else { scope.with_others() }
     }
 }

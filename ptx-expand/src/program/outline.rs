@@ -2,7 +2,7 @@
 //! and the types of their parameters as they are written.
 
 use super::items::{self, Item, ItemKind};
-use super::names::Index;
+use super::names::{Index, Place};
 use super::{Crate, Options, Problems, Program};
 use crate::argument::{Argument, Passing, Tile};
 use crate::kernel::{Reader, Structs};
@@ -51,8 +51,7 @@ pub struct Generic {
 pub fn outline_and_compile(source: &str, options: &Options) -> Result<(Vec<Outline>, Option<Program>), Problems> {
     let mut file = super::parse(source)?;
     let index = Index::take(&mut file.items);
-    let outlines: Vec<Outline> =
-        items::kernels(&file.items).into_iter().flat_map(|item| of_item(item, &index)).collect();
+    let outlines = of_items(&file.items, &index, <[String]>::to_vec);
     let program = match outlines.as_slice() {
         [lone] if lone.generics.is_empty() => {
             let options = Options { only: Some(lone.name.clone()), ..options.clone() };
@@ -63,12 +62,18 @@ pub fn outline_and_compile(source: &str, options: &Options) -> Result<(Vec<Outli
     Ok((outlines, program))
 }
 
-fn of_item(item: Item<'_>, index: &Index) -> Vec<Outline> {
+/// The kernels among items; `absolute` is the path of a module of theirs in the index.
+pub(super) fn of_items(items: &[syn::Item], index: &Index, absolute: impl Fn(&[String]) -> Place) -> Vec<Outline> {
+    items::kernels(items).into_iter().flat_map(|item| of_item(item, index, &absolute)).collect()
+}
+
+fn of_item(item: Item<'_>, index: &Index, absolute: &impl Fn(&[String]) -> Place) -> Vec<Outline> {
     match item.kind {
         ItemKind::Kernel(attribute, function) => vec![of_kernel(attribute, &function, Structs::default())],
         ItemKind::Module(attribute, module) => {
             // A part that is not there is an error of the compilation.
-            let Ok((_, module)) = items::chosen_module(attribute, module, (index, &item.place), &Options::default())
+            let Ok((_, module)) =
+                items::chosen_module(attribute, module, (index, &absolute(&item.place)), &Options::default())
             else {
                 return Vec::new();
             };

@@ -1,6 +1,6 @@
 //! Modules that are PTX already, from a compiler or a person: their entries as kernels, with the Rust types of signatures.
 
-use super::{Module, Problems, Program, Text, problems, refused};
+use super::{Module, Problems, Program, Text, launch_errors, problems, refused};
 use crate::compile::{self, Compiled};
 use crate::describe::{Problem, Scope, describe, problem};
 use crate::kernel::Reader;
@@ -47,8 +47,9 @@ pub fn compile_ptx(ptx: &str, signatures: &str) -> Result<Program, Refused> {
     };
     let mut reader = Reader::default();
     let text = (checked.module(), ptx.to_owned());
-    let module = described(&mut reader, text, (&signatures, &find), &Scope::default());
-    let wrong: Vec<Problem> = problems(&reader).into_iter().filter(|problem| !problem.is_warning).collect();
+    let module = described(&mut reader, text, (&signatures, &find), &Scope::at(&[], &[]));
+    let wrong = problems(&reader).into_iter().filter(|problem| !problem.is_warning);
+    let wrong: Vec<Problem> = wrong.chain(launch_errors(&module.kernels)).collect();
     match wrong.is_empty() {
         true => Ok(Program { modules: vec![module], warnings }),
         false => Err(Refused::Signatures(Problems(wrong))),

@@ -76,7 +76,7 @@ impl<'a> Lowerer<'a> {
     fn write_entry(&mut self, index: usize, kernel: &'a Kernel, instance: Option<usize>, name: String) {
         self.declare_params(kernel);
         let limits = self.limits(kernel);
-        self.f.threads = self.extent(&kernel.options.block).and_then(|extent| threads_of(&extent));
+        self.f.threads = self.extent("block", &kernel.options.block).and_then(|extent| threads_of(&extent));
         self.f.frames.push(Frame { end: None, dest: None });
         self.statements(&kernel.body, None);
         self.ret(kernel.span);
@@ -98,16 +98,16 @@ impl<'a> Lowerer<'a> {
         let options = &kernel.options;
         let mut out = Vec::new();
         let extents = [
-            (".reqntid", &options.block),
-            (".maxntid", &options.max_block),
-            (".explicitcluster\n.reqnctapercluster", &options.cluster),
-            (".reqnctapercluster", &options.required_cluster),
+            ("block", ".reqntid", &options.block),
+            ("block", ".maxntid", &options.max_block),
+            ("cluster", ".explicitcluster\n.reqnctapercluster", &options.cluster),
+            ("cluster", ".reqnctapercluster", &options.required_cluster),
         ];
         if options.explicit_cluster {
             out.push((".explicitcluster\n".to_owned(), self.at(kernel.name.span)));
         }
-        for (name, exprs) in extents {
-            if let (Some(extent), Some(first), Some(last)) = (self.extent(exprs), exprs.first(), exprs.last()) {
+        for (what, name, exprs) in extents {
+            if let (Some(extent), Some(first), Some(last)) = (self.extent(what, exprs), exprs.first(), exprs.last()) {
                 let span = self.at(first.span.to(last.span));
                 if name == ".reqntid" {
                     self.threads(&extent, span);
@@ -136,17 +136,28 @@ impl<'a> Lowerer<'a> {
         if threads.is_none_or(|threads| threads > *most) {
             let message = format!("a block has at most {most} threads");
             self.fail(&codes::P0609, span, message, "use smaller blocks and a larger grid");
+        } else if extent.split(", ").nth(2).is_some_and(|z| z.parse().is_ok_and(|z: u64| z > MOST_ALONG_Z)) {
+            let message = format!("a block has at most {MOST_ALONG_Z} threads along z");
+            self.fail(&codes::P0609, span, message, "let x or y be the largest extent");
         }
     }
 
     /// `256, 1, 1`, if the expressions are constants; else the launch decides.
-    fn extent(&mut self, exprs: &'a [Expr]) -> Option<String> {
+    fn extent(&mut self, what: &str, exprs: &'a [Expr]) -> Option<String> {
         let mut all = Vec::new();
         for expr in exprs {
-            match self.constant_quietly(expr) {
-                Ok(Const::Int(value, _)) if value > 0 => all.push(value.to_string()),
-                Ok(Const::Tuple(items) | Const::Array(items)) => all.extend(items.iter().map(Const::text)),
-                _ => return None,
+            let values = match self.constant_quietly(expr) {
+                Ok(Const::Tuple(items) | Const::Array(items)) => items,
+                Ok(value) => vec![value],
+                Err(_) => return None,
+            };
+            for value in values {
+                if !matches!(value, Const::Int(1.., _)) {
+                    let message = format!("`{}` is no extent of a {what}", value.text());
+                    self.fail(&codes::P0609, expr.span, message, "write integers from 1 on");
+                    return None;
+                }
+                all.push(value.text());
             }
         }
         (!all.is_empty()).then(|| all.join(", "))
@@ -214,6 +225,9 @@ fn argument_text(binding: &Binding<'_>, arg: &GenericArg) -> String {
         _ => String::new(),
     }
 }
+
+/// The most threads of a block along z, on every target.
+const MOST_ALONG_Z: u64 = 64;
 
 /// The product of `256, 1, 1`.
 fn threads_of(extent: &str) -> Option<u64> {
