@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Sequence
+import keyword
+from typing import Any, Callable, Iterable, Sequence
 
 # Dimensions of a description: any number of them that all tensors with it share, and any number that are the tensor's own.
 LEADING = ".."
@@ -27,19 +28,34 @@ class cached_property:
         return value
 
 
+def names_of(written: Iterable[str]) -> list[str]:
+    """The names of parameters in Python. A field of a struct of arguments, ``inputs.x`` in Rust, is ``inputs_x``; Python's keywords, and names that others
+    have already, end in ``_``: ``lambda_``, with the gradient ``grad_lambda_``."""
+    names: list[str] = []
+    for name in written:
+        name = name.replace(".", "_")
+        while keyword.iskeyword(name.removeprefix("grad_")) or name in names:
+            name += "_"
+        names.append(name)
+    return names
+
+
 class Param:
     """A parameter of an exported function."""
 
-    __slots__ = ("name", "kind", "optional", "has_default", "default", "written", "dtype", "rank", "dims")
+    __slots__ = ("name", "attribute", "kind", "optional", "has_default", "default", "written", "dtype", "range", "rank", "dims")
 
-    def __init__(self, entry: dict[str, Any]) -> None:
-        # A field of a struct of arguments, `inputs.x` in Rust, is `inputs_x` here.
-        self.name: str = entry["name"].replace(".", "_")
+    def __init__(self, entry: dict[str, Any], name: str) -> None:
+        self.name = name
+        # The name of its value among the attributes of XLA's custom call.
+        self.attribute: str = entry["name"].replace(".", "_")
         self.kind: str = entry["kind"]
         self.optional: bool = entry["optional"]
         self.has_default: bool = "default" in entry
         self.default: Any = entry.get("default")
         self.written: bool = entry.get("written", False)
+        # The least and the greatest integer.
+        self.range: tuple[int, int] = tuple(entry.get("range", (-(1 << 63), (1 << 63) - 1)))
         # The name of a type, or the number of a type parameter.
         self.dtype: str | int = entry.get("dtype", "")
         self.rank: int = entry.get("rank", 0)
@@ -79,7 +95,7 @@ class Function:
         self.__name__ = self.name
         self.__doc__ = entry["doc"]
         self.types: list[list[str]] = entry["types"]
-        self.params = [Param(param) for param in entry["params"]]
+        self.params = [Param(param, name) for param, name in zip(entry["params"], names_of(param["name"] for param in entry["params"]))]
         self.backward_name: str | None = entry["backward"]
         # Extents along which slices are computed each on its own, with the extent that is split alike or none.
         self.parallel: dict[str, str | None] = {name: next(iter(groups), None) for name, *groups in entry.get("parallel", [])}

@@ -242,8 +242,10 @@ def _function_again(request: tuple[str, ...], entry: str) -> Any:
     return _compiled(*request)[entry]
 
 
-def _argument(value: Any) -> str:
+def argument(value: Any) -> str:
     """A generic argument as Rust text: a number, a type by any of its names, or text as it is."""
+    if value is None:
+        raise TypeError("a generic argument is a number, or a type such as \"f32\", and not None")
     if isinstance(value, bool):
         return "true" if value else "false"
     name = value if isinstance(value, str) else getattr(value, "name", None) or getattr(value, "__name__", None) or str(value)
@@ -306,7 +308,7 @@ class Kernel:
             TypeError: it has no such parameter.
             CompileError: there is no such instance.
         """
-        return self._with({name: _argument(value) for name, value in arguments.items()})
+        return self._with({name: argument(value) for name, value in arguments.items()})
 
     def _with(self, arguments: dict[str, str]) -> "Kernel":
         pairs = [text for pair in arguments.items() for text in pair]
@@ -336,11 +338,15 @@ class Kernel:
         if len(every) > len(names):
             raise TypeError(f"{self.name} has {len(names)} generic parameters, and {len(every)} arguments are given")
         chosen: dict[str, str] = {}
-        for name, argument in zip(names, every):
-            if isinstance(argument, slice):
-                chosen[str(argument.start)] = _argument(argument.stop)
-            else:
-                chosen[name] = _argument(argument)
+        for name, given in zip(names, every):
+            value = given
+            if isinstance(given, slice):
+                name, value = given.start, given.stop
+                if not isinstance(name, str) or given.step is not None:
+                    raise TypeError(f"{self.name}: a generic argument is written \"NAME\":value, or as the value alone")
+            if name in chosen:
+                raise TypeError(f"{self.name} got multiple values for its generic parameter {name!r}")
+            chosen[name] = argument(value)
         return self._with(chosen)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -407,11 +413,11 @@ class Kernel:
         positions = range(len(params)) if len(args) == len(params) else self._passed
         values = dict(zip(positions, args))
         types: dict[str, str] = {}
-        for at, (name, element, _) in enumerate(params):
+        for at, ((_, element, _), name) in enumerate(zip(params, _function.names_of(name for name, _, _ in params))):
             value = values.get(at, kwargs.get(name))
             dtype = getattr(value, "dtype", None)
             if element in self._open and element not in types and dtype is not None:
-                types[element] = _argument(dtype)
+                types[element] = argument(dtype)
         return self._of_types(types)
 
     def compile_first(self) -> None:
@@ -425,7 +431,8 @@ class Kernel:
         known = {**row, **types, **self.choices}
         for name in missing:
             if name not in known:
-                raise TypeError(f"{self.name}: {name} has no argument; choose one: {self.name}.instance({name}=…)")
+                found = "".join(f" for {ty}={value}" for ty, value in types.items())
+                raise TypeError(f"{self.name}: {name} has no argument{found}; choose one: {self.name}.instance({name}=…)")
         return self._chosen(*(known[name] for name, _ in self._generics))
 
     def _chosen(self, *arguments: str) -> Any:
@@ -513,6 +520,13 @@ class Kernel:
         return f"<ptx_kernels.Kernel {self.name}{f'[{chosen}]' if chosen else ''}{f', {still} open' if still else ''}>"
 
 
+def expect_kernel(function: str, name: str, value: Any) -> None:
+    """Refuses anything that is no kernel from text."""
+    if not isinstance(value, Kernel):
+        hint = "; ptx_kernels.kernel makes one of a text" if isinstance(value, str) else ""
+        raise TypeError(f"{function}(): {name}: expected a kernel from text, found {type(value).__name__}{hint}")
+
+
 class Differentiable:
     """A kernel whose gradients another kernel computes; see ``differentiable``."""
 
@@ -557,6 +571,10 @@ class Differentiable:
         names = [name for name, _ in self.backward._generics]
         shared = {name: value for name, value in chosen.items() if name in names}
         return _paired(forward, self.backward._with({**shared, **self.backward.choices})._fixed())
+
+    def __getitem__(self, arguments: Any) -> "Differentiable":
+        """The same as ``instance``, as that of a kernel."""
+        return Differentiable(self.forward[arguments], self.backward)
 
     def instance(self, **arguments: Any) -> "Differentiable":
         """The same with generic arguments of the forward kernel."""
@@ -618,7 +636,12 @@ def differentiable(forward: Kernel, backward: Kernel) -> Differentiable:
 
     Returns:
         A kernel that is called as the forward kernel.
+
+    Raises:
+        TypeError: one of them is no kernel. Parameters that do not fit are errors of the first call.
     """
+    for name, value in (("forward", forward), ("backward", backward)):
+        expect_kernel("differentiable", name, value)
     return Differentiable(forward, backward)
 
 
@@ -698,7 +721,7 @@ def kernels(source: str, *, target: str | None = None, file: str | None = None) 
 
 def kernel_file(path: str | os.PathLike[str], name: str | None = None, *, target: str | None = None) -> Kernel:
     """The kernel of a file in the kernel language; see ``kernel``."""
-    return _only(Source(str(path), _text_of(path), target or ""), name)
+    return _only(Source(_name_of(path), _text_of(path), _target(target)), name)
 
 
 def ptx_file(path: str | os.PathLike[str], entry: str, signature: str) -> Kernel:
@@ -714,11 +737,14 @@ def ptx_file(path: str | os.PathLike[str], entry: str, signature: str) -> Kernel
     Raises:
         CompileError: the PTX or the signature is wrong, or they do not fit.
     """
-    return of_ptx(Source(str(path), _text_of(path), signatures=""), entry, signature)
+    return of_ptx(Source(_name_of(path), _text_of(path), signatures=""), entry, signature)
 
 
 def of_ptx(source: Source, entry: str, signature: str) -> Kernel:
     """The same for a text."""
+    for name, value in (("entry", entry), ("signature", signature)):
+        if not isinstance(value, str):
+            raise TypeError(f"{name}: expected a str, found {type(value).__name__}")
     begin = _begin_of_parameters(signature)
     if begin is None:
         raise ValueError(f"a signature has parameters in parentheses: \"(x: &[f32], n: u32)\", found {signature.strip()!r}")
@@ -738,17 +764,27 @@ def load_transpiled(path: str | os.PathLike[str], entry: str, signature: str) ->
     Raises:
         CompileError: the PTX or the signature is wrong, or they do not fit.
     """
-    made = _ask("transpile", str(path), _text_of(path))
-    return of_ptx(Source(str(path), made["ptx"], signatures="", rust=made["rust"]), entry, signature)
+    made = _ask("transpile", _name_of(path), _text_of(path))
+    return of_ptx(Source(_name_of(path), made["ptx"], signatures="", rust=made["rust"]), entry, signature)
+
+
+def _name_of(path: str | os.PathLike[str]) -> str:
+    """The name of a file in messages."""
+    return os.fsdecode(path)
 
 
 def _text_of(path: str | os.PathLike[str]) -> str:
     """The text of a file. A device or a pipe may have no end."""
-    with open(path, "rb") as file:
+    # A number would be a file that is open.
+    with open(os.fspath(path), "rb") as file:
         text = file.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:
         raise ValueError(f"`{path}` cannot be read: it has more than 256 MiB, which no source has")
-    return text.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        return text.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"`{path}` is no text in UTF-8: byte {text[error.start]:#04x} in line {line}") from None
 
 
 def _begin_of_parameters(signature: str) -> int | None:
@@ -768,7 +804,7 @@ def explain(code: str) -> str:
         ValueError: there is no such code.
     """
     try:
-        return str(_ask("explain", code)["page"])
+        return str(_ask("explain", str(code))["page"])
     except CompileError as error:
         raise ValueError(str(error)) from None
 
@@ -789,13 +825,25 @@ _version = ""
 
 
 def _source(text: str, target: str | None, file: str | None, depth: int) -> Source:
-    if not isinstance(text, str):
-        raise TypeError(f"expected the text of a kernel, found {type(text).__name__}")
+    if not isinstance(text, str) or _is_path(text):
+        hint = "; ptx_kernels.kernel_file reads a file" if isinstance(text, (str, os.PathLike)) else ""
+        raise TypeError(f"expected the text of a kernel, found {repr(text) if isinstance(text, str) else type(text).__name__}{hint}")
     if file is not None:
-        return Source(file, text, target or "")
+        return Source(str(file), text, _target(target))
     name, line, column = _place(text, depth + 1)
     # Blank lines in front give the compiler the lines and columns of the caller's file.
-    return Source(name, "\n" * line + " " * column + text, target or "")
+    return Source(name, "\n" * line + " " * column + text, _target(target))
+
+
+def _is_path(text: str) -> bool:
+    """True for the name of a file in the place of its text."""
+    return text.endswith((".rs", ".ptx")) and not any(letter in text for letter in "\n{;")
+
+
+def _target(target: str | None) -> str:
+    if target is not None and not isinstance(target, str):
+        raise TypeError(f"target: expected a str such as \"sm_90a\", found {type(target).__name__}")
+    return target or ""
 
 
 def _place(text: str, depth: int) -> tuple[str, int, int]:

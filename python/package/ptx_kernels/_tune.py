@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import itertools
 import json
 import os
 import pathlib
 import statistics
+import threading
 import time
-from typing import Any, Callable, Iterable, Mapping, Sequence
+import warnings
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
-from ._kernels import CompileError, Kernel, compiler_version
+from ._kernels import CompileError, Kernel, argument, compiler_version, expect_kernel
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
 
 # Bytes that are written between measurements on a GPU, so that a kernel does not find its data in the cache.
 _COLD = 256 << 20
@@ -42,17 +51,21 @@ def tune(
         The instance; its attribute ``tuning`` has the median times in seconds by instance.
 
     Raises:
-        ValueError: no instance runs; the message has the reason of each.
+        TypeError, ValueError: an argument of this function is wrong, or no instance runs; the message has the reason of each.
+        OSError: there can be no such file of records. A decision that cannot be written at the end is a warning.
     """
-    if isinstance(space, Mapping):
-        candidates = [dict(zip(space, values)) for values in itertools.product(*space.values())]
-    else:
-        candidates = [dict(choice) for choice in space]
+    expect_kernel("tune", "kernel", kernel)
+    if not callable(make_arguments):
+        raise TypeError(f"tune(): make_arguments: expected a function, found {type(make_arguments).__name__}")
+    if not isinstance(repeats, int) or repeats < 1:
+        raise ValueError(f"tune(): repeats: expected an integer from 1 on, found {repeats!r}")
+    candidates = _candidates(space)
     if not candidates:
         raise ValueError(f"{kernel.name}: the space has no instances")
+    file = None if records is None else _records_file(records)
     args, kwargs = _arguments(make_arguments())
     key = _key(kernel, candidates, args, kwargs)
-    known = _read(records, key)
+    known = _read(file, key)
     if known is not None:
         return _chosen(kernel, known["choice"], known["times"])
     times: dict[str, float] = {}
@@ -71,8 +84,27 @@ def tune(
             best = (times[name], candidate)
     if best is None:
         raise ValueError(f"{kernel.name}: no instance runs\n" + "\n".join(refused))
-    _write(records, key, best[1], times)
+    try:
+        _write(file, key, best[1], times)
+    except OSError as error:
+        warnings.warn(f"{kernel.name}: the decision is not recorded: {error}", stacklevel=2)
     return _chosen(kernel, best[1], times)
+
+
+def _candidates(space: Any) -> list[dict[str, str]]:
+    """The instances of a space, with the arguments as text."""
+    wrong = "tune(): space: expected a list of values for each parameter, such as {\"BLOCK\": [64, 128]}, or a list of instances, found"
+    if isinstance(space, Mapping):
+        if odd := [values for values in space.values() if isinstance(values, (str, bytes)) or not isinstance(values, Iterable)]:
+            raise TypeError(f"{wrong} {odd[0]!r}")
+        choices: list[Any] = [dict(zip(space, values)) for values in itertools.product(*space.values())] if space else []
+    elif isinstance(space, Iterable) and not isinstance(space, (str, bytes)):
+        choices = list(space)
+    else:
+        raise TypeError(f"{wrong} {space!r}")
+    if odd := [choice for choice in choices if not isinstance(choice, Mapping)]:
+        raise TypeError(f"{wrong} {odd[0]!r}")
+    return [{str(name): argument(value) for name, value in choice.items()} for choice in choices]
 
 
 def _chosen(kernel: Kernel, choice: Mapping[str, Any], times: dict[str, float]) -> Kernel:
@@ -84,7 +116,7 @@ def _chosen(kernel: Kernel, choice: Mapping[str, Any], times: dict[str, float]) 
 def _arguments(made: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], tuple) and isinstance(made[1], dict):
         return made
-    return (made if isinstance(made, tuple) else (made,)), {}
+    return (tuple(made) if isinstance(made, (tuple, list)) else (made,)), {}
 
 
 def _measure(kernel: Kernel, args: Sequence[Any], kwargs: dict[str, Any], repeats: int) -> float:
@@ -150,6 +182,23 @@ def _checksum(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+# Threads of this process take turns; so do processes, where files have locks.
+_writing = threading.Lock()
+
+
+def _records_file(path: str | os.PathLike[str]) -> pathlib.Path:
+    """The file of records, before anything is measured.
+
+    Raises:
+        OSError: it cannot be one.
+    """
+    to = pathlib.Path(os.fsdecode(path))
+    if to.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "the records are a folder, and not a file", str(to))
+    to.parent.mkdir(parents=True, exist_ok=True)
+    return to
+
+
 def _read_all(path: pathlib.Path) -> list[dict[str, Any]]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -158,10 +207,8 @@ def _read_all(path: pathlib.Path) -> list[dict[str, Any]]:
         return []
 
 
-def _read(path: str | os.PathLike[str] | None, key: str) -> dict[str, Any] | None:
-    if path is None:
-        return None
-    for record in _read_all(pathlib.Path(path)):
+def _read(path: pathlib.Path | None, key: str) -> dict[str, Any] | None:
+    for record in [] if path is None else _read_all(path):
         try:
             if record["key"] == key and record["checksum"] == _checksum(record):
                 return record
@@ -170,19 +217,34 @@ def _read(path: str | os.PathLike[str] | None, key: str) -> dict[str, Any] | Non
     return None
 
 
-def _write(path: str | os.PathLike[str] | None, key: str, choice: Mapping[str, Any], times: dict[str, float]) -> None:
-    if path is None:
+def _write(to: pathlib.Path | None, key: str, choice: Mapping[str, Any], times: dict[str, float]) -> None:
+    if to is None:
         return
-    to = pathlib.Path(path)
-    record: dict[str, Any] = {"key": key, "choice": {name: _plain(value) for name, value in choice.items()}, "times": times}
+    record: dict[str, Any] = {"key": key, "choice": dict(choice), "times": times}
     record["checksum"] = _checksum(record)
-    records = [other for other in _read_all(to) if other.get("key") != key] + [record]
-    to.parent.mkdir(parents=True, exist_ok=True)
-    # Others read the old file or the new one, never a part.
-    beside = to.with_name(f"{to.name}.{os.getpid()}")
-    beside.write_text(json.dumps(records, indent=1), encoding="utf-8")
-    os.replace(beside, to)
+    with _turn(to):
+        known = _read_all(to)
+        if not known and to.exists() and to.stat().st_size > 0:
+            # What somebody else wrote is kept.
+            os.replace(to, to.with_name(f"{to.name}.old"))
+        records = [other for other in known if other.get("key") != key] + [record]
+        # Others read the old file or the new one, never a part.
+        beside = to.with_name(f"{to.name}.{os.getpid()}")
+        beside.write_text(json.dumps(records, indent=1), encoding="utf-8")
+        os.replace(beside, to)
 
 
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (int, str, bool)) else str(value)
+@contextlib.contextmanager
+def _turn(to: pathlib.Path) -> Iterator[None]:
+    """The only writer of a file of records."""
+    with _writing:
+        if fcntl is None:
+            yield
+            return
+        # The folder has the lock: the file is replaced.
+        folder = os.open(to.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
