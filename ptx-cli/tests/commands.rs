@@ -369,7 +369,8 @@ fn run_refuses_what_a_launch_of_the_kernel_refuses() {
     let path = folder.path().join("k.rs");
     let run = |grid: &str, condition: &str, n: &str| {
         let text = format!(
-            "#[ptx_kernel(arch = \"sm_80\", block = 32, grid = {grid}, unsafe(requires({condition})))]
+            "use host::m;
+            #[ptx_kernel(arch = \"sm_80\", block = 32, grid = {grid}, unsafe(requires({condition})))]
             fn k(x: &mut [u32], n: u32) {{
                 let i: u32 = ctaid.x * ntid.x + tid.x;
                 if i < n {{ let to = x.at(i); ptx! {{ st.global.u32 [to], i; }} }}

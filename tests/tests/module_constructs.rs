@@ -30,6 +30,7 @@ const INSIDE: &[&str] = &[
     ".reg .u32 x<4>;",
     ".reg .pred x;",
     ".reg .u32 x1;",
+    ".reg .u32 x01;",
     ".local .u32 x;",
     ".local .u32 x<4>;",
     ".local .u32 x1;",
@@ -39,6 +40,7 @@ const INSIDE: &[&str] = &[
     ".param .b32 x;",
     "x:",
     "x1:",
+    "x01:",
     "x: .callprototype _ ();",
     "x: .calltargets other;",
     ".func x();",
@@ -48,7 +50,91 @@ const INSIDE: &[&str] = &[
 const PARAMETERS: &[&str] = &[".param .u32 x", ".param .u32 x1", ".param .align 4 .b8 x[8]"];
 
 /// Uses of `x` behind both declarations.
-const USES: &[&str] = &["", "mov.u32 y, x;", "ld.u32 y, [x];", "bra x1;", "add.u32 y, x1, 1;", "call x;"];
+const USES: &[&str] =
+    &["", "mov.u32 y, x;", "ld.u32 y, [x];", "bra x1;", "add.u32 y, x1, 1;", "add.u32 y, x01, 1;", "call x;"];
+
+/// Headers, between a `.version` and a kernel.
+const HEADERS: &[&str] = &[
+    ".version 8.10\n",
+    ".version 8.16\n",
+    ".version 7.10\n",
+    ".version 7.6\n",
+    ".version 8.010\n",
+    ".version 5.35\n",
+    ".version 0.80\n",
+    ".version/**/8.0\n",
+    ".version /* a */ 8.0\n",
+    ".version\n8.0\n",
+    ".version 8.0/**/",
+    "// a\n.version\t8.0\n",
+    "\x1a.version\x1a8.0\x1a\n",
+    ".version\x0b8.0\n",
+    ";.version 8.0\n",
+];
+
+/// Initial values.
+const GLOBALS: &[&str] = &[
+    ".global .u64 g = g;",
+    ".global .u64 g = g + 1 + 2;",
+    ".global .u64 g = g - 8;",
+    ".global .u64 g = g * 2;",
+    ".global .u64 g = 8 + g;",
+    ".global .u64 g = (g);",
+    ".global .u64 g = generic(g);",
+    ".global .u64 g[] = {g, g+8};",
+    ".global .u8 g[2] = {0xFF(g), 0xFF00(g)};",
+    ".global .u32 g = g;",
+    ".global .u16 g = g;",
+    ".global .s64 g = g;",
+    ".global .f64 g = g;",
+    ".const .u64 g = g;",
+    ".global .u64 a, b = a;",
+    ".global .u64 a = b, b = a;",
+    ".global .u64 g<2> = g0;",
+    ".shared .u64 s;\n.global .u64 g = s;",
+    ".global .u64 other = other;",
+    ".global .u64 g = h;\n.global .u32 h;",
+];
+
+/// Instructions, with registers `r0` to `r8`, the vectors `v` and `w0` to `w2`, and predicates `p0` to `p3`.
+const BODIES: &[&str] = &[
+    "mov.u32 r1, %tid .x;",
+    "mov.u32 r1, %tid\n.x;",
+    "mov.u32 r1, %tid/**/.x;",
+    "mov.u32 r1, %tid. x;",
+    "mov.u32 %tid .x, r1;",
+    "mov.u32 r1, %laneid .x;",
+    "mov.u32 r1, v .x;",
+    "mov.u32 r1, v .r;",
+    "mov.u32 v .x, r1;",
+    "mov.u32 r1, w01 .y;",
+    "mov.u32 r1, w1 .z;",
+    "mov.u32 r1, r2 .x;",
+    "vadd.u32.u32.u32 r1, r2 .b0, r3;",
+    "vadd.u32.u32.u32 r1 .b0, r2, r3, r1;",
+    "vadd.u32.u32.u32 r1, r2 .b4, r3;",
+    "vadd2.u32.u32.u32 r1 .h10, r2, r3, r1;",
+    "mov.u32 r01, 1;",
+    "mov.u32 r001, r1;",
+    "mov.u32 r09, 1;",
+    "mov.u32 r4294967297, 1;",
+    "mov.u32 r18446744073709551617, 1;",
+    "mov.u32 r2147483649, 1;",
+    "@p01 mov.u32 r1, 1;",
+    "{ .reg .u32 r<2>; mov.u32 r02, 1; }",
+    ".reg .f32 r01; mov.u32 r1, 1;",
+    ".reg .u32 q<12>, q1<3>; mov.u32 q11, 1;",
+    ".reg .f32 q0<3>; .reg .u32 q<12>; mov.u32 q01, 1;",
+    ".reg .f32 q01; .reg .u32 q<12>; mov.u32 q01, 1;",
+    ".reg .f32 q01; .reg .u32 q<12>; mov.f32 q01, 0f00000000;",
+    "add\x1a.u32 r1\x1a, r2,\x1ar3;",
+    "mov.u32 r\x1a1, 1;",
+    "mov.u32 r1, 1\x1a2;",
+    "mov.u32 r1, 1\x042;",
+    "add .u32 r1, r2, r3;",
+    "add. u32 r1, r2, r3;",
+    ".global .u64 s = s;",
+];
 
 /// What stands in front of an old kernel, and in it.
 const OLD: &[(&str, &str)] = &[
@@ -124,7 +210,12 @@ fn main() -> ExitCode {
                 let judge = judge.clone();
                 Trial::test(name, move || agree(&judge, &modules))
             };
-            vec![trial("names", names()), trial("uses_of_names", uses()), trial("old_versions", old())]
+            vec![
+                trial("names", names()),
+                trial("uses_of_names", uses()),
+                trial("old_versions", old()),
+                trial("forms", forms()),
+            ]
         }
         None => {
             vec![Trial::test(format!("constructs (ignored: {})", ptxas::ABSENT), || Ok(())).with_ignored_flag(true)]
@@ -176,6 +267,16 @@ fn uses() -> Vec<String> {
     all
 }
 
+fn forms() -> Vec<String> {
+    let rest = ".target sm_80\n.address_size 64\n";
+    let registers = ".reg .u32 r<9>; .reg .v4 .u32 v, w<3>; .reg .pred p<4>;";
+    let headers = HEADERS.iter().map(|header| format!("{header}{rest}.entry k() {{ ret; }}\n"));
+    let globals = GLOBALS.iter().map(|global| format!("{HEADER}{global}\n.entry k() {{ ret; }}\n"));
+    let bodies = BODIES.iter().map(|body| format!("{HEADER}.entry k() {{ {registers}\n{body}\nret; }}\n"));
+    let end = format!("{HEADER}.entry k() {{ ret; }}\x1a");
+    headers.chain(globals).chain(bodies).chain([end.clone() + "\n", end.clone() + "x", end]).collect()
+}
+
 fn old() -> Vec<String> {
     let registers = ".reg .u32 r<4>; .reg .u64 d<4>; .reg .f32 f<8>; .reg .f64 e<4>; .reg .pred p<2>;";
     let mut all = Vec::new();
@@ -194,7 +295,8 @@ fn old() -> Vec<String> {
 
 /// ptxas refuses the modules that have an error, and no other.
 fn agree(judge: &Judge, modules: &[String]) -> Result<(), Failed> {
-    let step = if std::env::var_os("PTX_THOROUGH").is_some() { 1 } else { 7 };
+    // Short lists are judged whole.
+    let step = if std::env::var_os("PTX_THOROUGH").is_some() || modules.len() < 200 { 1 } else { 7 };
     let mut wrong = Vec::new();
     for text in modules.iter().step_by(step) {
         let (tree, earlier) = parse_text(text.as_bytes());

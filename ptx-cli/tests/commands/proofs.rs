@@ -370,7 +370,7 @@ const FROM_TEXT: [(&str, &str, &str); 51] = [
         "x: &mut [u32], g: u32) { let at = x.at(cluster::rank() * 32 + tid.x); ptx! { red.global.add.u32 [at], 1; }",
         "[P091",
     ),
-    ("block = 32, grid = LIMIT, requires(x.len() >= 32)", "x: &[u32]) {", "`LIMIT` cannot be evaluated"),
+    ("block = 32, grid = LIMIT, requires(x.len() >= 32)", "x: &[u32]) {", "there is no `LIMIT` here"),
 ];
 
 #[test]

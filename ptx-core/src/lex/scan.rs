@@ -16,13 +16,13 @@ pub(super) enum Class {
     Punct,
 }
 
-/// The class of every byte. NUL is a blank: modules cut out of binaries are padded with it.
+/// The class of every byte. NUL is a blank: modules cut out of binaries are padded with it; so is the end of a file on DOS.
 static CLASS: [Class; 256] = {
     let mut table = [Class::Unknown; 256];
     let mut byte = 0;
     while byte < 256 {
         table[byte] = match byte as u8 {
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0c | 0 => Class::Blank,
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0c | 0x1a | 0 => Class::Blank,
             b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => Class::Word,
             b'0'..=b'9' => Class::Digit,
             b'.' => Class::Dot,

@@ -4,7 +4,7 @@ use super::{Options, constant, report};
 use crate::diag::Diagnostic;
 use crate::ir::Module;
 use crate::isa::{Arch, Version, table};
-use crate::syntax::{Directive, StmtKind, Tree};
+use crate::syntax::{Directive, ExprId, StmtKind, Tree};
 
 /// Target of a module without a header: everything is allowed there, so that one error stays one error.
 const NEWEST_ARCH: Arch = Arch::base(121);
@@ -12,9 +12,11 @@ const NEWEST_ARCH: Arch = Arch::base(121);
 /// The last minor version of each major one, from 1 on.
 const LAST_MINORS: &[u8] = &[5, 3, 2, 3, 1, 5, 8, 8, 5];
 
+/// ptxas takes `8.10` for 9.0 here: ten minor versions are a major one.
 fn exists(version: &Version) -> bool {
-    let last = usize::from(version.major).checked_sub(1).and_then(|at| LAST_MINORS.get(at));
-    last.is_some_and(|last| version.minor <= *last)
+    let all = 10 * usize::from(version.major) + usize::from(version.minor);
+    let last = (all / 10).checked_sub(1).and_then(|at| LAST_MINORS.get(at));
+    last.is_some_and(|last| all % 10 <= usize::from(*last))
 }
 
 /// An empty module with the header's facts.
@@ -64,8 +66,10 @@ fn version(tree: &Tree, diagnostics: &mut Vec<Diagnostic>) -> Option<Version> {
         diagnostics.push(report::no_header(".version 8.7", tree));
         return None;
     };
-    if tree.list(&d.args).first().is_some_and(|e| tree.source.trivia(tree.expr(*e).tokens.start).contains(&b'\n')) {
-        diagnostics.push(report::version_on_another_line(tree.source.span(d.name)));
+    let behind = |e: &ExprId| tree.source.trivia(tree.expr(*e).tokens.start);
+    // A line, or a comment.
+    if tree.list(&d.args).first().is_some_and(|e| behind(e).iter().any(|byte| matches!(byte, b'\n' | b'/'))) {
+        diagnostics.push(report::version_elsewhere(tree.source.span(d.name)));
     }
     let text = tree.list(&d.args).first().map(|e| tree.compact(&tree.expr(*e).tokens)).unwrap_or_default();
     let version = text.parse().ok().filter(exists);

@@ -127,7 +127,9 @@ fn relocation(cx: &mut Context<'_>, id: ExprId) -> Option<Relocation> {
         ExprKind::Name if tree.expr(id).tokens.len() > 1 => None,
         ExprKind::Name => {
             let token = tree.expr(id).tokens.start;
-            let of = match cx.names.find(tree.source.text(token), &mut Vec::new())? {
+            let name = tree.source.text(token);
+            let own = || cx.declaring.iter().find(|(own, _)| *own == name).map(|(_, var)| Entity::Var(*var));
+            let of = match cx.names.find(name, &mut Vec::new()).or_else(own)? {
                 Entity::Var(var) => Symbol::Var(var),
                 Entity::Func(func) => Symbol::Func(func),
                 _ => return None,

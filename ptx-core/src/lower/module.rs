@@ -18,6 +18,8 @@ pub(super) struct Context<'t> {
     pub(super) module: Module,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) forms: Forms<'t>,
+    /// The variables of the statement that is read, which their initial values may name, in front of their declaration.
+    pub(super) declaring: Vec<(&'t str, VarId)>,
     /// Registers and `.local` variables that stand outside of functions.
     shared: Shared<'t>,
 }
@@ -37,6 +39,7 @@ pub(super) fn lower(tree: &Tree, options: &Options) -> (Module, Vec<Diagnostic>)
         module,
         diagnostics,
         forms: Forms::default(),
+        declaring: Vec::new(),
         shared: Shared::default(),
     };
     cx.names.open();

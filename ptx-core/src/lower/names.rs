@@ -31,11 +31,13 @@ struct Range {
     count: u64,
     of: Ranged,
     span: Span,
-    /// Those in use, by number; those with very high numbers are among the names.
+    /// Those in use, by number.
     used: Vec<Option<RegId>>,
+    /// Those in use with very high numbers.
+    far: Map<u64, RegId>,
 }
 
-/// The numbers of a range that are found without a name.
+/// The numbers of a range that have a place of their own.
 const NUMBERED: usize = 1 << 16;
 
 /// The names of one scope. A range's prefix is no name: `.reg .b32 a, a<5>;` declares six registers.
@@ -89,12 +91,14 @@ impl<'t> Names<'t> {
     /// Declares `prefix0` to `prefix{count-1}`; gives the place of an earlier declaration of one of them.
     pub(super) fn declare_range(&mut self, prefix: &'t str, count: u64, of: Ranged, span: Span) -> Option<Span> {
         let scope = self.scopes.last_mut()?;
-        let one_of = |name: &str| numbered(name).is_some_and(|(p, number)| p == prefix && number < count);
+        // Names that only mean a register of the range, as `r01` does, are hidden by it.
+        let one_of =
+            |name: &str| is_canonical(name) && numbered(name).is_some_and(|(p, number)| p == prefix && number < count);
         let names = |name: &str| name.starts_with(prefix) && one_of(name);
         let taken = scope.names.iter().filter(|(name, (entity, _))| names(name) && !is_label(*entity));
         let single = || taken.map(|(_, (_, span))| *span).min();
         let earlier = scope.ranges.get(prefix).map(|range| range.span).or_else(single);
-        scope.ranges.entry(prefix).or_insert(Range { count, of, span, used: Vec::new() });
+        scope.ranges.entry(prefix).or_insert(Range { count, of, span, used: Vec::new(), far: Map::default() });
         earlier
     }
 
@@ -147,16 +151,15 @@ impl<'t> Scope<'t> {
             return Some(Entity::Reg(known));
         }
         let named = self.names.get(name).map(|(entity, _)| *entity);
-        let Some((prefix, number)) = place.filter(|_| named.is_none_or(is_label)) else { return named };
+        let is_hidden = named.is_none_or(is_label) || !is_canonical(name);
+        let Some((prefix, number)) = place.filter(|_| is_hidden) else { return named };
         let Some(range) = self.ranges.get_mut(prefix).filter(|range| number < range.count) else { return named };
         match range.of {
             Ranged::Variables(first) => Some(Entity::Var(VarId(first.0.checked_add(u32::try_from(number).ok()?)?))),
             Ranged::Registers(ty, vector, align) => {
                 let id = RegId(u32::try_from(registers.len()).ok()?);
-                registers.push(Register { name: name.to_owned(), ty, vector, align, span: range.span });
-                if !range.remember(number, id) {
-                    self.names.insert(name, (Entity::Reg(id), range.span));
-                }
+                registers.push(Register { name: format!("{prefix}{number}"), ty, vector, align, span: range.span });
+                range.remember(number, id);
                 Some(Entity::Reg(id))
             }
         }
@@ -173,21 +176,27 @@ impl Range {
     /// The names of those in use.
     fn names(&self, prefix: &str) -> impl Iterator<Item = String> {
         let used = self.used.iter().enumerate().filter(|(_, id)| id.is_some());
-        used.map(move |(number, _)| format!("{prefix}{number}"))
+        used.map(|(number, _)| number as u64)
+            .chain(self.far.keys().copied())
+            .map(move |number| format!("{prefix}{number}"))
     }
 
     fn known(&self, number: u64) -> Option<RegId> {
-        self.used.get(usize::try_from(number).ok()?).copied().flatten()
+        match usize::try_from(number).ok().filter(|at| *at < NUMBERED) {
+            Some(at) => self.used.get(at).copied().flatten(),
+            None => self.far.get(&number).copied(),
+        }
     }
 
-    /// Returns true if there is room for it.
-    fn remember(&mut self, number: u64, id: RegId) -> bool {
-        let Some(at) = usize::try_from(number).ok().filter(|at| *at < NUMBERED) else { return false };
+    fn remember(&mut self, number: u64, id: RegId) {
+        let Some(at) = usize::try_from(number).ok().filter(|at| *at < NUMBERED) else {
+            self.far.insert(number, id);
+            return;
+        };
         if self.used.len() <= at {
             self.used.resize(at + 1, None);
         }
         self.used[at] = Some(id);
-        true
     }
 }
 
@@ -196,7 +205,13 @@ fn is_label(entity: Entity) -> bool {
     matches!(entity, Entity::Label(_))
 }
 
-/// ptxas takes all the digits at the end of a name for the number: `%v1<8>` declares nothing that can be named.
+/// Returns true if the number at the end of a name has no zeros in front.
+fn is_canonical(name: &str) -> bool {
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    digits < 2 || name.as_bytes()[name.len() - digits] != b'0'
+}
+
+/// ptxas takes all the digits at the end of a name for the number, modulo 2^32: `%v1<8>` declares nothing that can be named, and `%r01` is `%r1`.
 fn numbered(name: &str) -> Option<(&str, u64)> {
     let bytes = name.as_bytes();
     let mut start = bytes.len();
@@ -204,8 +219,9 @@ fn numbered(name: &str) -> Option<(&str, u64)> {
         start -= 1;
     }
     let (prefix, number) = name.split_at_checked(start)?;
-    if number.is_empty() || (number.len() > 1 && number.starts_with('0')) {
+    if number.is_empty() {
         return None;
     }
-    Some((prefix, number.parse().ok()?))
+    let digit = |number: u32, digit: u8| number.wrapping_mul(10).wrapping_add(u32::from(digit - b'0'));
+    Some((prefix, number.bytes().fold(0, digit).into()))
 }

@@ -16,7 +16,7 @@ pub(super) use declaration::{
     no_space, no_type, not_a_register_type, register_shape, unknown_type, wrong_value,
 };
 pub(crate) use gate::{gate, gone};
-pub(super) use header::{bad_version, no_header, other_chip, target_since, unknown_target, version_on_another_line};
+pub(super) use header::{bad_version, no_header, other_chip, target_since, unknown_target, version_elsewhere};
 pub(super) use mnemonic::{misfit, torn};
 pub(super) use names::{
     comes_later, dots_in_a_label, duplicate, extern_or_not, no_label, not_a_target, other_declaration, other_signature,

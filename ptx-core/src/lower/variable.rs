@@ -2,7 +2,7 @@
 
 use super::module::Context;
 use super::{constant, initial, report};
-use crate::ir::{ParamType, Signature, Space, Variable};
+use crate::ir::{ParamType, Signature, Space, VarId, Variable};
 use crate::isa::{Class, Type};
 use crate::syntax::{self, Declarator, ExprId, ExprKind, Tokens, Var};
 
@@ -48,6 +48,8 @@ pub(super) fn variables(cx: &mut Context<'_>, var: &Var) -> Vec<Declared> {
     let Some(shape) = shape(cx, var) else { return Vec::new() };
     let tree = cx.tree;
     let mut out = Vec::new();
+    let mut next = cx.module.variables.len();
+    cx.declaring.clear();
     for name in tree.names(var) {
         let count = name.count.and_then(|c| constant::integer(tree, c)).and_then(|n| u32::try_from(n).ok());
         let text = tree.source.text(name.name);
@@ -58,11 +60,14 @@ pub(super) fn variables(cx: &mut Context<'_>, var: &Var) -> Vec<Declared> {
                 out.push(Declared { token: name.name, range: true, variables });
             }
             _ => {
+                cx.declaring.extend(u32::try_from(next).map(|id| (text, VarId(id))));
                 let variables = vec![variable(cx, &shape, text, name)];
                 out.push(Declared { token: name.name, range: false, variables });
             }
         }
+        next += out.last().map_or(0, |declared| declared.variables.len());
     }
+    cx.declaring.clear();
     out
 }
 

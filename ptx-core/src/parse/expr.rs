@@ -176,7 +176,7 @@ impl Parser {
     fn name(&mut self) -> Parsed<ExprId> {
         let kind = if self.kind() == Kind::Dot { ExprKind::Dot } else { ExprKind::Name };
         let first = self.bump();
-        while kind == ExprKind::Name && self.kind() == Kind::Dot && self.touches() {
+        while kind == ExprKind::Name && self.kind() == Kind::Dot && (self.touches() || self.at_component()) {
             self.at += 1;
         }
         if self.at(b'(') {
@@ -184,6 +184,18 @@ impl Parser {
         }
         let name = self.push_expr(first, kind);
         if self.at(b'[') { self.index(first, name) } else { Ok(name) }
+    }
+
+    /// Returns true for a component of a vector, or a part of a video operand: ptxas takes blanks in front of it.
+    fn at_component(&self) -> bool {
+        let text = self.tree.source.bytes(self.at);
+        match text {
+            [b'.', component] => b"xyzwrgba".contains(component),
+            [b'.', b'b', b'0'..=b'3'] | [b'.', b'h', b'0' | b'1'] => true,
+            [b'.', b'h', parts @ ..] => parts.len() == 2 && parts.iter().all(|part| (b'0'..=b'3').contains(part)),
+            [b'.', b'b', parts @ ..] => parts.len() == 4 && parts.iter().all(|part| (b'0'..=b'7').contains(part)),
+            _ => false,
+        }
     }
 
     /// `"(" list ")"` behind a name or a mask.

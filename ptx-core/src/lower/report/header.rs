@@ -25,8 +25,9 @@ pub(in crate::lower) fn bad_version(text: &str, last_minors: &[u8], span: Span) 
         .section("11.1.1")
 }
 
-pub(in crate::lower) fn version_on_another_line(span: Span) -> Diagnostic {
-    Diagnostic::error(&codes::P0602, span, "the version stands on the same line as `.version`").section("11.1.1")
+pub(in crate::lower) fn version_elsewhere(span: Span) -> Diagnostic {
+    let text = "the version stands behind `.version`, on the same line and with no comment between them";
+    Diagnostic::error(&codes::P0602, span, text).section("11.1.1")
 }
 
 pub(in crate::lower) fn unknown_target(text: &str, span: Span) -> Diagnostic {
