@@ -7,6 +7,8 @@ mod dap;
 mod filled;
 #[path = "commands/grids.rs"]
 mod grids;
+#[path = "commands/kept.rs"]
+mod kept;
 #[path = "client/lsp.rs"]
 mod lsp;
 #[path = "commands/misuse.rs"]

@@ -79,6 +79,7 @@ fn note(machine: &Machine<'_>, contract: &Contract, (at, verdicts): (usize, Verd
 fn decided(machine: &mut Machine<'_>, at: usize, most: u32) -> Verdicts {
     let all = machine.world.work.get();
     machine.world.work.set(all.min(most));
+    machine.world.here = machine.trace.accesses[at].path.clone();
     let bounds = inside(machine, at);
     let access = machine.trace.accesses[at].clone();
     let verdicts = [(Property::Bounds, bounds), (Property::Alignment, aligned(machine, &access))];
@@ -93,7 +94,6 @@ fn inside(machine: &mut Machine<'_>, at: usize) -> Verdict {
     if verdict == Verdict::Proved || access.bits == 0 {
         return verdict;
     }
-    machine.world.here = access.path.clone();
     let offset = machine.world.number(&access.offset, access.bits, true);
     if offset == access.offset {
         return verdict;

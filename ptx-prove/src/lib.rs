@@ -41,6 +41,7 @@ mod form;
 mod generic;
 mod grids;
 mod initial;
+mod kept;
 mod local;
 mod machine;
 mod memory;

@@ -365,6 +365,8 @@ impl<'m> Machine<'m> {
             ("lanemask_lt", _) => table(&|thread| (1 << (thread % 32)) - 1),
             ("lanemask_le", _) => table(&|thread| (2 << (thread % 32)) - 1),
             ("lanemask_gt", _) => table(&|thread| 0xffff_ffff & !((2 << (thread % 32)) - 1)),
+            // Where the block runs.
+            ("smid" | "nsmid" | "warpid" | "nwarpid", _) => self.world.any(32),
             ("lanemask_ge", _) => table(&|thread| 0xffff_ffff & !((1 << (thread % 32)) - 1)),
             _ => return None,
         })

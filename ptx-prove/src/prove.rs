@@ -191,8 +191,9 @@ fn report(mut machine: Machine<'_>, contract: &Contract, pipeline: Option<Pipeli
     if let Some((inst, missing)) = tensor::disorder(&machine) {
         machine.gap_of_order(inst, missing);
     }
+    // What the execution took is not missing for bounds, and what these take not for the order.
+    machine.world.renew();
     let mut found = bounds::check(&mut machine, contract);
-    // What bounds took is not missing for the order.
     machine.world.renew();
     found.extend(barriers::check(&machine));
     let are_together = found.iter().all(|finding| {

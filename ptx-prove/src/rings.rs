@@ -101,7 +101,6 @@ impl Machine<'_> {
         written: &[RegId],
         (open, now): (&[RegId], &[i128]),
     ) -> Vec<Option<i128>> {
-        let (trace, gaps, writes, steps) = (self.trace.clone(), self.gaps.clone(), self.writes.clone(), self.steps);
         let mut start = state.clone();
         self.forget(&mut start, written);
         for (register, more) in open.iter().zip(now) {
@@ -111,14 +110,15 @@ impl Machine<'_> {
                 start.set(*register, Value::Bits(value));
             }
         }
-        let edges = self.region(Some(header), header, start);
-        let after = self.join(edges.back);
-        let is_whole = self.steps > 0;
-        (self.trace, self.gaps, self.writes, self.steps) = (trace, gaps, writes, steps);
+        let after = self.probe(|machine| {
+            let edges = machine.region(Some(header), header, start);
+            machine.join(edges.back)
+        });
+        let after = after.flatten();
         let value = |register: &RegId| match (after.as_ref()?.get(*register), state.get(*register)) {
             (Value::Bits(new), Value::Bits(first)) => new.sub(&first)?.known(),
             _ => None,
         };
-        open.iter().map(|register| value(register).filter(|_| is_whole)).collect()
+        open.iter().map(value).collect()
     }
 }

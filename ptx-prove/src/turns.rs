@@ -6,6 +6,7 @@ use crate::counted::Counted;
 use crate::event::Event;
 use crate::flow::End;
 use crate::form::{Coef, Cond, Form};
+use crate::kept::Kept;
 use crate::machine::{Machine, State, Value};
 use crate::query::{LOOP_BUDGET, decide};
 use crate::rings::Ring;
@@ -76,6 +77,7 @@ struct Changes {
     written: Vec<RegId>,
     inductions: Vec<Induction>,
     rings: Vec<Ring>,
+    kept: Vec<Kept>,
 }
 
 /// What earlier executions of a loop found.
@@ -207,8 +209,10 @@ impl Machine<'_> {
             insts.iter().any(Event::is_of_warp)
         });
         let scope = if together { Scope::Block } else { Scope::Thread };
+        let others: Vec<RegId> = inductive.into_iter().chain(rings.iter().map(|ring| ring.register)).collect();
+        let kept = self.kept(header, &state, &written, &others);
         // What leads from turn to turn is found without facts that are not proved yet.
-        let changes = Changes { written, inductions, rings };
+        let changes = Changes { written, inductions, rings, kept };
         let all = changes.inductions.iter().flat_map(|one| [(one.register, false), (one.register, true)]);
         let mut known = Known { refused: all.collect(), ..Known::default() };
         loop {
@@ -280,16 +284,28 @@ impl Machine<'_> {
         (once && falls && most >= 0).then(|| most / each)
     }
 
+    /// Executes something of which nothing stays but its result; nothing if it takes too long.
+    pub(crate) fn probe<T>(&mut self, execute: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let (trace, gaps, writes, steps) = (self.trace.clone(), self.gaps.clone(), self.writes.clone(), self.steps);
+        let outer = self.world.begin_probe();
+        let found = execute(self);
+        let is_whole = self.steps > 0;
+        self.world.end_probe(outer);
+        (self.trace, self.gaps, self.writes, self.steps) = (trace, gaps, writes, steps);
+        is_whole.then_some(found)
+    }
+
     /// The registers that change by the same amount in every turn: found by a turn from any values.
     fn inductions(&mut self, header: usize, state: &State, written: &[RegId]) -> Vec<Induction> {
-        let (trace, gaps, writes) = (self.trace.clone(), self.gaps.clone(), self.writes.clone());
         let first = self.world.next();
-        let mut probe = state.clone();
-        self.forget(&mut probe, written);
-        let before = probe.registers.clone();
-        let edges = self.region(Some(header), header, probe);
-        let after = self.join(edges.back);
-        (self.trace, self.gaps, self.writes) = (trace, gaps, writes);
+        let mut start = state.clone();
+        self.forget(&mut start, written);
+        let before = start.registers.clone();
+        let after = self.probe(|machine| {
+            let edges = machine.region(Some(header), header, start);
+            machine.join(edges.back)
+        });
+        let after = after.flatten();
         let mut found = Vec::new();
         for register in written {
             let (Some(bits), Some(after)) = (self.bits_of(*register), &after) else { continue };
@@ -312,6 +328,8 @@ impl Machine<'_> {
         (scope, warps): (Scope, bool),
         known: &Known,
     ) -> Summary {
+        // The last instruction of an execution before is on another way.
+        self.world.here = state.path.clone();
         let first = self.world.next();
         let turn = self.turn_number(scope);
         let mut start = state.clone();
@@ -422,6 +440,7 @@ impl Machine<'_> {
                 start.set(ring.register, Value::Bits(value));
             }
         }
+        self.start_kept(start, &changes.kept);
         for counted in known.counted.iter().flatten() {
             if let Value::Bits(initial) = state.get(counted.register())
                 && let Some(value) = self.counted_value(counted, &initial, (turn, scope))

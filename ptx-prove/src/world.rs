@@ -65,7 +65,7 @@ pub(crate) struct Symbol {
     pub(crate) facts: Vec<Cond>,
 }
 
-/// The work of each half of a proof, what is accessed and in which order, in inequalities that are looked at.
+/// The work of each part of a proof, the execution, what is accessed and in which order, in inequalities that are looked at.
 pub(crate) const WORK: u32 = 12_000_000;
 /// The most forms of a condition in a register, or of a step of a path.
 const LONGEST: usize = 256;
@@ -92,6 +92,8 @@ pub(crate) struct World {
     pub(crate) threads: usize,
     /// Results of operations that are computed already, so that equal values have equal symbols.
     made: Map<(&'static str, Vec<Form>, i128), Form>,
+    /// The first symbol of a probe, if one is executed: its symbols are of no use behind it.
+    probe: Option<Sym>,
     /// The work that is left for all questions of a proof, in inequalities.
     pub(crate) work: Cell<u32>,
     /// Ranges that intervals do not find: of the terms with a constant.
@@ -165,6 +167,17 @@ fn add_cofactor(form: &Form, of: &Form, found: &mut Vec<Form>) {
     }
 }
 
+/// What is a multiple for all threads divides exactly; the rest may be a remainder already.
+fn parted(form: &Form, by: i128) -> Division {
+    let (whole, rest): (Vec<_>, Vec<_>) =
+        form.terms.iter().cloned().partition(|(_, coef)| coef.all(|value| value % by == 0));
+    let quotient = Form {
+        terms: whole.into_iter().map(|(mono, coef)| (mono, coef.map(|value| value / by))).collect(),
+        constant: form.constant.map(|value| value.div_euclid(by)),
+    };
+    (quotient, Form { terms: rest, constant: form.constant.map(|value| value.rem_euclid(by)) })
+}
+
 /// 2^32
 const WORD: i128 = 1 << 32;
 
@@ -206,6 +219,7 @@ impl World {
             settled: None,
             threads,
             made: Map::default(),
+            probe: None,
             known: Map::default(),
             residues: Map::default(),
             work: Cell::new(WORK),
@@ -237,6 +251,18 @@ impl World {
         let left = self.work.get().saturating_sub(cost);
         self.work.set(left);
         left > 0
+    }
+
+    /// Notes that a probe begins; the one around it.
+    pub(crate) fn begin_probe(&mut self) -> Option<Sym> {
+        let outer = self.probe;
+        self.probe = outer.or(Some(self.next()));
+        outer
+    }
+
+    /// Goes back to what was before a probe.
+    pub(crate) fn end_probe(&mut self, outer: Option<Sym>) {
+        self.probe = outer;
     }
 
     /// Gives questions as much work as a proof begins with.
@@ -444,6 +470,16 @@ impl World {
         is
     }
 
+    /// The form with a number of a thread on the way to this instruction in the place of those that other threads have; nothing if that is the same.
+    fn of_those_here(&self, form: &Form) -> Option<Form> {
+        let mut here = vec![true; self.threads];
+        self.here.steps().filter(|_| !form.is_even()).for_each(|step| step.cond.keep(&mut here));
+        let first = here.iter().position(|own| *own).filter(|_| here.contains(&false))?;
+        let of: Vec<Option<usize>> =
+            here.iter().enumerate().map(|(at, own)| Some(if *own { at } else { first })).collect();
+        Some(form.taken(&of))
+    }
+
     /// The number that bits are: `form` stands for its value modulo `2^bits`.
     pub(crate) fn number(&mut self, form: &Form, bits: u32, signed: bool) -> Form {
         let bits = bits.min(64);
@@ -459,6 +495,9 @@ impl World {
         }
         if let Some(known) = self.residue(form).filter(|known| bits == 32 && self.within(known, range)) {
             return known;
+        }
+        if let Some(own) = self.of_those_here(form).filter(|own| self.within(own, range)) {
+            return own;
         }
         let quotient = self.divide_shifted(form, modulus, least);
         let wrapped = quotient.and_then(|quotient| form.sub(&quotient.scale(modulus)?));
@@ -604,16 +643,13 @@ impl World {
             let (quotient, rest) = self.floor(&rest, by)?;
             return Some((quotient.add(&units)?, rest));
         }
-        // What is a multiple for all threads divides exactly; the rest may be a remainder already.
-        let (whole, rest): (Vec<_>, Vec<_>) =
-            form.terms.iter().cloned().partition(|(_, coef)| coef.all(|value| value % by == 0));
-        let mut quotient = Form {
-            terms: whole.into_iter().map(|(mono, coef)| (mono, coef.map(|value| value / by))).collect(),
-            constant: form.constant.map(|value| value.div_euclid(by)),
-        };
-        let mut rest = Form { terms: rest, constant: form.constant.map(|value| value.rem_euclid(by)) };
+        let (mut quotient, mut rest) = parted(form, by);
         if self.within(&rest, (0, by - 1)) {
             return Some((quotient, rest));
+        }
+        let own = self.of_those_here(form).map(|own| parted(&own, by));
+        if let Some(own) = own.filter(|(_, rest)| self.within(rest, (0, by - 1))) {
+            return Some(own);
         }
         // Neighbors stay neighbors: of -1, 0, 1, … only the first one is in another multiple.
         if matches!(quotient.constant, Coef::Each(_)) && form.constant.most() - form.constant.least() < by {
@@ -713,6 +749,10 @@ impl World {
     /// Notes the factors that a quotient stays below: of `a / b` where `a < r · b` in every launch, or on the way to this instruction; of `a / (8 · b)`
     /// eight times the quotient does. The solver does not look for such bounds itself.
     fn limit(&mut self, quotient: Sym, of: &Form, by: &Form) {
+        // What a probe divides has no need of them.
+        if self.probe.is_some_and(|first| of.symbols().chain(by.symbols()).any(|symbol| symbol >= first)) {
+            return;
+        }
         let mut factors = Vec::new();
         let mut look =
             |cond: &Cond| cond.forms(&mut |form| form.terms.iter().for_each(|term| add_factor(term, by, &mut factors)));

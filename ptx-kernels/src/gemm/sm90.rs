@@ -88,14 +88,15 @@ pub(crate) mod kernels {
             m128n256k64_2x1_kn = ([f16, bf16], [f16, bf16], Config::claimed([128, 256], [2, 1], KN, 3, 4, [4, 8])),
             m128n256k64_2x1_mk = ([f16, bf16], [f16, bf16], Config::claimed([128, 256], [2, 1], MK, 3, 4, [4, 8])),
             m128n256k64_2x1_mn = ([f16, bf16], [f16, bf16], Config::claimed([128, 256], [2, 1], MN, 3, 4, [4, 8]))
-        ]
+        ],
+        requires(gpcs.len() >= 17 + 256, counters.len() >= 17)
     )]
     pub fn claimed<T, O, const C: Config>(
         a: TensorMap,
         b: TensorMap,
         c: TensorMap,
         gpcs: &[u32],
-        counters: &mut [u32],
+        #[align(16)] counters: &mut [u32],
         raster: Raster,
     ) {
         #[shared(dynamic)]

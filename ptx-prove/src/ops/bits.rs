@@ -30,7 +30,9 @@ fn ones(bits: u32) -> u64 {
 
 /// The value modulo `2^bits`, whatever number stands for it.
 fn low(machine: &mut Machine<'_>, form: &Form, bits: u32) -> Option<Form> {
-    machine.world.floor(form, 1 << bits).map(|(_, rest)| rest)
+    let (_, rest) = machine.world.floor(form, 1 << bits)?;
+    machine.world.learn(&rest, (0, (1 << bits) - 1));
+    Some(rest)
 }
 
 /// `form & mask` for a constant mask.
