@@ -28,9 +28,12 @@ const PARTS: [(&str, &str); 2] = [("comm", "gemm/sm90/config"), ("grouped_gemm",
 /// The folder of the operations.
 const KERNELS: &str = "ptx-kernels/src";
 
+/// An instance of a matrix product.
+type Gemm = (&'static str, [u64; 3], (usize, u64));
+
 /// Instances of matrix products whose pipelines are explored: the entry, the bytes of the boxes of A, B and C as `maps` makes them, and the parameter with
 /// the offset of the extent along K there, which is at least one where a kernel is launched.
-const GEMMS: [(&str, [u64; 3], (usize, u64)); 4] = [
+const GEMMS: [Gemm; 4] = [
     ("static_tiles_m64n64k64_1x2_kk_bf16", [4096, 8192, 8192], (3, 16)),
     ("static_tiles_m128n192k64_2x1_kk_bf16", [16384, 12288, 8192], (3, 16)),
     ("claimed_m128n256k64_2x1_kk_bf16_bf16", [16384, 16384, 8192], (5, 8)),
@@ -560,14 +563,12 @@ fn gemms(chosen: &Chosen) -> String {
     }
     let text = Operation::new("gemm").text;
     let program = Source::text("gemm", text).without_proofs().compile().unwrap_or_else(|error| panic!("gemm: {error}"));
-    let line = |(entry, boxes, (param, offset)): &(&str, [u64; 3], (usize, u64))| {
+    let line = |gemm: &Gemm| {
+        let (entry, ..) = gemm;
         let kernels =
             || program.modules().iter().flat_map(|module| module.kernels.iter().map(move |own| (module, own)));
         let (module, kernel) = kernels().find(|(_, own)| own.entry == *entry).unwrap_or_else(|| panic!("{entry}"));
-        let mut contract = contract(kernel).unwrap_or_else(|error| panic!("{entry}: {error:?}"));
-        let depth = Expr::Field(*param, Field { offset: *offset, ty: Plain::Unsigned(4) });
-        contract.assume.push(Expr::Binary(Operator::Ge, Box::new([depth, Expr::Int(1)]), String::new()));
-        contract.boxes = ["a", "b", "c"].iter().zip(boxes).map(|(name, bytes)| ((*name).to_owned(), *bytes)).collect();
+        let contract = of_gemm(contract(kernel).unwrap_or_else(|error| panic!("{entry}: {error:?}")), gemm);
         let ptx = module.texts.first().map(|text| &*text.ptx).unwrap_or_default();
         let checked = checked(ptx).unwrap_or_else(|| panic!("{entry}"));
         let pipeline = explore(&checked, entry, &contract, &contract.boxes).unwrap_or_else(|| panic!("{entry}"));
@@ -582,10 +583,26 @@ fn gemms(chosen: &Chosen) -> String {
     wanted.into_iter().map(line).collect()
 }
 
-/// Proves an instance of a kernel; the others differ in types and vectors alone.
+/// The contract of a matrix product with what its plan makes of the launch.
+fn of_gemm(contract: Contract, (_, boxes, (param, offset)): &Gemm) -> Contract {
+    let depth = Expr::Field(*param, Field { offset: *offset, ty: Plain::Unsigned(4) });
+    let some = Expr::Binary(Operator::Ge, Box::new([depth, Expr::Int(1)]), String::new());
+    let assume = contract.assume.into_iter().chain([some]).collect();
+    let boxes = ["a", "b", "c"].iter().zip(boxes).map(|(name, bytes)| ((*name).to_owned(), *bytes)).collect();
+    Contract { assume, boxes, ..contract }
+}
+
+/// Proves an instance of a kernel, the one whose boxes are known if there is one; the others differ in types and vectors alone.
 fn row(module: &Module, kernel: &Kernel) -> Row {
     let unknown = |reason| Row { reasons: vec![reason], ..Row::default() };
-    let contract = match contract(kernel).map(|contract| of_ptx(kernel, contract)) {
+    let instances = || module.kernels.iter().filter(|own| own.name == kernel.name);
+    let gemm = GEMMS.iter().find_map(|gemm| Some((instances().find(|own| own.entry == gemm.0)?, gemm)));
+    let kernel = gemm.map_or(kernel, |(instance, _)| instance);
+    let contract = contract(kernel).map(|contract| match gemm {
+        Some((_, gemm)) => of_gemm(contract, gemm),
+        None => of_ptx(kernel, contract),
+    });
+    let contract = match contract {
         Ok(contract) => contract,
         Err((message, _)) => return unknown(message),
     };
