@@ -159,6 +159,7 @@ fn of_items(
     }
     let files = Files::read(items, around, &mut index);
     wrong.extend(arguments::wrong(&files, &index, options));
+    wrong.extend(items::declared_twice(files.own()));
     let chosen = items::kernels(files.own()).into_iter().filter(|item| items::is_chosen(item, options));
     for item in chosen {
         let reader = Reader { own_library, leaves_proofs_out: options.without_proofs, ..Reader::default() };

@@ -107,30 +107,45 @@ impl Live {
     }
 
     fn newest(&self) -> MutexGuard<'_, Current> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock();
         let stamp = Stamp::of(&self.path);
-        if stamp.is_none() || stamp != current.read {
-            current.read = settled(&self.path);
-            self.renew(&mut current);
+        if (stamp.is_none() || stamp != current.read)
+            && let Some(error) = self.renew(&mut current)
+        {
+            // Whoever is told may ask for the kernels.
+            drop(current);
+            (self.on_error)(&error);
+            current = lock();
         }
         current
     }
 
-    /// Compiles the file if its text is another one. An editor that replaces it may leave no file, or an empty one, for a moment.
-    fn renew(&self, current: &mut Current) {
-        let Ok(text) = std::fs::read_to_string(&self.path) else { return };
-        if text == current.text || text.is_empty() {
-            return;
-        }
-        let source = (self.choose)(Source::text(self.path.display().to_string(), text.clone()));
-        current.text = text;
-        match JitModule::load(&self.device, &source) {
-            Ok(module) => (current.module, current.error) = (module, None),
+    /// Compiles the file if its text is another one, and returns an error that is new. An editor that replaces the file may leave none, or an empty one,
+    /// for a moment.
+    fn renew(&self, current: &mut Current) -> Option<Error> {
+        current.read = settled(&self.path);
+        let source = match Source::file(&self.path) {
+            Ok(source) if source.text == current.text || source.text.is_empty() => return None,
+            Ok(source) => source,
+            Err(_) if !self.path.exists() => return None,
+            Err(error) => {
+                let is_new = current.error.as_ref().is_none_or(|known| known.to_string() != error.to_string());
+                current.error = Some(error.clone());
+                return is_new.then_some(error);
+            }
+        };
+        current.text.clone_from(&source.text);
+        match JitModule::load(&self.device, &(self.choose)(source)) {
+            Ok(module) => {
+                (current.module, current.error) = (module, None);
+                None
+            }
             Err(error) => {
                 let kept = format!("{error}\n\nthe kernels of the text before stay");
                 let error = if error.kind() == ErrorKind::Load { Error::new(ErrorKind::Load, kept) } else { error };
-                (self.on_error)(&error);
-                current.error = Some(error);
+                current.error = Some(error.clone());
+                Some(error)
             }
         }
     }

@@ -297,6 +297,30 @@ fn an_edit_is_the_next_launch() {
     assert_eq!(run(), 108);
     save("9");
     assert!(run() == 109 && live.error().is_none());
+    // Bytes that are no text are a wrong edit, too.
+    std::fs::write(&path, b"\xff\xfe").unwrap();
+    assert_eq!((run(), run()), (109, 109));
+    let error = said.try_iter().collect::<Vec<_>>();
+    assert!(error.len() == 1 && error[0].contains("k.rs` cannot be read"), "{error:?}");
+    save("10");
+    assert!(run() == 110 && live.error().is_none());
+}
+
+#[test]
+fn whoever_hears_of_an_error_may_ask_for_the_kernels() {
+    let folder = TempDir::new("ptx-jit").unwrap();
+    let path = folder.path().join("k.rs");
+    std::fs::write(&path, "#[ptx_kernel(arch = \"sm_80\", block = 1)] fn k() {}").unwrap();
+    let own: std::sync::Arc<std::sync::OnceLock<Live>> = std::sync::Arc::default();
+    let (told, known) = (std::sync::mpsc::channel(), own.clone());
+    let live = Live::load(&Device::cpu(), &path, |source| source).unwrap().on_error(move |_| {
+        let live = known.get().unwrap();
+        told.0.send(live.kernel("k").is_ok() && live.error().is_some()).unwrap();
+    });
+    let live = own.get_or_init(|| live);
+    std::fs::write(&path, "wrong").unwrap();
+    assert!(live.kernel("k").is_ok());
+    assert_eq!(told.1.try_iter().collect::<Vec<_>>(), [true]);
 }
 
 #[test]

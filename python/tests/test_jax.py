@@ -500,6 +500,9 @@ def test_numbers_are_those_of_the_call() -> None:
     q = jnp.zeros((1, 4, 1, 64), jnp.float16)
     with pytest.raises(OverflowError, match="attention: window_left: 1208925819614629174706176 has more than 64 bits"):
         ptx_kernels.attention(q, q, q, window=(1 << 80, 0))
+    for wrong in (1e40, 10**40, np.float64(-1e40)):
+        with pytest.raises(ValueError, match="scale_for_jax: factor: -?1e.40 is too large for float32"):
+            jax.jit(lambda x, wrong=wrong: scale(x, wrong))(x)
     with pytest.raises(TypeError, match="attention: causal: must be known when the function is traced"):
         jax.jit(lambda causal: ptx_kernels.attention(q, q, q, causal=causal))(True)
     with jax.numpy_dtype_promotion("strict"):

@@ -415,7 +415,7 @@ def test_notebooks() -> None:
     assert (shell.names["add"](_x()) == _x() + 1).all() and "first" in shell.names
 
 
-def test_errors_in_notebooks_have_colors(capsys: Any) -> None:
+def test_errors_in_notebooks_have_colors() -> None:
     from ptx_kernels import _notebook
 
     class Shell:
@@ -426,12 +426,23 @@ def test_errors_in_notebooks_have_colors(capsys: Any) -> None:
 
     shell = Shell()
     _notebook.load(shell)
-    shell.ptx("", SCALE.replace("mul.rn", "mull.rn"))
-    shown = capsys.readouterr().err
-    assert "\033[1;31merror" in shown and "cell 7:10:" in shown and "\033[1;31m^^^" in shown
+
+    def shown(cell: str, line: str = "") -> str:
+        with pytest.raises(ptx_kernels.CompileError) as raised:
+            shell.ptx(line, cell)
+        return "\n".join(raised.value._render_traceback_())  # type: ignore[attr-defined]
+
+    text = shown(SCALE.replace("mul.rn", "mull.rn"))
+    assert "\033[1;31merror" in text and "cell 7:10:" in text and "\033[1;31m^^^" in text
     # A generic kernel has the errors of its first instance.
-    shell.ptx("", ADD.replace("EACH as T", "missing"))
-    assert "cell 7:" in capsys.readouterr().err
+    assert "cell 7:" in shown(ADD.replace("EACH as T", "missing"))
+    for cell, line, message in [
+        (SCALE, "--target sm_90", "a target such as `sm_90a` may stand behind `%%ptx`, and this is `--target sm_90`"),
+        ("// nothing", "", "cell 7 has no kernel"),
+        (SCALE + SCALE, "", "several kernels that are called 'scale'"),
+        ("#[ptx_kernel(arch = \"sm_90\", block = 1)] fn m(a: TensorMap) {}", "", "its parameter `a` is a TensorMap"),
+    ]:
+        assert message in shown(cell, line)
 
 
 def _many() -> list[Any]:

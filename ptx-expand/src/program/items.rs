@@ -6,6 +6,7 @@ use crate::describe::{Problem, problem};
 use crate::fields::{self, comma, is_comma};
 use crate::part::Named;
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use ptx_core::diag::codes;
 use quote::quote;
 use syn::spanned::Spanned;
 
@@ -32,6 +33,32 @@ pub enum ItemKind<'a> {
 pub fn kernels(items: &[syn::Item]) -> Vec<Item<'_>> {
     let mut found = Vec::new();
     add_kernels(&mut found, &[], items);
+    found
+}
+
+/// The problem of each function with the name of an earlier kernel of its module.
+pub fn declared_twice(items: &[syn::Item]) -> Vec<Problem> {
+    let mut seen: Vec<&Ident> = Vec::new();
+    let mut found = Vec::new();
+    for item in items {
+        match item {
+            // Of several with conditions, one remains.
+            syn::Item::Fn(function) if !function.attrs.iter().any(|attribute| is_named(attribute, "cfg")) => {
+                let name = &function.sig.ident;
+                if seen.contains(&name) {
+                    let message = format!("`{name}` is declared twice");
+                    let help = vec!["give one of them another name".to_owned()];
+                    found.push(Problem { help, ..problem(codes::P0502.id, message, name.span(), name.span()) });
+                } else if options(&function.attrs, "ptx_kernel").is_some() {
+                    seen.push(name);
+                }
+            }
+            syn::Item::Mod(module) => {
+                found.extend(module.content.iter().flat_map(|(_, items)| declared_twice(items)));
+            }
+            _ => {}
+        }
+    }
     found
 }
 

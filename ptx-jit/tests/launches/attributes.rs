@@ -73,6 +73,9 @@ fn names_are_declared_once_in_the_letters_of_ptx() {
     let helper =
         "#[ptx_module(arch = \"sm_80\")]\nmod m { fn f(a: u32, a: u32) {} #[ptx_kernel(block = 1)] fn k() {} }";
     assert_eq!(wrong(helper), twice(22, "a"));
+    let kernel = "#[ptx_kernel(arch = \"sm_80\", block = 1)]\nfn k() {}\n";
+    assert_eq!(wrong(&kernel.repeat(2)), Some(("P0502", (4, 4), "`k` is declared twice".to_owned())));
+    assert_eq!(wrong(&format!("#[cfg(unix)]{kernel}mod other {{ {kernel} }}#[cfg(windows)]{kernel}")), None);
 }
 
 #[test]

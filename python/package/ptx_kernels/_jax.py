@@ -252,6 +252,10 @@ def _results(function: Function, made: dict[int, Any], outputs: Sequence[int], l
     return [_described(made[at][0], jnp.dtype(made[at][1]), like) for at in outputs]
 
 
+# Attributes of custom calls that belong to no parameter.
+_RESERVED = frozenset(["absent", "updated", "negative_zeros", "__function"])
+
+
 def _attributes(function: Function, tensors: Sequence[int], scalars: Any) -> dict[str, Any]:
     """The attributes of a call with these tensors."""
     absent = 0
@@ -260,8 +264,11 @@ def _attributes(function: Function, tensors: Sequence[int], scalars: Any) -> dic
             absent |= 1 << at
     attributes: dict[str, Any] = {"absent": np.int64(absent), **{name: np.int64(value) for name, value in function.attributes.items()}}
     for at, value in scalars:
+        name = function.params[at].attribute
+        if name in _RESERVED:
+            raise TypeError(f"{function.label}: {name}: custom calls have an attribute of this name; call the parameter something else")
         if value is not None:
-            attributes[function.params[at].attribute] = _attribute(value)
+            attributes[name] = _attribute(value)
     # JAX, too, takes a call for an earlier one with equal attributes.
     if negative := [at for at, value in scalars if isinstance(value, float) and value == 0 and math.copysign(1.0, value) < 0]:
         attributes["negative_zeros"] = np.int64(sum(1 << at for at in negative))

@@ -670,6 +670,9 @@ class Module:
 def of_source(source: Source) -> Module:
     """The kernels of a source."""
     outlines = _ask("outline", source.name, source.text, source.target)["kernels"]
+    names = [outline["name"] for outline in outlines]
+    if twice := [name for at, name in enumerate(names) if name in names[:at]]:
+        raise ValueError(f"{source.name} has several kernels that are called {twice[0]!r}; give them different names")
     return Module({outline["name"]: Kernel(source, outline, {}) for outline in outlines})
 
 
@@ -680,8 +683,9 @@ def _only(source: Source, name: str | None) -> Kernel:
         raise ValueError(f"{source.name} has no kernel: no function has #[ptx_kernel]")
     if name is None and len(names) > 1:
         raise ValueError(f"{source.name} has several kernels; choose one with name=, or take all with ptx_kernels.kernels: {', '.join(names)}")
-    if name is not None and name not in names:
-        raise ValueError(f"{source.name} has no kernel {name!r}; it has {', '.join(names)}")
+    if name is not None and names.count(name) != 1:
+        has = f"several kernels that are called {name!r}" if name in names else f"no kernel {name!r}; it has {', '.join(names)}"
+        raise ValueError(f"{source.name} has {has}")
     return Kernel(source, outlines[0 if name is None else names.index(name)], {})
 
 

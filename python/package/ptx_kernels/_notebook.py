@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
 
+from ._function import names_of
 from ._kernels import CompileError, Source, of_source
 
 _COLORS = [
@@ -24,20 +24,33 @@ def colored(message: str) -> str:
     return message
 
 
+class CellError(CompileError):
+    """A cell that does not compile. A notebook shows the message with colors, and no trace of this package; the cells behind it do not run."""
+
+    def _render_traceback_(self) -> list[str]:
+        return colored(str(self)).split("\n")
+
+
 def load(shell: Any) -> None:
     """Defines the magic in IPython."""
 
     def ptx(line: str, cell: str) -> None:
         """Compiles a cell; its kernels become objects of their names. Behind the magic a target may stand: ``%%ptx sm_90a``."""
-        name = f"cell {shell.execution_count}"
+        name, target = f"cell {shell.execution_count}", line.strip()
+        if target and not re.fullmatch(r"sm_\d+[af]?", target):
+            raise CellError(f"error: a target such as `sm_90a` may stand behind `%%ptx`, and this is `{target}`")
         # The magic is the first line of the cell.
         try:
-            module = of_source(Source(name, "\n" + cell, line.strip()))
+            module = of_source(Source(name, "\n" + cell, target))
             for kernel in module:
                 kernel.compile_first()
         except CompileError as error:
-            print(colored(str(error)), file=sys.stderr)
-            return
-        shell.push({kernel.name: kernel for kernel in module})
+            raise CellError(str(error), error.problems) from None
+        except (TypeError, ValueError) as error:
+            raise CellError(f"error: {error}") from None
+        kernels = list(module)
+        if not kernels:
+            raise CellError(f"error: {name} has no kernel: no function has #[ptx_kernel]")
+        shell.push(dict(zip(names_of(kernel.name for kernel in kernels), kernels)))
 
     shell.register_magic_function(ptx, magic_kind="cell", magic_name="ptx")
