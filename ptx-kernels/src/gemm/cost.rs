@@ -69,7 +69,7 @@ pub(crate) struct Extents {
     lines: [f32; 2],
     /// Bytes of an element of A, and of B, that copies of 4 bytes move.
     narrow: [f32; 2],
-    /// 1 if B lies along N.
+    /// 0 if B lies along K, and else 1, and more where lanes that read along K read from the same banks.
     along_n: f32,
 }
 
@@ -107,7 +107,11 @@ impl Extents {
             packs: [0.0, packing(product, &ways.by_runs, costs), packing(product, &ways.by_tma, costs) + ragged],
             lines: [lines(&product.a, &ways.by_tma[0]), lines(&product.b, &ways.by_tma[1])],
             narrow: ways.by_runs.map(|access| if access.wide { 0.0 } else { size as f32 }),
-            along_n: f32::from(!product.b.is_along_k(product.n, product.k)),
+            along_n: if product.b.is_along_k(product.n, product.k) {
+                0.0
+            } else {
+                1.0 + costs.banks * part_of_lines(product.b.k)
+            },
         }
     }
 
@@ -122,9 +126,12 @@ fn lines(operand: &Source, access: &Access) -> f32 {
     if access.is_copied {
         return 1.0;
     }
-    let pitch = if access.along_k { operand.line } else { operand.k };
-    let offsets = 1 << (pitch | 128).trailing_zeros();
-    2.0 - offsets as f32 / 128.0
+    2.0 - part_of_lines(if access.along_k { operand.line } else { operand.k })
+}
+
+/// The largest power of two, as a part of a cache line of 128 bytes, of which a distance in bytes is a multiple.
+fn part_of_lines(distance: u64) -> f32 {
+    (1 << (distance | 128).trailing_zeros()) as f32 / 128.0
 }
 
 /// The time of the copies of operands.

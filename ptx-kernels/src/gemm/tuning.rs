@@ -76,6 +76,8 @@ costs! {
     narrow,
     /// Of an element of B that lies along N, for kernels of few rows that read it along K.
     across,
+    /// How many times as much more it takes where the rows of B are apart by a multiple of 128 bytes, so that all lanes read from one bank.
+    banks,
     /// Of a cache line more of a row, for kernels of TMA.
     line,
     /// Of a cache line, where all SMs load, with the claimed and stream-K schedulers.
