@@ -1,5 +1,5 @@
-//! Modules made from lists against ptxas: two declarations of one name in every pair of kinds and scopes, and what PTX 1 to 3 had,
-//! in the versions around its end. A part of the modules; `PTX_THOROUGH=1` judges all.
+//! Modules made from lists against ptxas: headers, initial values and names in odd forms, two declarations of one name in every pair
+//! of kinds and scopes, and what PTX 1 to 3 had, in the versions around its end. A part of the modules; `PTX_THOROUGH=1` judges all.
 #![allow(clippy::expect_used, reason = "tests")]
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -110,6 +110,10 @@ const BODIES: &[&str] = &[
     "mov.u32 r1, w01 .y;",
     "mov.u32 r1, w1 .z;",
     "mov.u32 r1, r2 .x;",
+    "mov.b64 {r1.x, r2}, 1;",
+    "st.shared.v2.u32 [r1], {r2, r3.x};",
+    "st.shared.v2.u32 [r1], {r2, v.w};",
+    "ld.shared.v2.u32 {r1.x, r2}, [r1];",
     "vadd.u32.u32.u32 r1, r2 .b0, r3;",
     "vadd.u32.u32.u32 r1 .b0, r2, r3, r1;",
     "vadd.u32.u32.u32 r1, r2 .b4, r3;",

@@ -96,9 +96,10 @@ impl Binder<'_> {
     /// Relation of an element to the next; `None` for `_`.
     fn link(&self, value: &Value, access: Access, element: &Operand) -> Result<Option<Link>, Why> {
         match element {
+            // Inside of braces, a register alone has no component, not even `.x`.
             Operand::Part(reg, selector)
-                if !super::has_component(self.vector_of(reg.index()), selector)
-                    && (access != Access::Write || self.vector_of(reg.index()) == 1) =>
+                if self.vector_of(reg.index()) == 1
+                    || access != Access::Write && !super::has_component(self.vector_of(reg.index()), selector) =>
             {
                 Err(Why::Shape(format!("an element without `.{selector}`").into()))
             }
