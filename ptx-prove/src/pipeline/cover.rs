@@ -31,7 +31,7 @@ pub(crate) fn terms(state: &State, places: &[Place]) -> Vec<Poly> {
                 cond.polys(&mut polys);
                 found.extend(polys.into_iter().cloned());
             }
-            Value::Unknown | Value::Lanes(_) | Value::Some(..) => {}
+            Value::Unknown | Value::Uniform | Value::Lanes(_) | Value::Some(..) => {}
         }
     }
     found
@@ -87,33 +87,20 @@ pub(crate) fn covers(atoms: &mut Atoms, general: &Seen, own: &Seen) -> bool {
 
 /// Finds values of fresh atoms with which one term becomes the other one.
 fn bind(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly>, depth: u32) {
-    if depth > 6 || !atoms.has_fresh(general) {
+    let open = |atoms: &Atoms, by: &Map<Atom, Poly>| {
+        let mut found = Vec::new();
+        atoms.fresh_in(general, &mut found);
+        found.retain(|atom| !by.contains_key(atom));
+        found
+    };
+    if depth > 6 || !atoms.has_fresh(general) || open(atoms, by).is_empty() {
         return;
     }
     let Some(left) = atoms.replaced(general, by) else { return };
     if left == *own {
         return identity(atoms, general, by);
     }
-    let open: Vec<(Vec<Atom>, i128)> = left
-        .terms
-        .iter()
-        .filter(|(mono, _)| mono.iter().any(|atom| atoms.is_fresh(*atom) && !by.contains_key(atom)))
-        .map(|(mono, value)| (mono.clone(), *value))
-        .collect();
-    if let [(mono, value)] = &open[..]
-        && let Some(rest) = own
-            .plus(&left, -1)
-            .and_then(|rest| rest.plus(&Poly { terms: [(mono.clone(), *value)].into(), constant: 0 }, 1))
-    {
-        let unbound: Vec<Atom> = mono.iter().copied().filter(|atom| atoms.is_fresh(*atom)).collect();
-        if let [atom] = unbound[..]
-            && let Some(quotient) = quotient(&rest, mono, *value, atom)
-        {
-            by.insert(atom, quotient);
-            return;
-        }
-    }
-    // Operations of the same name.
+    // Operations of the same name come first: inside of them a number stands alone.
     let nested: Vec<Atom> =
         left.atoms().filter(|atom| !atoms.is_fresh(*atom) && atoms.has_fresh(&Poly::atom(*atom))).collect();
     for atom in nested {
@@ -125,6 +112,29 @@ fn bind(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly>,
                 (Def::Floor(left, a), Def::Floor(right, b)) if a == b => bind(atoms, &left, &right, by, depth + 1),
                 _ => {}
             }
+        }
+    }
+    let Some(left) = atoms.replaced(general, by) else { return };
+    if left == *own {
+        return identity(atoms, general, by);
+    }
+    let fresh = open(atoms, by);
+    let open: Vec<(Vec<Atom>, i128)> = left
+        .terms
+        .iter()
+        .filter(|(mono, _)| mono.iter().any(|atom| fresh.contains(atom)))
+        .map(|(mono, value)| (mono.clone(), *value))
+        .collect();
+    if let [(mono, value)] = &open[..]
+        && let Some(rest) = own
+            .plus(&left, -1)
+            .and_then(|rest| rest.plus(&Poly { terms: [(mono.clone(), *value)].into(), constant: 0 }, 1))
+    {
+        let unbound: Vec<Atom> = mono.iter().copied().filter(|atom| fresh.contains(atom)).collect();
+        if let [atom] = unbound[..]
+            && let Some(quotient) = quotient(&rest, mono, *value, atom)
+        {
+            by.insert(atom, quotient);
         }
     }
 }
