@@ -5,14 +5,15 @@
 //! the trip counts of a producer and of its consumers agree where their terms do, and stay open.
 //!
 //! - `code` has the slice of an entry that decides what happens at barriers, `walk` executes it, with the operations of `value` on the numbers and
-//!   terms of `term`.
+//!   terms of `term`. `bits` are those of counters that are read, and `sides` has branches on what is not described.
 //! - `effect` has the barriers, with the checks by which one order of the events stands for every order. `state` has what they change.
 //! - `cover` joins turns of loops, so that the exploration ends, and `needs` has what barriers pass on, so that states do not differ in what is not used.
 //!   The budget is a number of states and of steps; beyond it the pipeline is unknown, and never proved.
 //!
 //! Decided: nobody waits forever; every wait sees the phase that it means; the bytes that a phase expects arrive, and no others; a stage is written
 //! only behind all accesses to it, and used only behind its copy; products and copies use bytes that were written; copies and products read what instructions have stored only behind a proxy fence;
-//! what a lane waits for or releases is its own until the warp synchronizes; and a block ends only when no other block signals its barriers, and no
+//! words that a thread sends through shared memory, such as the number of tiles of a work tile, are read behind their store and overwritten behind their
+//! reads; registers of products are used behind the waits for their groups (`flying`); what a lane waits for or releases is its own until the warp synchronizes; and a block ends only when no other block signals its barriers, and no
 //! copy from or to it is under way.
 //!
 //! Assumed, and not decided here: lanes of a warp that branch alike stay together; `setmaxnreg` gets its registers; loops that wait for memory end;
@@ -21,11 +22,14 @@
 //! those in global memory, are decided by `races` and `transfers`.
 
 mod assume;
+mod bits;
 mod code;
 mod cover;
 mod effect;
 mod filled;
+mod flying;
 mod needs;
+mod sides;
 mod slice;
 mod state;
 mod term;
@@ -150,6 +154,9 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
             Err(_) if is_complete && !needs.give_all() => break,
             Err(_) => {}
         }
+    }
+    if let Some(at) = result.is_ok().then(|| flying::first_use(function, &code.flow, &code.roles)).flatten() {
+        result = walk::gap(at, "a register is used that `wgmma.mma_async` may still write or read");
     }
     let span = |inst: usize| function.insts.get(inst).map_or(function.span, |inst| inst.span);
     let (inst, outcome) = match result {

@@ -134,6 +134,62 @@ const RELAY: &str = include_str!("pipeline/relay.ptx");
 /// Two blocks that get each stage by one multicast, and release it to each other.
 const PAIR: &str = include_str!("pipeline/pair.ptx");
 
+/// A thread sends a word with each stage: there is one more. A warp reads the stage if memory says so.
+const MAIL: &str = include_str!("pipeline/mail.ptx");
+
+const MAIL_MUTANTS: [Mutant; 11] = [
+    (
+        "a word is sent before its slot is empty",
+        "EMPTY:\n    mbarrier.try_wait.parity.shared.b64 %q, [%f+16], %parity;\n    @!%q bra EMPTY;\n",
+        "",
+    ),
+    ("the parity of an empty slot", "    xor.b32 %parity, %parity, 1;\n", ""),
+    (
+        "a word is sent behind the arrival",
+        "    @!%p bra LAST;\n    mbarrier.arrive.expect_tx.shared.b64 _, [%f], 128;\n",
+        "    @!%p bra LAST;\n    mbarrier.arrive.expect_tx.shared.b64 _, [%f], 128;\n    st.shared.v2.u32 [%m], {%k, %more};\n",
+    ),
+    (
+        "a last word is sent behind the arrival",
+        "[%f];\n    bra DONE;",
+        "[%f];\n    st.shared.v2.u32 [%m], {%k, %more};\n    bra DONE;",
+    ),
+    (
+        "a word is read before it is there",
+        "FULL:\n    mbarrier.try_wait.parity.shared.b64 %q, [%f], %parity;\n    @!%q bra FULL;\n",
+        "",
+    ),
+    ("the elements of a word", "{%k, %more}", "{%more, %k}"),
+    ("no last word", "LAST:\n    mbarrier.arrive.shared.b64 _, [%f];\n", "LAST:\n"),
+    (
+        "a lane releases what others read on a side of a branch",
+        "    add.u32 %sum, %sum, %v;\n    bar.warp.sync 0xffffffff;\n",
+        "    add.u32 %sum, %sum, %v;\n",
+    ),
+    (
+        "a stage is released before it is read",
+        "    setp.ne.u32 %q, %d, 0;\n",
+        "    @%leader mbarrier.arrive.shared.b64 _, [%f+16];\n    setp.ne.u32 %q, %d, 0;\n",
+    ),
+    (
+        "bits of a counter that are read once",
+        "KEPT:\n    @%leader mbarrier.arrive.shared.b64 _, [%f+16];\n",
+        "KEPT:\n    setp.ne.and.u32 %q, %turn, 3, %leader;\n    @%q mbarrier.arrive.shared.b64 _, [%f+16];\n",
+    ),
+    ("one slot for two", "RECEIVE:\n", "RECEIVE:\n    xor.b32 %turn, %turn, 1;\n"),
+];
+
+/// Changes of the mail that no run with the same data in all lanes shows.
+const MAIL_UNKNOWN: [Mutant; 3] = [
+    ("lanes take different sides", "    vote.sync.any.pred %q, %q, 0xffffffff;\n", ""),
+    ("a part of the warp votes", "vote.sync.any.pred %q, %q, 0xffffffff", "vote.sync.any.pred %q, %q, 0xffff"),
+    (
+        "a side releases the stage",
+        "    bar.warp.sync 0xffffffff;\nKEPT:\n    @%leader mbarrier.arrive.shared.b64 _, [%f+16];\n",
+        "    bar.warp.sync 0xffffffff;\n    @%leader mbarrier.arrive.shared.b64 _, [%f+16];\nKEPT:\n",
+    ),
+];
+
 const WAIT_FULL: &str = "FULL:\n    mbarrier.try_wait.parity.shared.b64 %q, [%f], %phase;\n    @!%q bra FULL;\n";
 const LEADER_WAITS: &str = "    @!%leader bra FREE;\nFULL:\n    mbarrier.try_wait.parity.shared.b64 %q, [%f], %phase;\n    @!%q bra FULL;\nFREE:\n";
 const FLIP: &str = "    @%q xor.b32 %phase, %phase, 1;\n";
@@ -303,8 +359,11 @@ fn branches_around_sums_alone_have_no_states() {
 #[test]
 fn relays_and_pairs_are_proved_and_their_harmful_mutants_are_not() {
     let mut wrong = Vec::new();
-    let all: [(&str, Shape, &[Mutant]); 2] =
-        [(RELAY, ("relay", 96, 1, 256), &RELAY_MUTANTS), (PAIR, ("pair", 64, 2, 256), &PAIR_MUTANTS)];
+    let all: [(&str, Shape, &[Mutant]); 3] = [
+        (RELAY, ("relay", 96, 1, 256), &RELAY_MUTANTS),
+        (PAIR, ("pair", 64, 2, 256), &PAIR_MUTANTS),
+        (MAIL, ("mail", 64, 1, 128), &MAIL_MUTANTS),
+    ];
     for (text, shape, mutants) in all {
         let explore = |text: &str| explored(text, [shape.1, 1, 1], [shape.2, 1, 1]);
         let is_harmful = |text: &str| {
@@ -331,10 +390,34 @@ fn relays_and_pairs_are_proved_and_their_harmful_mutants_are_not() {
 }
 
 #[test]
+fn sides_of_a_branch_are_those_of_all_lanes() {
+    for (name, from, to) in MAIL_UNKNOWN {
+        let mutant = MAIL.replacen(from, to, 1);
+        assert_ne!(mutant, MAIL, "{name}");
+        let found = explored(&mutant, [64, 1, 1], [1; 3]);
+        assert_ne!(found.outcome, ptx_prove::pipeline::Outcome::Proved, "{name}");
+    }
+}
+
+#[test]
 fn a_product_with_tensor_maps_is_proved() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hopper/wgmma_tile.rs");
     let (_, out, err) = said(&["prove", path, "--entry", "tile"]);
     assert!(out.contains("pipeline: proved (4 warps, 1 barriers, "), "{out}{err}");
+}
+
+#[test]
+fn sums_of_a_product_are_used_behind_its_wait() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hopper/wgmma_tile.rs");
+    let text = std::fs::read_to_string(path).unwrap();
+    let waits = "wgmma::wait::<0>();";
+    let early = text.replace(waits, &format!("ptx! {{ add.f32 acc[0], acc[0], 0.0; }} {waits}"));
+    assert_ne!(early, text);
+    let folder = file("");
+    let path = folder.beside("tile.rs");
+    std::fs::write(&path, early).unwrap();
+    let (_, out, err) = said(&["prove", path.to_str().unwrap(), "--entry", "tile"]);
+    assert!(out.contains("a register is used that `wgmma.mma_async` may still write or read"), "{out}{err}");
 }
 
 #[test]

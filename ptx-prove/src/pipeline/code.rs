@@ -5,7 +5,6 @@ use crate::flow::{End, Flow};
 use crate::site::Site;
 use ptx_core::check::access;
 use ptx_core::ir::{Function, Module, Space, VarId};
-use ptx_core::isa::Access;
 
 /// The role of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +44,8 @@ pub(crate) enum Role {
     MapShared,
     Elect,
     Shuffle,
+    /// What all lanes get from all of them.
+    Vote,
     TensorAllocate,
     TensorFree,
     TensorLoad,
@@ -62,8 +63,8 @@ pub(crate) enum Role {
 impl Role {
     /// Returns true if an instruction of this role gives registers values, and does nothing else.
     pub(crate) fn only_computes(self) -> bool {
-        use Role::{Compare, Compute, Elect, Load, LoadParam, MapShared, Select, Shuffle};
-        matches!(self, Compute | Compare | Select | LoadParam | Load | MapShared | Elect | Shuffle)
+        use Role::{Compare, Compute, Elect, Load, LoadParam, MapShared, Select, Shuffle, Vote};
+        matches!(self, Compute | Compare | Select | LoadParam | Load | MapShared | Elect | Shuffle | Vote)
     }
 }
 
@@ -97,7 +98,7 @@ const ROLES: &[(&str, &[&str], Role)] = &[
     ("bar.arrive", &[], Role::SyncArrive), ("bar.cta.arrive", &[], Role::SyncArrive), ("barrier.arrive", &[], Role::SyncArrive), ("barrier.cta.arrive", &[], Role::SyncArrive),
     ("bar.warp.sync", &[], Role::WarpSync), ("fence", &["mbarrier_init"], Role::InitFence), ("fence.proxy", &["async", "global"], Role::Compute), ("fence.proxy", &["async"], Role::ProxyFence), ("bar", &[], Role::Other), ("barrier.red", &[], Role::Other), ("barrier.cta.red", &[], Role::Other),
     ("barrier.cluster.arrive", &[], Role::ClusterArrive), ("barrier.cluster.wait", &[], Role::ClusterWait),
-    ("setp", &[], Role::Compare), ("selp", &[], Role::Select), ("mapa", &[], Role::MapShared), ("elect", &[], Role::Elect), ("shfl", &["idx"], Role::Shuffle),
+    ("setp", &[], Role::Compare), ("selp", &[], Role::Select), ("mapa", &[], Role::MapShared), ("elect", &[], Role::Elect), ("shfl", &["idx"], Role::Shuffle), ("vote", &["sync"], Role::Vote),
     ("tcgen05", &[], Role::Other), ("tcgen05.relinquish_alloc_permit", &[], Role::Compute),
     ("tcgen05.alloc", &["exclusive"], Role::Other), ("tcgen05.alloc", &["cta_group::2"], Role::Other), ("tcgen05.alloc", &[], Role::TensorAllocate),
     ("tcgen05.dealloc", &["exclusive"], Role::Other), ("tcgen05.dealloc", &["cta_group::2"], Role::Other), ("tcgen05.dealloc", &[], Role::TensorFree),
@@ -132,8 +133,12 @@ pub(crate) struct Code<'m> {
     pub(crate) roles: Vec<Role>,
     /// By instruction: true if it has to be executed.
     pub(crate) counts: Vec<bool>,
+    /// By instruction: itself or the next one that has to be executed.
+    pub(crate) next: Vec<usize>,
     /// By register: true if its numbers must be equal in equal states.
     pub(crate) rigid: Vec<bool>,
+    /// By register: the bits that instructions that count read.
+    pub(crate) bits: Vec<u64>,
     /// By instruction: the registers that are read from here on.
     pub(crate) live: Vec<Vec<u32>>,
     /// By block: the block where all ways behind it meet again; one past the last at the end.
@@ -171,8 +176,12 @@ impl<'m> Code<'m> {
         let count = function.insts.len();
         let roles: Vec<Role> = (0..count).map(|at| site(at).map_or(Role::Other, |site| role(&site))).collect();
         let meet = meeting_points(&flow, function);
-        let Slice { counts, wanted, rigid } = Slice::new(function, &flow, &roles, &meet);
-        let live = liveness(function, &flow, &counts, &wanted);
+        let Slice { counts, rigid, live, .. } = Slice::new(function, &flow, &roles, &meet);
+        let mut counted: Vec<usize> = (0..count).collect();
+        for at in (0..count).rev().filter(|at| !counts[*at]) {
+            counted[at] = counted.get(at + 1).copied().unwrap_or(count);
+        }
+        let bits = super::bits::read(function, &roles, &counts);
         let (mut shared, mut next) = (Vec::new(), BASE);
         for (at, variable) in module.variables.iter().enumerate() {
             let is_own = function.variables.iter().any(|own| own.index() == at) || variable.linkage.is_some();
@@ -190,7 +199,7 @@ impl<'m> Code<'m> {
                 *address = end;
             }
         }
-        Code { module, function, flow, roles, counts, rigid, live, meet, shared }
+        Code { module, function, flow, roles, counts, next: counted, rigid, bits, live, meet, shared }
     }
 
     pub(crate) fn site(&self, at: usize) -> Option<Site<'m>> {
@@ -242,8 +251,8 @@ impl<'m> Code<'m> {
 
     /// The registers that are read from an instruction on; those of the next one that counts, where it does not.
     pub(crate) fn live_at(&self, at: usize) -> &[u32] {
-        let next = (at..self.counts.len()).find(|at| self.counts[*at]);
-        next.map_or(&[], |next| &self.live[next][..])
+        let next = self.next.get(at).and_then(|next| self.live.get(*next));
+        next.map_or(&[], |live| &live[..])
     }
 
     /// The first instruction of a block; one past the last behind the last block.
@@ -301,56 +310,4 @@ fn meeting_points(flow: &Flow, function: &Function) -> Vec<usize> {
                 .unwrap_or(count)
         })
         .collect()
-}
-
-fn liveness(function: &Function, flow: &Flow, counts: &[bool], wanted: &[bool]) -> Vec<Vec<u32>> {
-    let count = flow.ends.len();
-    let words = function.registers.len() / 64 + 1;
-    let step = |at: usize, live: &mut Vec<u64>| {
-        let inst = &function.insts[at];
-        if !counts[at] {
-            return;
-        }
-        if inst.guard.is_none() {
-            access::writes(inst, &mut |register| live[register.index() / 64] &= !(1 << (register.index() % 64)));
-        }
-        access::registers(inst, &mut |register, access| {
-            if access != Access::Write && wanted[register.index()] {
-                live[register.index() / 64] |= 1 << (register.index() % 64);
-            }
-        });
-    };
-    let mut starts = vec![vec![0u64; words]; count + 1];
-    let end_of = |block: usize, starts: &[Vec<u64>]| {
-        let mut live = vec![0u64; words];
-        for to in successors(flow, function, block) {
-            live.iter_mut().zip(&starts[to.min(count)]).for_each(|(own, other)| *own |= other);
-        }
-        live
-    };
-    loop {
-        let mut changed = false;
-        for block in (0..count).rev() {
-            let mut live = end_of(block, &starts);
-            flow.graph.range(block).rev().for_each(|at| step(at, &mut live));
-            changed |= live != starts[block];
-            starts[block] = live;
-        }
-        if !changed {
-            break;
-        }
-    }
-    let mut found = vec![Vec::new(); function.insts.len()];
-    for block in 0..count {
-        let mut live = end_of(block, &starts);
-        for at in flow.graph.range(block).rev() {
-            step(at, &mut live);
-            if counts[at] {
-                found[at] = (0..function.registers.len() as u32)
-                    .filter(|r| live[*r as usize / 64] >> (r % 64) & 1 == 1)
-                    .collect();
-            }
-        }
-    }
-    found
 }

@@ -24,6 +24,11 @@ impl Filled {
         from >= to || self.0.get(&block).is_some_and(covers)
     }
 
+    /// Returns true if one of the bytes was written.
+    pub(crate) fn meets(&self, block: usize, (from, to): (u32, u32)) -> bool {
+        self.0.get(&block).is_some_and(|all| all.iter().any(|own| own.0 < to && from < own.1))
+    }
+
     pub(crate) fn key(&self, key: &mut Vec<u32>) {
         for (block, all) in &self.0 {
             key.extend([*block as u32, all.len() as u32]);
@@ -43,6 +48,7 @@ mod tests {
             filled.add(1, range);
         }
         assert!(filled.has(1, (0, 12)) && filled.has(1, (3, 9)) && filled.has(1, (20, 24)));
+        assert!(filled.meets(1, (11, 13)) && !filled.meets(1, (12, 20)));
         assert!(!filled.has(1, (11, 13)) && !filled.has(1, (12, 20)) && !filled.has(0, (0, 4)));
         filled.add(1, (10, 30));
         let mut key = Vec::new();

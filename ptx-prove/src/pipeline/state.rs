@@ -76,7 +76,7 @@ impl Clock {
 }
 
 /// Lanes that wait for others of their warp behind a branch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Split {
     /// The instruction where they meet.
     pub(crate) meet: usize,
@@ -84,6 +84,19 @@ pub(crate) struct Split {
     pub(crate) mask: u32,
     /// Those that have not taken their way yet.
     pub(crate) other: Option<(usize, u32)>,
+    /// Where both sides are executed by all lanes, because the branch depends on what is not described.
+    pub(crate) both: Option<Both>,
+}
+
+/// Both sides of a branch, one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Both {
+    /// The registers at the branch, and then those at the end of its first side.
+    pub(crate) registers: Rc<Vec<Value>>,
+    /// True if all lanes take the same side.
+    pub(crate) is_uniform: bool,
+    /// True if the lanes were synchronized before, so that they are behind a synchronization on one side.
+    pub(crate) is_synchronized: bool,
 }
 
 /// The reason why a warp does not go on.
@@ -220,13 +233,23 @@ impl Stage {
     }
 }
 
-/// A word that one store has written.
+/// A word that a store of one thread has written.
 #[derive(Clone, Debug)]
 pub(crate) struct Word {
+    /// Of the last store.
     pub(crate) value: Value,
     /// The event behind which it is there.
     pub(crate) event: (usize, u32),
-    pub(crate) writes: u32,
+    /// The last reads that have got the value, by component.
+    pub(crate) reads: BTreeMap<usize, u32>,
+    /// True if it depends on the order of the events which store is the last one.
+    pub(crate) is_torn: bool,
+}
+
+impl Word {
+    pub(crate) fn new(value: Value, event: (usize, u32)) -> Word {
+        Word { value, event, reads: BTreeMap::new(), is_torn: false }
+    }
 }
 
 /// A kind of what a warp issues for columns of tensor memory.
@@ -336,11 +359,15 @@ impl State {
         (component, self.events[component])
     }
 
-    /// The lanes of a warp synchronize.
+    /// The lanes of a warp synchronize, unless they may be on another side of a branch.
     pub(crate) fn synchronize(&mut self, warp: usize) {
         let component = self.memory(warp);
         let now = self.events[component];
         let own = &mut self.warps[warp];
+        let mut both = own.splits.iter().filter_map(|split| split.both.as_ref());
+        if !both.all(|both| both.is_uniform && both.is_synchronized) {
+            return;
+        }
         (own.behind, own.since) = (None, 0);
         own.clock.raise(component, now);
     }
@@ -504,7 +531,10 @@ impl State {
                 written.fence.iter().for_each(|(component, event)| mark(*component, *event, Of::Shown(place)));
             }
         }
-        self.words.values().for_each(|word| mark(word.event.0, word.event.1, Of::Other));
+        for (place, word) in &self.words {
+            mark(word.event.0, word.event.1, Of::Other);
+            word.reads.iter().for_each(|(component, event)| mark(*component, *event, Of::Read(*place)));
+        }
         for ((block, group), all) in &self.groups {
             let component = super::effect::tensor_of(self.warps.len(), *block, *group);
             all.iter().for_each(|(number, ..)| mark(component, *number, Of::Other));
@@ -575,8 +605,11 @@ impl State {
                 warp.stored = 0;
             }
         }
-        for word in self.words.values_mut().filter(|word| all(word.event.0, word.event.1)) {
-            word.event = (0, 0);
+        for word in self.words.values_mut() {
+            if all(word.event.0, word.event.1) {
+                word.event = (0, 0);
+            }
+            word.reads.retain(|component, event| !all(*component, *event));
         }
         self.lift(&common);
         let is_behind = |block: usize, warp: usize, event: u32| {
@@ -626,8 +659,9 @@ impl State {
         key.extend(stages.into_iter().flatten());
         key.push(self.words.len() as u32);
         for ((block, address), word) in &self.words {
-            key.extend([*block as u32, *address, word.writes.min(2)]);
+            key.extend([*block as u32, *address, word.is_torn.into(), word.reads.len() as u32]);
             self.event_key(word.event, &mut key);
+            word.reads.iter().for_each(|(component, event)| self.event_key((*component, *event), &mut key));
             value_key(&word.value, false, &mut key);
             if is_flexible(&word.value, false) {
                 flexible.push(Place::Word(*block, *address));
@@ -799,13 +833,14 @@ fn is_flexible(value: &Value, rigid: bool) -> bool {
     match value {
         Value::Number(number) => !is_rigid(*number, rigid),
         Value::Term(_) | Value::Single(..) | Value::Truth(_) | Value::Chosen(..) => true,
-        Value::Unknown | Value::Lanes(_) | Value::Some(..) => false,
+        Value::Unknown | Value::Uniform | Value::Lanes(_) | Value::Some(..) => false,
     }
 }
 
 fn value_key(value: &Value, rigid: bool, key: &mut Vec<u32>) {
     match value {
         Value::Unknown => key.push(0),
+        Value::Uniform => key.push(8),
         Value::Number(number) if is_rigid(*number, rigid) => key.extend([1, *number as u32, (*number >> 32) as u32]),
         // A number and a term may become one term.
         Value::Number(_) | Value::Term(_) => key.push(2),

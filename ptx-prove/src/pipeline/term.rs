@@ -19,8 +19,8 @@ pub(crate) const MEMORY: &str = "memory";
 const MOST_DECIDED: usize = 64;
 /// The most minima, maxima and quotients of a condition that are looked into.
 const CASES: u32 = 4;
-/// Operations whose result is one of their operands, and those that divide, rounding down.
-const ONE_OF: [&str; 2] = ["min", "max"];
+/// Operations whose result is one of their operands, with 1 if it is not less than any of them and -1 if it is not more; and those that divide, rounding down.
+const ONE_OF: [(&str, i128); 2] = [("min", -1), ("max", 1)];
 const QUOTIENTS: [&str; 1] = ["div"];
 /// The steps that a comparison of two facts is worth, and one of two terms of states.
 const FACT: u64 = 30;
@@ -117,6 +117,13 @@ impl Poly {
             sum = sum.plus(&product.times(&rest)?, 1)?;
         }
         Some(sum)
+    }
+
+    /// 1 if it grows with an atom, and -1 if it falls; nothing if that depends on others. Atoms are at least zero.
+    fn grows_with(&self, atom: Atom) -> Option<i128> {
+        let mut signs = self.terms.iter().filter(|(mono, _)| mono.contains(&atom)).map(|(_, value)| value.signum());
+        let first = signs.next()?;
+        signs.all(|sign| sign == first).then_some(first)
     }
 
     /// A term that is not more than this one, without the product of the quotient `of / by` with its divisor: `of - by + 1 <= by * quotient <= of`.
@@ -553,9 +560,13 @@ impl Facts {
         let holds = |of: Option<Poly>| of.is_some_and(|of| self.holds(atoms, &atoms.normal(&of), cases));
         for atom in of.atoms() {
             match &atoms.defs[atom as usize] {
-                // It is one of them.
-                Def::Of(name, both) if ONE_OF.contains(name) => {
-                    return both.iter().all(|value| holds(of.with(atom, value)));
+                // It is one of them, and on one side of both.
+                Def::Of(name, both) if let Some((_, sign)) = ONE_OF.iter().find(|(own, _)| own == name) => {
+                    let mut values = both.iter().map(|value| holds(of.with(atom, value)));
+                    return match of.grows_with(atom) == Some(*sign) {
+                        true => values.any(|holds| holds),
+                        false => values.all(|holds| holds),
+                    };
                 }
                 Def::Of(name, both) if QUOTIENTS.contains(name) => {
                     let Some(less) = of.without_quotient(atom, &both[0], &both[1]) else { continue };

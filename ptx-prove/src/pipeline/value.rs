@@ -15,6 +15,8 @@ pub(crate) fn active(mask: u32) -> impl Iterator<Item = usize> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Unknown,
+    /// The same in all lanes, and not described.
+    Uniform,
     /// The same number.
     Number(u64),
     /// A number for each lane.
@@ -135,7 +137,22 @@ impl Value {
             Value::Lanes(lanes) | Value::Some(_, lanes) => {
                 Value::Single(lane, Rc::new(Poly::number(lanes[lane].into())))
             }
+            Value::Uniform => Value::Unknown,
             other => other,
+        }
+    }
+
+    /// Returns true if all lanes have the same value.
+    pub(crate) fn is_uniform(&self) -> bool {
+        matches!(self, Value::Uniform | Value::Number(_) | Value::Term(_) | Value::Truth(_))
+    }
+
+    /// Either value, where all lanes have the same one of both.
+    pub(crate) fn either(&self, other: &Value) -> Value {
+        match self.is_uniform() && other.is_uniform() {
+            _ if self == other => self.clone(),
+            true => Value::Uniform,
+            false => Value::Unknown,
         }
     }
 }
@@ -175,6 +192,9 @@ pub(crate) struct Operation {
     pub(crate) numbers: fn(&[i128], u32) -> Option<i128>,
     pub(crate) terms: fn(&mut Atoms, &[Poly], u32) -> Option<Poly>,
 }
+
+/// Modifiers of integer arithmetic that the operations do not describe.
+pub(crate) const OTHERS: [&str; 3] = ["sat", "relu", "cc"];
 
 /// The operations by the names of their instructions.
 #[rustfmt::skip]

@@ -5,7 +5,7 @@ use super::effect::{self, Here};
 use super::needs::{Need, Needs};
 use super::state::{Clock, Split, State, Stop, Warp};
 use super::term::{Atoms, MEMORY, Poly};
-use super::value::{JOINS, LANES, OPERATIONS, TESTS, Value, active, masked, number};
+use super::value::{JOINS, LANES, OPERATIONS, OTHERS, TESTS, Value, active, masked, number};
 use crate::flow::End;
 use crate::site::{Site, integer};
 use ptx_core::hash::{Map, Set};
@@ -13,9 +13,6 @@ use ptx_core::ir::{Base, Inst, Operand, RegId, Symbol};
 use ptx_core::isa::{Class, SpecialRegister, Type};
 use std::cell::RefCell;
 use std::rc::Rc;
-
-/// Modifiers of integer arithmetic that the operations do not describe.
-const OTHERS: [&str; 3] = ["sat", "relu", "cc"];
 
 /// The most steps of an exploration.
 pub(super) const STEPS: u64 = 12_000_000;
@@ -109,13 +106,14 @@ impl Walk<'_, '_> {
                 effect::complete_cluster(state);
                 return Ok(true);
             }
+            if !self.code.counts[at] {
+                let meet = state.warps[w].splits.last().map(|split| split.meet).filter(|meet| *meet > at);
+                state.warps[w].at = self.code.next[at].min(meet.unwrap_or(usize::MAX));
+                continue;
+            }
             self.atoms.spend(1);
             if self.atoms.steps.get() > STEPS {
                 return gap(at, format!("its exploration takes more than the budget of {STEPS} steps"));
-            }
-            if !self.code.counts[at] {
-                state.warps[w].at += 1;
-                continue;
             }
             match self.step(state, w, at)? {
                 Done::Next => {
@@ -141,10 +139,14 @@ impl Walk<'_, '_> {
             if warp.mask & warp.live != 0 && warp.at != top.meet {
                 break;
             }
-            match top.other.take() {
-                Some((at, mask)) => (warp.at, warp.mask) = (at, mask & warp.live),
-                None => {
+            match (top.other.take(), &mut top.both) {
+                (Some((at, mask)), both) => {
+                    (warp.at, warp.mask) = (at, mask & warp.live);
+                    both.iter_mut().for_each(|both| std::mem::swap(&mut both.registers, &mut warp.registers));
+                }
+                (None, both) => {
                     (warp.at, warp.mask) = (top.meet, top.mask & warp.live);
+                    both.iter().for_each(|both| both.join(&mut warp.registers));
                     warp.splits.pop();
                 }
             }
@@ -187,7 +189,11 @@ impl Walk<'_, '_> {
         let Some(site) = self.code.site(at) else {
             return gap(at, "an instruction in `unchecked { }`, whose meaning is unknown");
         };
-        let who = self.who(state, w, inst);
+        let who = match self.who(state, w, inst) {
+            // One state stands for both sides of a branch.
+            Who::Open(_) if state.warps[w].is_on_a_side() => Who::Unknown,
+            who => who,
+        };
         if ptx_core::check::graph::ends(inst) {
             return self.branch(state, w, at, who);
         }
@@ -210,7 +216,13 @@ impl Walk<'_, '_> {
             return Ok(Done::Next);
         }
         let done = match self.code.roles[at] {
-            role if role.only_computes() => self.compute(state, w, (at, &site), lanes)?,
+            role if role.only_computes() => match self.compute(state, w, (at, &site), lanes)? {
+                Done::Open(_) if state.warps[w].is_on_a_side() => {
+                    self.forget(state, w, at);
+                    Done::Next
+                }
+                done => done,
+            },
             _ => Here { walk: self, state, w, at, site, lanes }.act()?,
         };
         // Instructions that are aligned bring the lanes together.
@@ -228,7 +240,7 @@ impl Walk<'_, '_> {
         let taken = match who {
             Who::Lanes(lanes) => lanes,
             Who::Open(of) => return Ok(Done::Open(of)),
-            Who::Unknown => return self.skip(state, w, at, block),
+            Who::Unknown => return self.undecided(state, w, at, block),
         };
         let meet = self.code.start(self.code.meet[block]);
         let warp = &mut state.warps[w];
@@ -247,54 +259,14 @@ impl Walk<'_, '_> {
         } else if taken == 0 {
             warp.at = at + 1;
         } else {
-            warp.splits.push(Split { meet, mask: warp.mask, other: Some((at + 1, warp.mask & !taken)) });
+            warp.splits.push(Split { meet, mask: warp.mask, other: Some((at + 1, warp.mask & !taken)), both: None });
             (warp.at, warp.mask) = (to, taken);
         }
         Ok(Done::Next)
     }
 
-    /// A branch on a value that is not described: if nothing at barriers depends on it, the registers that its sides write are unknown.
-    fn skip(&mut self, state: &mut State, w: usize, at: usize, block: usize) -> Result<Done, Halt> {
-        let meet = self.code.meet[block];
-        let graph = &self.code.flow.graph;
-        let (mut seen, mut pending) = (vec![false; graph.next.len()], graph.next[block].clone());
-        while let Some(next) = pending.pop() {
-            if next != meet && !std::mem::replace(&mut seen[next], true) {
-                pending.extend(&graph.next[next]);
-                if self.code.flow.ends[next] == End::Leave {
-                    return gap(at, "a value that is not described decides if threads end");
-                }
-            }
-        }
-        let inside = || {
-            (0..seen.len())
-                .filter(|block| seen[*block])
-                .flat_map(|block| graph.range(block))
-                .filter(|at| self.code.counts[*at])
-        };
-        let acts = |at: &usize| {
-            let role = self.code.roles[*at];
-            !role.only_computes()
-                && !role.only_orders()
-                && !ptx_core::check::graph::ends(&self.code.function.insts[*at])
-        };
-        if let Some(other) = inside().find(acts) {
-            let line = self.code.site(other).map_or("", |site| site.row.name);
-            return gap(
-                at,
-                format!("a value that is not described, such as one from memory, decides if `{line}` is executed"),
-            );
-        }
-        let all: Vec<usize> = inside().filter(|at| self.code.roles[*at].only_computes()).collect();
-        for at in all {
-            self.forget(state, w, at);
-        }
-        state.warps[w].at = self.code.start(meet);
-        Ok(Done::Next)
-    }
-
     /// The registers that an instruction writes have any value.
-    fn forget(&mut self, state: &mut State, w: usize, at: usize) {
+    pub(super) fn forget(&mut self, state: &mut State, w: usize, at: usize) {
         let inst = &self.code.function.insts[at];
         let mut all = Vec::new();
         ptx_core::check::access::writes(inst, &mut |register| all.push(register));
@@ -318,6 +290,13 @@ impl Walk<'_, '_> {
     pub(crate) fn set(&self, state: &mut State, w: usize, register: RegId, value: Value, (mask, live): (u32, u32)) {
         let warp = &mut state.warps[w];
         let live = live & self.readers(warp, register);
+        let value = match value {
+            // Bits that nothing reads are zero.
+            Value::Number(_) | Value::Lanes(_) | Value::Some(..) => {
+                value.changed(|own| own & self.code.bits[register.index()])
+            }
+            value => value,
+        };
         let old = &warp.registers[register.index()];
         let new = old.merged(value, mask, live);
         if *old != new {
@@ -362,6 +341,7 @@ impl Walk<'_, '_> {
             },
             _ => self.operated(state, w, (at, site), lanes),
         };
+        let value = value.or_else(|| self.is_uniform(state, w, at, lanes).then_some(Value::Uniform));
         let mut written = Vec::new();
         ptx_core::check::access::writes(site.inst, &mut |register| written.push(register));
         let live = state.warps[w].live;

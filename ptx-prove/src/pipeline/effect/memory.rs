@@ -10,8 +10,9 @@ use crate::pipeline::value::{LANES, Value, active};
 use crate::pipeline::walk::{Done, Halt};
 use ptx_core::ir::Operand;
 
-/// Bytes of a barrier.
+/// Bytes of a barrier, and of a word.
 const BARRIER: u32 = 8;
+const WORD: u32 = 4;
 
 /// The modifiers of accesses to rows of matrices, each of 16 bytes.
 const MATRICES: [&str; 3] = ["m8n8", "m8n16", "m16n8"];
@@ -134,8 +135,9 @@ impl Here<'_, '_, '_> {
         self.state.filled.add(block, (from, to));
         stages.push(Stage::new((block, from, to), full));
         self.state.stages = stages;
-        let overwritten = |(own, word): &Place| *own == block && from < word + 4 && *word < to;
-        self.state.words.iter_mut().filter(|(place, _)| overwritten(place)).for_each(|(_, word)| word.writes += 1);
+        for (_, word) in self.state.words.iter_mut().filter(|(place, _)| overlaps(**place, (block, from, to))) {
+            (word.value, word.is_torn) = (Value::Unknown, true);
+        }
         Ok(())
     }
 
@@ -276,47 +278,99 @@ impl Here<'_, '_, '_> {
                 self.access_stage(*range, is_read, event)?;
             }
         }
-        match is_read {
-            true if ranges.iter().all(|range| self.state.filled.has(block, *range)) => {}
-            true => drop(self.walk.unwritten.insert(self.at)),
-            false => ranges.iter().for_each(|range| self.state.filled.add(block, *range)),
+        if !is_read {
+            self.store_words(&ranges)?;
+            ranges.iter().for_each(|range| self.state.filled.add(block, *range));
+            return Ok(Done::Next);
         }
-        if is_read {
-            let value = self.word(&ranges);
-            self.write(&value);
-        } else {
-            self.store_word(&ranges);
+        if !ranges.iter().all(|range| self.state.filled.has(block, *range)) {
+            self.walk.unwritten.insert(self.at);
         }
+        self.load_words(&ranges);
         Ok(Done::Next)
     }
 
-    /// The value of a read, if one store that is known has written it.
-    fn word(&self, ranges: &[(u32, u32)]) -> Value {
-        let word = match ranges {
-            [(from, to)] if to - from == 4 => self.state.words.get(&(self.block(), *from)),
-            _ => None,
-        };
+    /// The values of a read, as far as they are those of stores that are known.
+    fn load_words(&mut self, ranges: &[(u32, u32)]) {
+        self.write(&Value::Unknown);
+        let [(from, to)] = *ranges else { return };
         let clock = self.state.known(self.w, self.lanes);
-        word.filter(|word| word.writes == 1 && clock.at(word.event.0) >= word.event.1)
-            .map_or(Value::Unknown, |word| word.value.clone())
+        let block = self.block();
+        let mut taken = Vec::new();
+        for (place, register) in (from..to).step_by(WORD as usize).zip(elements(self.site.operand(0))) {
+            let word = self.state.words.get(&(block, place));
+            if let (Operand::Reg(register), Some(word)) = (register, word)
+                && to - from >= WORD
+                && clock.at(word.event.0) >= word.event.1
+                && word.value != Value::Unknown
+            {
+                taken.push((place, *register, word.value.clone()));
+            }
+        }
+        if taken.is_empty() {
+            return;
+        }
+        let (component, event) = self.state.access(self.w, self.lanes);
+        let live = self.state.warps[self.w].live;
+        for (place, register, value) in taken {
+            self.walk.set(self.state, self.w, register, value, (self.lanes, live));
+            if let Some(word) = self.state.words.get_mut(&(block, place)) {
+                word.reads.insert(component, event);
+            }
+        }
     }
 
-    fn store_word(&mut self, ranges: &[(u32, u32)]) {
+    /// A store to words: one of a thread gives them values.
+    fn store_words(&mut self, ranges: &[(u32, u32)]) -> Result<(), Halt> {
         let block = self.block();
-        // Words of which more than one store is known are not described.
-        let is_stored =
-            |(own, word): &Place| *own == block && ranges.iter().any(|(from, to)| *from < word + 4 && *word < *to);
-        self.state.words.iter_mut().filter(|(place, _)| is_stored(place)).for_each(|(_, word)| word.writes += 1);
-        if let [(from, to)] = *ranges
-            && to - from == 4
-            && self.lanes.count_ones() == 1
-            && !self.state.words.contains_key(&(block, from))
-            && let Some(value) = self.source("b", 32)
-        {
-            let value = value.poly(self.lanes, 32).map_or(Value::Unknown, Value::term);
-            let event = self.state.access(self.w, self.lanes);
-            self.state.words.insert((block, from), Word { value, event, writes: 1 });
+        let is_stored = |place: &Place| ranges.iter().any(|(from, to)| overlaps(*place, (block, *from, *to)));
+        let old: Vec<Place> = self.state.words.keys().copied().filter(is_stored).collect();
+        let of_thread = match *ranges {
+            [(from, to)] if self.lanes.count_ones() == 1 && to - from >= WORD => self.operand("b").map(|of| (from, of)),
+            _ => None,
+        };
+        if old.is_empty() && of_thread.is_none() {
+            return Ok(());
         }
+        let event = self.state.access(self.w, self.lanes);
+        old.iter().try_for_each(|place| self.overwrite(*place, event))?;
+        for (at, source) in
+            of_thread.into_iter().flat_map(|(from, of)| (from..).step_by(WORD as usize).zip(elements(of)))
+        {
+            // A register that nothing reads behind a load has no value here.
+            let value = match source {
+                Operand::Reg(register) if !self.walk.code.live_at(self.at).contains(&register.0) => Value::Unknown,
+                _ => self.walk.source(self.state, self.w, source, 32),
+            };
+            let value = value.poly(self.lanes, 32).map_or(Value::Unknown, Value::term);
+            // Bytes without a word may have been written in another order.
+            let is_torn = self.state.filled.meets(block, (at, at + WORD));
+            let new = Word { is_torn, ..Word::new(Value::Unknown, event) };
+            let word = self.state.words.entry((block, at)).or_insert(new);
+            if !word.is_torn {
+                word.value = value;
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a word ends, behind all reads that have got it: no order of the events gives them another one.
+    fn overwrite(&mut self, place: Place, event: (usize, u32)) -> Result<(), Halt> {
+        let clock = self.state.known(self.w, self.lanes);
+        let Some(word) = self.state.words.get(&place) else { return Ok(()) };
+        let is_open = |(component, event): &(&usize, &u32)| {
+            !self.walk.is_behind(self.state, self.w, &clock, ((**component, Of::Read(place)), **event))
+        };
+        if word.reads.iter().filter(is_open).count() > 0 {
+            let at = place.1.saturating_sub(self.walk.code.first());
+            return self.wrong(format!(
+                "{} may overwrite the word at byte {at} of shared memory before it is read",
+                self.who()
+            ));
+        }
+        let is_torn = word.is_torn || clock.at(word.event.0) < word.event.1;
+        self.state.words.insert(place, Word { is_torn, ..Word::new(Value::Unknown, event) });
+        Ok(())
     }
 
     /// `st.async`: a word to a block, counted at a barrier there.
@@ -341,10 +395,24 @@ impl Here<'_, '_, '_> {
             self.write_stage((to.0, to.1, to.1 + size), bar.1)?;
             let event = self.state.barriers.get(&bar).map_or((0, 0), |own| (own.component + 1, own.phase + 1));
             let own = value.poly(1 << lane, 32).map_or(Value::Unknown, Value::term);
-            self.state.words.entry(to).or_insert(Word { value: own, event, writes: 1 });
+            // A copy is behind all that uses the bytes before.
+            self.state.words.insert(to, Word::new(own, event));
             let bytes = Some((Poly::number(size.into()), -1));
             self.count(bar, Change { bytes, ..Change::default() })?;
         }
         Ok(Done::Next)
+    }
+}
+
+/// Returns true if a word has one of the bytes.
+fn overlaps((own, word): Place, (block, from, to): (usize, u32, u32)) -> bool {
+    own == block && from < word + WORD && word < to
+}
+
+/// The parts of a vector, or the operand itself.
+fn elements(operand: &Operand) -> &[Operand] {
+    match operand {
+        Operand::Vector(all) => all,
+        other => std::slice::from_ref(other),
     }
 }

@@ -84,7 +84,7 @@ impl Here<'_, '_, '_> {
         let value = Value::term(self.walk.atoms.name(name_of(block, to)));
         let event = self.state.access(self.w, self.lanes);
         self.state.filled.add(block, (to, to + 4));
-        self.state.words.insert((block, to), Word { value, event, writes: 1 });
+        self.state.words.insert((block, to), Word::new(value, event));
         Ok(Done::Next)
     }
 
