@@ -11,10 +11,11 @@
 //!   The budget is a number of states and of steps; beyond it the pipeline is unknown, and never proved.
 //!
 //! Decided: nobody waits forever; every wait sees the phase that it means; the bytes that a phase expects arrive, and no others; a stage is written
-//! only behind all accesses to it, and used only behind its copy; products and copies use bytes that were written; copies and products read what instructions have stored only behind a proxy fence;
-//! words that a thread sends through shared memory, such as the number of tiles of a work tile, are read behind their store and overwritten behind their
-//! reads; registers of products are used behind the waits for their groups (`flying`); what a lane waits for or releases is its own until the warp synchronizes; and a block ends only when no other block signals its barriers, and no
-//! copy from or to it is under way.
+//! only behind all accesses to it, and used only behind its copy; products and copies use bytes that were written; copies and products read what
+//! instructions have stored only behind a proxy fence; words that a thread sends through shared memory, such as the number of tiles of a work tile, are
+//! read behind their store and overwritten behind their reads; registers of products are used behind the waits for their groups (`flying`); what a lane
+//! waits for or releases is its own until the warp synchronizes; and a block ends only when no other block signals its barriers, and no copy from or to
+//! it is under way.
 //!
 //! Assumed, and not decided here: lanes of a warp that branch alike stay together; `setmaxnreg` gets its registers; loops that wait for memory end;
 //! boxes of tensor maps have the bytes of the contract. `united` proves, or reports as missing, that sums and products of sizes fit their registers, and

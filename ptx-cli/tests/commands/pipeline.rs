@@ -180,7 +180,13 @@ const MAIL_MUTANTS: [Mutant; 11] = [
 ];
 
 /// Changes of the mail that no run with the same data in all lanes shows.
-const MAIL_UNKNOWN: [Mutant; 3] = [
+const MAIL_UNKNOWN: [Mutant; 5] = [
+    ("halves of words", "st.shared.v2.u32 [%m], {%k, %more}", "st.shared.v2.u16 [%m], {%h, %h}"),
+    (
+        "one side synchronizes, and the other one does not",
+        "    @!%q bra KEPT;\n",
+        "    @!%q bra PLAIN;\n    bra BOTH;\nPLAIN:\n    shl.b32 %from, %lane, 2;\n    mov.u32 %a, stages;\n    add.u32 %a, %a, %from;\n    shl.b32 %from, %slot, 7;\n    add.u32 %a, %a, %from;\n    ld.shared.u32 %v, [%a];\n    bra KEPT;\nBOTH:\n",
+    ),
     ("lanes take different sides", "    vote.sync.any.pred %q, %q, 0xffffffff;\n", ""),
     ("a part of the warp votes", "vote.sync.any.pred %q, %q, 0xffffffff", "vote.sync.any.pred %q, %q, 0xffff"),
     (

@@ -142,7 +142,11 @@ impl Walk<'_, '_> {
             match (top.other.take(), &mut top.both) {
                 (Some((at, mask)), both) => {
                     (warp.at, warp.mask) = (at, mask & warp.live);
-                    both.iter_mut().for_each(|both| std::mem::swap(&mut both.registers, &mut warp.registers));
+                    if let Some(both) = both {
+                        std::mem::swap(&mut both.registers, &mut warp.registers);
+                        // What the other side has left open stays so.
+                        both.is_synchronized &= warp.since == 0 && warp.behind.is_none();
+                    }
                 }
                 (None, both) => {
                     (warp.at, warp.mask) = (top.meet, top.mask & warp.live);
@@ -211,7 +215,10 @@ impl Walk<'_, '_> {
             }
             Who::Unknown => return gap(at, "a value that is not described decides if this is executed"),
         };
-        if lanes == 0 {
+        let role = self.code.roles[at];
+        // A fence on a side of a branch is perhaps not executed.
+        let is_passed = state.warps[w].is_on_a_side() && role.only_orders() && role != Role::WarpSync;
+        if lanes == 0 || is_passed {
             state.warps[w].at += 1;
             return Ok(Done::Next);
         }

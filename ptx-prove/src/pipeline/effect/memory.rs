@@ -297,10 +297,11 @@ impl Here<'_, '_, '_> {
         let clock = self.state.known(self.w, self.lanes);
         let block = self.block();
         let mut taken = Vec::new();
+        let count = elements(self.site.operand(0)).len() as u32;
         for (place, register) in (from..to).step_by(WORD as usize).zip(elements(self.site.operand(0))) {
             let word = self.state.words.get(&(block, place));
             if let (Operand::Reg(register), Some(word)) = (register, word)
-                && to - from >= WORD
+                && to - from == WORD * count
                 && clock.at(word.event.0) >= word.event.1
                 && word.value != Value::Unknown
             {
@@ -326,7 +327,10 @@ impl Here<'_, '_, '_> {
         let is_stored = |place: &Place| ranges.iter().any(|(from, to)| overlaps(*place, (block, *from, *to)));
         let old: Vec<Place> = self.state.words.keys().copied().filter(is_stored).collect();
         let of_thread = match *ranges {
-            [(from, to)] if self.lanes.count_ones() == 1 && to - from >= WORD => self.operand("b").map(|of| (from, of)),
+            [(from, to)] if self.lanes.count_ones() == 1 => {
+                let stored = self.operand("b").filter(|of| to - from == WORD * elements(of).len() as u32);
+                stored.map(|of| (from, of))
+            }
             _ => None,
         };
         if old.is_empty() && of_thread.is_none() {
