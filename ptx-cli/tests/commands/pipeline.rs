@@ -134,7 +134,7 @@ const RELAY: &str = include_str!("pipeline/relay.ptx");
 /// Two blocks that get each stage by one multicast, and release it to each other.
 const PAIR: &str = include_str!("pipeline/pair.ptx");
 
-/// A thread sends a word with each stage: there is one more. A warp reads the stage if memory says so.
+/// A thread sends a word with each stage: there is one more. A warp reads the stage if a number in memory is not zero.
 const MAIL: &str = include_str!("pipeline/mail.ptx");
 
 const MAIL_MUTANTS: [Mutant; 11] = [

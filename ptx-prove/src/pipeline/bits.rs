@@ -101,13 +101,3 @@ fn of_operand(site: &Site<'_>, role: Role, at: usize, bits: &[u64]) -> u64 {
         _ => u64::MAX,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::below;
-
-    #[test]
-    fn sums_read_lower_bits() {
-        assert_eq!([0, 1, 4, 6, 1 << 63].map(below), [0, 1, 7, 7, u64::MAX]);
-    }
-}

@@ -559,23 +559,21 @@ impl Facts {
         let Some(cases) = cases.checked_sub(1) else { return false };
         let holds = |of: Option<Poly>| of.is_some_and(|of| self.holds(atoms, &atoms.normal(&of), cases));
         for atom in of.atoms() {
-            match &atoms.defs[atom as usize] {
-                // It is one of them, and on one side of both.
-                Def::Of(name, both) if let Some((_, sign)) = ONE_OF.iter().find(|(own, _)| own == name) => {
-                    let mut values = both.iter().map(|value| holds(of.with(atom, value)));
-                    return match of.grows_with(atom) == Some(*sign) {
-                        true => values.any(|holds| holds),
-                        false => values.all(|holds| holds),
-                    };
+            let Def::Of(name, both) = &atoms.defs[atom as usize] else { continue };
+            // It is one of them, and on one side of both.
+            if let Some((_, sign)) = ONE_OF.iter().find(|(own, _)| own == name) {
+                let mut values = both.iter().map(|value| holds(of.with(atom, value)));
+                return match of.grows_with(atom) == Some(*sign) {
+                    true => values.any(|holds| holds),
+                    false => values.all(|holds| holds),
+                };
+            }
+            if QUOTIENTS.contains(name) {
+                let Some(less) = of.without_quotient(atom, &both[0], &both[1]) else { continue };
+                let is_quotient = [both[0].clone(), both[1].add(-1)].into_iter().all(|of| holds(Some(of)));
+                if is_quotient && holds(Some(less)) {
+                    return true;
                 }
-                Def::Of(name, both) if QUOTIENTS.contains(name) => {
-                    let Some(less) = of.without_quotient(atom, &both[0], &both[1]) else { continue };
-                    let is_quotient = [both[0].clone(), both[1].add(-1)].into_iter().all(|of| holds(Some(of)));
-                    if is_quotient && holds(Some(less)) {
-                        return true;
-                    }
-                }
-                _ => {}
             }
         }
         false
