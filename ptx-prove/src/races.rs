@@ -193,7 +193,7 @@ fn pairs(machine: &Machine<'_>, flights: &Flights) -> (Vec<Pair>, bool) {
     for pair in ended(machine, flights) {
         is_whole &= add(pair);
     }
-    let accesses: Vec<usize> = distinct(machine);
+    let accesses: Vec<usize> = each_once(machine);
     let meetings = rendezvous::All::new(machine);
     for (i, first) in accesses.iter().enumerate() {
         for second in &accesses[i..] {
@@ -290,7 +290,7 @@ fn leaves(node: &Node) -> bool {
 }
 
 /// One of the accesses of global memory that are equal in all respects.
-fn distinct(machine: &Machine<'_>) -> Vec<usize> {
+fn each_once(machine: &Machine<'_>) -> Vec<usize> {
     let mut seen: Set<(usize, usize, Form, Cond, Cond)> = Set::default();
     let accesses = machine.trace.accesses.iter().enumerate();
     let global = accesses.filter(|(_, access)| machine.bases[access.base].space == Space::Global);
@@ -921,41 +921,43 @@ impl<'m> Question<'m> {
     }
 }
 
-/// Of what is known of a place's symbols, the alternatives that the conditions leave: those with products say which.
+/// The alternatives in what is known of a place's symbols.
+fn alternatives<'w>(world: &'w World, place: &Form) -> impl Iterator<Item = &'w [Cond]> {
+    let facts = place.symbols().flat_map(|symbol| world.facts_of(symbol));
+    let parts = facts.flat_map(|fact| match fact {
+        Cond::All(parts) => parts.as_ref(),
+        part => std::slice::from_ref(part),
+    });
+    parts.filter_map(|part| match part {
+        Cond::Any(parts) => Some(parts.as_ref()),
+        _ => None,
+    })
+}
+
+/// Of the alternatives of a place, those that the conditions leave: those with products say which.
 fn last_alternatives(world: &World, conds: &[(usize, Cond)], (view, place): (usize, &Form)) -> Vec<(usize, Cond)> {
     let own = conds.iter().filter(|(of, _)| *of == view).flat_map(|(_, cond)| match cond {
         Cond::All(parts) => parts.to_vec(),
         other => vec![other.clone()],
     });
     let never: Set<Cond> = own.map(|cond| cond.negate()).collect();
-    let facts = place.symbols().flat_map(|symbol| world.facts_of(symbol));
-    let left = facts.filter_map(|fact| match fact {
-        Cond::Any(parts) => {
-            let mut left = parts.iter().filter(|part| !never.contains(part));
-            left.next().filter(|_| left.next().is_none())
-        }
-        _ => None,
+    let left = alternatives(world, place).filter_map(|parts| {
+        let mut left = parts.iter().filter(|part| !never.contains(part));
+        left.next().filter(|_| left.next().is_none())
     });
     left.map(|cond| (view, cond.clone())).collect()
 }
 
-/// Of what is known of a place's symbols, the alternatives that hold by the conditions around them: the smaller one of two numbers is the first one.
+/// Of the alternatives of a place, those that hold by the conditions around them: the smaller one of two numbers is the first one.
 fn certain_alternatives(
     world: &World,
     (conds, facts): (&[(usize, Cond)], &[Cond]),
     (view, place): (usize, &Form),
 ) -> Vec<(usize, Cond)> {
     let own: Vec<Cond> = conds.iter().filter(|(of, _)| *of == view).map(|(_, cond)| cond.clone()).collect();
-    let known = place.symbols().flat_map(|symbol| world.facts_of(symbol));
-    let alternatives = known.flat_map(|fact| match fact {
-        Cond::All(parts) => parts.as_ref(),
-        part => std::slice::from_ref(part),
-    });
-    let alternatives = alternatives.filter_map(|part| match part {
-        Cond::Any(parts) => parts.iter().find(|part| is_excluded(world, (&own, facts), &part.negate(), FAR)),
-        _ => None,
-    });
-    alternatives.map(|cond| (view, cond.clone())).collect()
+    let is_certain = |part: &&Cond| is_excluded(world, (&own, facts), &part.negate(), FAR);
+    let certain = alternatives(world, place).filter_map(|parts| parts.iter().find(is_certain));
+    certain.map(|cond| (view, cond.clone())).collect()
 }
 
 /// The conditions without products, which parts of places do not have. A remainder is a number.

@@ -40,6 +40,9 @@ const GEMMS: [Gemm; 4] = [
     ("stream_k_m256n192k64_1x2_kk_bf16_bf16", [16384, 24576, 8192], (7, 8)),
 ];
 
+/// The same of the product for Blackwell, whose pipeline is explored with the rest of its proof alone.
+const BLACKWELL: Gemm = ("tcgen05_m128n128k64_1x1_kk_bf16", [16384, 16384, 4096], (3, 8));
+
 /// The verdicts on a kernel.
 #[derive(Default)]
 struct Row {
@@ -596,7 +599,8 @@ fn of_gemm(contract: Contract, (_, boxes, (param, offset)): &Gemm) -> Contract {
 fn row(module: &Module, kernel: &Kernel) -> Row {
     let unknown = |reason| Row { reasons: vec![reason], ..Row::default() };
     let instances = || module.kernels.iter().filter(|own| own.name == kernel.name);
-    let gemm = GEMMS.iter().find_map(|gemm| Some((instances().find(|own| own.entry == gemm.0)?, gemm)));
+    let gemm =
+        GEMMS.iter().chain([&BLACKWELL]).find_map(|gemm| Some((instances().find(|own| own.entry == gemm.0)?, gemm)));
     let kernel = gemm.map_or(kernel, |(instance, _)| instance);
     let contract = contract(kernel).map(|contract| match gemm {
         Some((_, gemm)) => of_gemm(contract, gemm),

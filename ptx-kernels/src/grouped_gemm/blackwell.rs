@@ -67,7 +67,7 @@ pub mod kernels {
     pub fn grouped_gemm<T, const C: Config>(
         #[tma(box = [128, 64], swizzle = 128)] a: Tile<T, (M, K)>,
         #[tma(box = [1, C.block_n, 64], swizzle = 128)] b: Tile<T, (G, N, K)>,
-        c: TileMut<T, (M, N)>,
+        #[align(16)] c: TileMut<T, (M, N)>,
         offsets: &[u32],
         num_blocks: u32,
     ) {

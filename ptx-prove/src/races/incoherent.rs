@@ -1,6 +1,6 @@
 //! Reads that need not see what the launch writes: those of caches that are not coherent. No barrier orders them, not even that of a thread with itself.
 
-use super::{Pair, Turns, Which, conflict, distinct};
+use super::{Pair, Turns, Which, conflict, each_once};
 use crate::machine::Machine;
 use crate::report::Verdict;
 use crate::trace::Kind;
@@ -20,7 +20,7 @@ pub(super) fn pairs(machine: &Machine<'_>) -> Vec<Pair> {
         let site = machine.site(access.inst).filter(|_| access.kind == Kind::Read);
         site.is_some_and(|site| site.is(MODIFIER) || site.row.opcode() == OPCODE)
     };
-    let accesses = distinct(machine);
+    let accesses = each_once(machine);
     let turns: Turns = (0..trace.loops.len()).map(|own| (own, None)).collect();
     let mut found = Vec::new();
     for first in accesses.iter().copied().filter(is_one) {
