@@ -4,7 +4,7 @@
 use crate::form::{Cond, Form};
 use crate::machine::{Machine, State, Value};
 use crate::query::LOOP_BUDGET;
-use crate::world::Scope;
+use crate::world::{Meaning, Scope};
 use ptx_core::check::access;
 use ptx_core::ir::{Inst, Operand, RegId};
 
@@ -93,6 +93,10 @@ impl Machine<'_> {
 
     fn is_kept(&self, next: &State, Kept { register, most }: &Kept) -> bool {
         let Value::Bits(value) = next.get(*register) else { return false };
+        // Nothing that explores a pipeline has the number of an address.
+        if value.symbols().any(|symbol| self.world.symbol(symbol).meaning == Meaning::Base) {
+            return false;
+        }
         // These questions are few, and leave the work of all others as it is.
         let (work, left) = (&self.world.work, self.world.work.get());
         work.set(LOOP_BUDGET);
