@@ -413,6 +413,16 @@ fn a_product_with_tensor_maps_is_proved() {
 }
 
 #[test]
+fn conditions_are_joined() {
+    let ends = "    setp.eq.u32 %p, %more, 0;\n";
+    for (join, is_proved) in [("and", true), ("or", false)] {
+        let joined = format!("{ends}    setp.ge.u32 %q, %n, 0;\n    {join}.pred %p, %p, %q;\n");
+        let found = explored(&MAIL.replacen(ends, &joined, 1), [64, 1, 1], [1; 3]);
+        assert_eq!(found.outcome == ptx_prove::pipeline::Outcome::Proved, is_proved, "{join}: {found:?}");
+    }
+}
+
+#[test]
 fn sums_of_a_product_are_used_behind_its_wait() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hopper/wgmma_tile.rs");
     let text = std::fs::read_to_string(path).unwrap();

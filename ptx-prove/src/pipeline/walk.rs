@@ -495,6 +495,14 @@ impl Walk<'_, '_> {
         let is_pred = |at: usize| site.ty(at).is_some_and(|ty| ty.class() == Class::Pred);
         let kind = site.ty(1).or_else(|| site.ty(0)).or_else(|| site.last_type());
         if kind.is_some_and(|kind| kind.class() == Class::Pred) || is_pred(1) {
+            if let Some((_, both, join)) = JOINS.iter().find(|(name, ..)| *name == site.row.name) {
+                let [a, b] = [1, 2].map(|at| self.source(state, w, site.operand(at), 1));
+                let numbers = |lane: usize| Some(both(a.at(lane)? != 0, b.at(lane)? != 0));
+                if active(lanes).all(|lane| numbers(lane).is_some()) {
+                    return Some(Value::lanes(|lane| u64::from(numbers(lane).unwrap_or(false))));
+                }
+                return Some(Value::truth(join(a.cond(lanes)?, b.cond(lanes)?)));
+            }
             return match site.operand(1) {
                 Operand::Reg(register) if operation.is_copy => Some(state.warps[w].registers[register.index()].clone()),
                 Operand::Int(value) if operation.is_copy => Some(Value::Number(*value)),
