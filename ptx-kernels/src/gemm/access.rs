@@ -104,6 +104,16 @@ impl Packed {
         [packed(&product.a, product.m, access[0]), packed(&product.b, product.n, access[1])]
     }
 
+    /// The bytes from row to row of the operand's matrix, and along a row.
+    pub(crate) fn strides(&self, source: &Source) -> (u64, u64) {
+        if self.along_k { (source.line, source.k) } else { (source.k, source.line) }
+    }
+
+    /// True if the elements of a row are neighbors in memory.
+    pub(crate) fn is_dense(&self, source: &Source, size: u64) -> bool {
+        self.extent == 1 || self.strides(source).1 == size
+    }
+
     /// Bytes of the copy, a multiple of 256; `usize::MAX` if there are more than that.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {

@@ -139,8 +139,13 @@ fn packing(product: &Product, access: &[Access; 2], costs: &Costs) -> f32 {
     if !access[0].is_copied && !access[1].is_copied {
         return 0.0;
     }
-    let bytes: f32 = Packed::of(product, access).iter().flatten().map(|packed| packed.bytes() as f32).sum();
-    if bytes > 0.0 { costs.pack + bytes * costs.copied_byte } else { 0.0 }
+    let time = |(packed, source): (Option<Packed>, &Source)| {
+        let packed = packed?;
+        let is_dense = packed.is_dense(source, problem::size(product.kind));
+        Some(packed.bytes() as f32 * if is_dense { costs.copied_byte } else { costs.turned_byte })
+    };
+    let bytes: f32 = Packed::of(product, access).into_iter().zip([&product.a, &product.b]).filter_map(time).sum();
+    if bytes > 0.0 { costs.pack + bytes } else { 0.0 }
 }
 
 /// The time with K in so many parts.

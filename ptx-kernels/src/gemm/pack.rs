@@ -244,8 +244,8 @@ impl Transfer {
     fn new(source: &Source, packed: Packed, product: &Product, to: u64) -> Transfer {
         let size = problem::size(product.kind);
         let Packed { rows, extent, pitch, .. } = packed;
-        let (row, element) = if packed.along_k { (source.line, source.k) } else { (source.k, source.line) };
-        let (layout, down, across) = if extent == 1 || element == size {
+        let (row, element) = packed.strides(source);
+        let (layout, down, across) = if packed.is_dense(source, size) {
             (kernels::DENSE, kernels::BAND, (u64::from(extent) * size).div_ceil(u64::from(kernels::SPAN)))
         } else {
             let layout = if rows > 1 && row < element { kernels::COLUMNS } else { 0 };

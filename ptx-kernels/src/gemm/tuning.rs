@@ -60,8 +60,9 @@ macro_rules! costs {
 costs! {
     /// Of a launch that copies operands.
     pack,
-    /// Of a byte of a copy.
+    /// Of a byte of a copy of rows that are dense, and of one of other rows, which goes through shared memory element by element.
     copied_byte,
+    turned_byte,
     /// Of a launch that adds up parts of K.
     reduce,
     /// Of the same in the kernel.

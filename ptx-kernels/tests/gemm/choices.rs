@@ -34,7 +34,7 @@ fn of_large_products() {
         [8192, 57344, 8192],
     ];
     expect![[r#"
-        2048 2048 2048 k: m128n256k64_1x2_kk_claimed/1
+        2048 2048 2048 k: m128n128k64_2x1_kk_static/1
         2048 2048 2048 n: m128n256k64_2x1_kn_static/1
         4096 4096 4096 k: m128n256k64_1x2_kk_claimed/1
         4096 4096 4096 n: m128n256k64_2x1_kn_static/1
@@ -43,9 +43,9 @@ fn of_large_products() {
         1024 1024 4096 k: m64n128k64_1x2_kk_claimed/1
         1024 1024 4096 n: m64n128k64_1x1_kn_static/1
         1024 1024 8192 k: m64n128k64_1x2_kk_claimed/1
-        1024 1024 8192 n: m64n128k64_1x1_kn_static/1
+        1024 1024 8192 n: m128n128k64_2x1_kn_generic/2
         1024 8192 8192 k: m128n256k64_1x2_kk_claimed/1
-        1024 8192 8192 n: m128n256k64_2x1_kn_static/1
+        1024 8192 8192 n: m128n256k64_1x2_kn_claimed/1
         1024 28672 8192 k: m256n192k64_1x2_kk_streamk/1
         1024 28672 8192 n: m256n192k64_1x2_kn_streamk/1
         1024 8192 28672 k: m256n192k64_1x2_kk_streamk/1
@@ -85,11 +85,11 @@ fn of_few_rows_and_of_small_products() {
         8 4096 4096 n: m16n64k64_1x1_kn_static/1
         16 8192 8192 k: m32n64k64_1x1_kk_static/1
         16 8192 8192 n: m32n64k64_1x1_kn_static/1
-        64 4096 4096 k: m64n64k64_1x2_kk_static/1
+        64 4096 4096 k: m64n64k64_1x1_kk_static/1
         64 4096 4096 n: m64n64k64_1x4_kn_static/1
         256 4096 4096 k: m64n128k64_1x2_kk_claimed/1
         256 4096 4096 n: m64n128k64_1x1_kn_static/1
-        128 128 8192 k: m64n32k64_2x1_kk_generic/12
+        128 128 8192 k: m64n32k64_2x1_kk_generic/11
         128 128 8192 n: m16n128k64_1x1_kn_generic/16
         512 512 512 k: m32n64k64_1x1_kk_static/1
         512 512 512 n: m32n64k64_1x1_kn_static/1
