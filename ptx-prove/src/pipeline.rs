@@ -22,6 +22,7 @@
 //! that memory of `ld.global.nc` does not change. Loads and stores are compared with copies and products, and not with each other: such races, and
 //! those in global memory, are decided by `races` and `transfers`.
 
+mod addresses;
 mod assume;
 mod bits;
 mod code;
@@ -158,6 +159,9 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
     }
     if let Some(at) = result.is_ok().then(|| flying::first_use(function, &code.flow, &code.roles)).flatten() {
         result = walk::gap(at, "a register is used that `wgmma.mma_async` may still write or read");
+    }
+    if let Some(at) = result.is_ok().then(|| addresses::first_decision(&code)).flatten() {
+        result = walk::gap(at, "an address of shared memory is taken for a number");
     }
     let span = |inst: usize| function.insts.get(inst).map_or(function.span, |inst| inst.span);
     let (inst, outcome) = match result {

@@ -89,7 +89,7 @@ DONE:
 ";
 
 /// Changes that make the ring harmful: what is replaced, and by what.
-const MUTANTS: [Mutant; 16] = [
+const MUTANTS: [Mutant; 18] = [
     ("a phase early", "xor.b32 %parity, %phase, 1", "mov.u32 %parity, %phase"),
     ("the consumer's phase", "%q, [%f], %phase", "%q, [%f], 0"),
     ("more bytes are expected", "_, [%f], 128", "_, [%f], 256"),
@@ -124,6 +124,16 @@ const MUTANTS: [Mutant; 16] = [
         "a branch around the release where there are five stages",
         "    mbarrier.arrive.shared.b64 _, [%f+16];\n",
         "    setp.eq.u32 %q, %n, 5;\n    @%q bra KEPT;\n    mbarrier.arrive.shared.b64 _, [%f+16];\nKEPT:\n",
+    ),
+    (
+        "a release that depends on where shared memory starts",
+        "    mbarrier.arrive.shared.b64 _, [%f+16];\n",
+        "    setp.gt.u32 %q, %b, 512;\n    @%q mbarrier.arrive.shared.b64 _, [%f+16];\n",
+    ),
+    (
+        "a parity that depends on where shared memory starts",
+        "xor.b32 %parity, %phase, 1;",
+        "shr.u32 %parity, %b, 10;\n    xor.b32 %parity, %phase, %parity;",
     ),
     ("the consumer reads one stage more", "CONSUME:\n    setp.ge.u32", "CONSUME:\n    setp.gt.u32"),
 ];
