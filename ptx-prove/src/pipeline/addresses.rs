@@ -13,6 +13,9 @@ const NUMBERS: [(Role, &str); 9] = [
     (Role::Copy, "size"), (Role::StoreTensor, "size"), (Role::TensorAllocate, "ncols"), (Role::WarpSync, "membermask"),
 ];
 
+/// Operations of two addresses that give their distance.
+const DISTANCES: [&str; 1] = ["sub"];
+
 /// The first instruction that counts and takes an address of shared memory for a number.
 pub(crate) fn first_decision(code: &Code<'_>) -> Option<usize> {
     // What a thread stores, all may load.
