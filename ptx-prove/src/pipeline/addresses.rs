@@ -1,5 +1,5 @@
 //! Registers with addresses of shared memory. An exploration gives the variables there some addresses, and a run gives them others: so nothing may
-//! depend on such a number but by its distance from another one.
+//! depend on such a number but by a comparison with another one.
 
 use super::code::{Code, Role, successors};
 use ptx_core::check::access;
@@ -12,9 +12,6 @@ const NUMBERS: [(Role, &str); 9] = [
     (Role::Init, "count"), (Role::Arrive, "count"), (Role::ArriveExpect, "tx_count"), (Role::Expect, "tx_count"), (Role::Wait, "phase_parity"),
     (Role::Copy, "size"), (Role::StoreTensor, "size"), (Role::TensorAllocate, "ncols"), (Role::WarpSync, "membermask"),
 ];
-
-/// Operations of two addresses that give their distance.
-const DISTANCES: [&str; 1] = ["sub"];
 
 /// The first instruction that counts and takes an address of shared memory for a number.
 pub(crate) fn first_decision(code: &Code<'_>) -> Option<usize> {
@@ -69,18 +66,17 @@ impl Addresses {
     /// Follows addresses through an instruction.
     fn step(&mut self, code: &Code<'_>, at: usize) {
         let inst = &code.function.insts[at];
-        let sources = inst.row.map_or(0, |row| {
-            let operands = row.operands.iter().zip(&inst.operands).filter(|(spec, _)| spec.access != Access::Write);
-            operands.filter(|(_, operand)| self.is_address(code, operand)).count()
+        let has_address = inst.row.is_some_and(|row| {
+            let mut operands = row.operands.iter().zip(&inst.operands).filter(|(spec, _)| spec.access != Access::Write);
+            operands.any(|(_, operand)| self.is_address(code, operand))
         });
-        let is_distance = inst.row.is_some_and(|row| row.name == "sub") && sources == 2;
         let is_address = match code.roles[at] {
             Role::WriteShared => {
                 self.stored |= self.has_value(code, inst);
                 false
             }
             Role::ReadShared => self.stored,
-            Role::Compute | Role::Select | Role::MapShared | Role::Shuffle => sources > 0 && !is_distance,
+            Role::Compute | Role::Select | Role::MapShared | Role::Shuffle => has_address,
             _ => false,
         };
         access::registers(inst, &mut |register: RegId, access| {
