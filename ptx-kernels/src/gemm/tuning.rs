@@ -60,8 +60,9 @@ macro_rules! costs {
 costs! {
     /// Of a launch that copies operands.
     pack,
-    /// Of a byte of a copy of rows that are dense, and of one of other rows, which goes through shared memory element by element.
+    /// Of a byte of a copy, where rows are dense.
     copied_byte,
+    /// The same of other rows, which go through shared memory element by element.
     turned_byte,
     /// Of a launch that adds up parts of K.
     reduce,
