@@ -93,7 +93,7 @@ impl Machine<'_> {
 
     fn is_kept(&self, next: &State, Kept { register, most }: &Kept) -> bool {
         let Value::Bits(value) = next.get(*register) else { return false };
-        // Nothing that explores a pipeline has the number of an address.
+        // An address is another number in each run.
         if value.symbols().any(|symbol| self.world.symbol(symbol).meaning == Meaning::Base) {
             return false;
         }

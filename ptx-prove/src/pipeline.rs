@@ -30,6 +30,7 @@ mod cover;
 mod effect;
 mod filled;
 mod flying;
+mod forward;
 mod needs;
 mod sides;
 mod slice;

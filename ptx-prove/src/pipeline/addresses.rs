@@ -1,7 +1,8 @@
 //! Registers with addresses of shared memory. An exploration gives the variables there some addresses, and a run gives them others: so nothing may
 //! depend on such a number but by a comparison with another one.
 
-use super::code::{Code, Role, successors};
+use super::code::{Code, Role};
+use super::forward::forward;
 use ptx_core::check::access;
 use ptx_core::ir::{Inst, Operand, RegId, Space, Symbol};
 use ptx_core::isa::Access;
@@ -24,28 +25,16 @@ pub(crate) fn first_decision(code: &Code<'_>) -> Option<usize> {
 
 /// The first such instruction, and if a thread stores an address to shared memory; `stored` if one does.
 fn decision(code: &Code<'_>, stored: bool) -> (Option<usize>, bool) {
-    let count = code.flow.ends.len();
-    let none = Addresses { registers: vec![false; code.function.registers.len()], stored };
-    let mut starts: Vec<Option<Addresses>> = vec![None; count];
-    starts[0] = Some(none);
-    let (mut pending, mut found, mut stores) = (vec![0], None, stored);
-    while let Some(block) = pending.pop() {
-        let Some(mut addresses) = starts[block].clone() else { continue };
-        for at in code.flow.graph.range(block) {
-            if code.counts[at] && addresses.decide(code, at) {
-                found = Some(found.map_or(at, |first: usize| first.min(at)));
-            }
-            addresses.step(code, at);
+    let (mut found, mut stores) = (None, stored);
+    let step = |at, addresses: &mut Addresses| {
+        if code.counts[at] && addresses.decide(code, at) {
+            found = Some(found.map_or(at, |first: usize| first.min(at)));
         }
+        addresses.step(code, at);
         stores |= addresses.stored;
-        for to in successors(&code.flow, code.function, block).into_iter().filter(|to| *to < count) {
-            let joined = starts[to].as_ref().map_or_else(|| addresses.clone(), |old| old.joined(&addresses));
-            if starts[to].as_ref() != Some(&joined) {
-                starts[to] = Some(joined);
-                pending.push(to);
-            }
-        }
-    }
+    };
+    let none = Addresses { registers: vec![false; code.function.registers.len()], stored };
+    forward((code.function, &code.flow), none, step, Addresses::join);
     (found, stores)
 }
 
@@ -58,9 +47,10 @@ struct Addresses {
 }
 
 impl Addresses {
-    fn joined(&self, other: &Addresses) -> Addresses {
-        let both = self.registers.iter().zip(&other.registers);
-        Addresses { registers: both.map(|(one, other)| *one || *other).collect(), stored: self.stored || other.stored }
+    /// Adds those of another way.
+    fn join(&mut self, other: &Addresses) {
+        self.registers.iter_mut().zip(&other.registers).for_each(|(own, other)| *own |= *other);
+        self.stored |= other.stored;
     }
 
     /// Follows addresses through an instruction.

@@ -1,7 +1,8 @@
 //! Registers that a product still writes: from `wgmma.mma_async` to the wait for its group, only products use its accumulators, and nothing writes its
 //! fragment of A.
 
-use super::code::{Role, successors};
+use super::code::Role;
+use super::forward::forward;
 use crate::flow::Flow;
 use ptx_core::check::access;
 use ptx_core::ir::{Function, Operand};
@@ -19,30 +20,18 @@ pub(crate) fn first_use(function: &Function, flow: &Flow, roles: &[Role]) -> Opt
     if !roles.contains(&Role::Multiply) {
         return None;
     }
-    let count = flow.ends.len();
-    let mut starts: Vec<Option<Flying>> = vec![None; count];
-    starts[0] = Some(Flying::new());
-    let (mut pending, mut found) = (vec![0], None);
-    while let Some(block) = pending.pop() {
-        let Some(mut flying) = starts[block].clone() else { continue };
-        for at in flow.graph.range(block) {
-            if step(function, (at, roles[at]), &mut flying) {
-                found = Some(found.map_or(at, |first: usize| first.min(at)));
-            }
+    let mut found = None;
+    let step = |at, flying: &mut Flying| {
+        if step(function, (at, roles[at]), flying) {
+            found = Some(found.map_or(at, |first: usize| first.min(at)));
         }
-        for to in successors(flow, function, block).into_iter().filter(|to| *to < count) {
-            let old = starts[to].clone();
-            let mut joined = old.clone().unwrap_or_default();
-            for (register, (age, is_sum)) in &flying {
-                let own = joined.entry(*register).or_insert((*age, *is_sum));
-                *own = (own.0.min(*age), own.1 || *is_sum);
-            }
-            if old.as_ref() != Some(&joined) {
-                starts[to] = Some(joined);
-                pending.push(to);
-            }
+    };
+    forward((function, flow), Flying::new(), step, |own, other| {
+        for (register, (age, is_sum)) in other {
+            let own = own.entry(*register).or_insert((*age, *is_sum));
+            *own = (own.0.min(*age), own.1 || *is_sum);
         }
-    }
+    });
     found
 }
 
