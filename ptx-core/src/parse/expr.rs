@@ -176,7 +176,10 @@ impl Parser {
     fn name(&mut self) -> Parsed<ExprId> {
         let kind = if self.kind() == Kind::Dot { ExprKind::Dot } else { ExprKind::Name };
         let first = self.bump();
-        while kind == ExprKind::Name && self.kind() == Kind::Dot && (self.touches() || self.at_component()) {
+        while kind == ExprKind::Name && self.kind() == Kind::Dot && self.touches() {
+            self.at += 1;
+        }
+        if kind == ExprKind::Name && self.kind() == Kind::Dot && self.at_component(first) {
             self.at += 1;
         }
         if self.at(b'(') {
@@ -186,8 +189,12 @@ impl Parser {
         if self.at(b'[') { self.index(first, name) } else { Ok(name) }
     }
 
-    /// Returns true for a component of a vector, or a part of a video operand: ptxas takes blanks in front of it.
-    fn at_component(&self) -> bool {
+    /// Returns true for a component of a vector, or a part of a video operand: ptxas takes blanks in front of it. On another line, it begins a directive,
+    /// unless the name is a register's.
+    fn at_component(&self, name: TokenId) -> bool {
+        if self.starts_line() && !self.tree.source.bytes(name).starts_with(b"%") {
+            return false;
+        }
         let text = self.tree.source.bytes(self.at);
         match text {
             [b'.', component] => b"xyzwrgba".contains(component),
