@@ -159,7 +159,7 @@ fn source(costs: &Costs) -> String {
         let _ = writeln!(text, "        Cost::new(\"{}\", [{times}]),", cost.name);
     }
     text += "    ]),\n";
-    for (name, value) in Costs::NAMES.iter().zip(&costs.values()[5 * costs.tiles.len()..]) {
+    for (name, value) in Costs::NAMES.iter().zip(&costs.values()[descent::OWN * costs.tiles.len()..]) {
         let _ = writeln!(text, "    {name}: {},", rounded(*value));
     }
     text + "};\n"

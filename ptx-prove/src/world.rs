@@ -167,7 +167,7 @@ fn add_cofactor(form: &Form, of: &Form, found: &mut Vec<Form>) {
     }
 }
 
-/// What is a multiple for all threads divides exactly; the rest may be a remainder already.
+/// Divides the terms that are multiples of `by` for all threads exactly. The other terms are the rest, which may be a remainder already.
 fn parted(form: &Form, by: i128) -> Division {
     let (whole, rest): (Vec<_>, Vec<_>) =
         form.terms.iter().cloned().partition(|(_, coef)| coef.all(|value| value % by == 0));

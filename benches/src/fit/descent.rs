@@ -22,7 +22,7 @@ const INERTIA: f64 = 0.1;
 /// Ways that take this many times the time of the best one, or more, are left out.
 const WORTHWHILE: f64 = 3.0;
 /// Times of an instance.
-const OWN: usize = 5;
+pub const OWN: usize = 5;
 /// The difference of a logarithm by which derivatives are taken.
 const DIFFERENCE: f64 = 0.01;
 /// The decay of the means of a derivative and of its square.

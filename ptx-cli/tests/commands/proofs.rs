@@ -56,7 +56,7 @@ struct Row {
     refuted: bool,
     /// The verdict on its pipeline, if it has one.
     pipeline: String,
-    /// What is missing.
+    /// Why a property is not proved.
     reasons: Vec<String>,
 }
 

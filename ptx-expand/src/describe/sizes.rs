@@ -16,7 +16,7 @@ enum Type {
     Any,
 }
 
-/// The first wrong option of an attribute, `written` as it stands there, and with `launch` its expressions.
+/// The first option of an attribute that is wrong in every launch. `written` has the options as the text has them, and `launch` has their expressions.
 pub fn wrong_size(written: &attribute::Launch, launch: &Launch, params: &[Param]) -> Option<Problem> {
     let extents = |name, least| move |expr: &Expr| extents(name, least, expr, params);
     let sizes = [

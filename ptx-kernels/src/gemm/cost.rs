@@ -129,7 +129,7 @@ fn lines(operand: &Source, access: &Access) -> f32 {
     2.0 - part_of_lines(if access.along_k { operand.line } else { operand.k })
 }
 
-/// The largest power of two, as a part of a cache line of 128 bytes, of which a distance in bytes is a multiple.
+/// The largest power of two up to 128 that divides a distance in bytes, as a part of a cache line of 128 bytes.
 fn part_of_lines(distance: u64) -> f32 {
     (1 << (distance | 128).trailing_zeros()) as f32 / 128.0
 }
@@ -144,8 +144,8 @@ fn packing(product: &Product, access: &[Access; 2], costs: &Costs) -> f32 {
         let is_dense = packed.is_dense(source, problem::size(product.kind));
         Some(packed.bytes() as f32 * if is_dense { costs.copied_byte } else { costs.turned_byte })
     };
-    let bytes: f32 = Packed::of(product, access).into_iter().zip([&product.a, &product.b]).filter_map(time).sum();
-    if bytes > 0.0 { costs.pack + bytes } else { 0.0 }
+    let copies: f32 = Packed::of(product, access).into_iter().zip([&product.a, &product.b]).filter_map(time).sum();
+    if copies > 0.0 { costs.pack + copies } else { 0.0 }
 }
 
 /// The time with K in so many parts.

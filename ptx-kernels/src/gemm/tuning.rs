@@ -25,7 +25,7 @@ pub struct Cost {
     pub latency: f32,
     /// The prologue and the epilogue of a tile. With these schedulers of a column in each round of tiles.
     pub tile: f32,
-    /// What is left of them for a later tile of an SM, which the slices of others hide in part, the more so where several blocks share the SM.
+    /// The part of them that each later tile of an SM adds. The slices of other tiles hide the rest, and more of it where several blocks share the SM.
     pub later: f32,
     /// For each part of K that is added up.
     pub part: f32,
@@ -78,7 +78,7 @@ costs! {
     narrow,
     /// Of an element of B that lies along N, for kernels of few rows that read it along K.
     across,
-    /// How many times as much more it takes where the rows of B are apart by a multiple of 128 bytes, so that all lanes read from one bank.
+    /// By how many times this grows where the rows of B are a multiple of 128 bytes apart: then all lanes read from one bank.
     banks,
     /// Of a cache line more of a row, for kernels of TMA.
     line,

@@ -25,16 +25,15 @@ pub(crate) fn first_decision(code: &Code<'_>) -> Option<usize> {
 
 /// The first such instruction, and if a thread stores an address to shared memory; `stored` if one does.
 fn decision(code: &Code<'_>, stored: bool) -> (Option<usize>, bool) {
-    let (mut found, mut stores) = (None, stored);
+    let mut stores = stored;
     let step = |at, addresses: &mut Addresses| {
-        if code.counts[at] && addresses.decide(code, at) {
-            found = Some(found.map_or(at, |first: usize| first.min(at)));
-        }
+        let decides = code.counts[at] && addresses.decide(code, at);
         addresses.step(code, at);
         stores |= addresses.stored;
+        decides
     };
     let none = Addresses { registers: vec![false; code.function.registers.len()], stored };
-    forward((code.function, &code.flow), none, step, Addresses::join);
+    let found = forward((code.function, &code.flow), none, step, Addresses::join);
     (found, stores)
 }
 

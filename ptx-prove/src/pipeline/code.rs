@@ -44,7 +44,7 @@ pub(crate) enum Role {
     MapShared,
     Elect,
     Shuffle,
-    /// What all lanes get from all of them.
+    /// A vote, whose result is the same in all lanes.
     Vote,
     TensorAllocate,
     TensorFree,

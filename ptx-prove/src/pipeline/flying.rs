@@ -20,19 +20,13 @@ pub(crate) fn first_use(function: &Function, flow: &Flow, roles: &[Role]) -> Opt
     if !roles.contains(&Role::Multiply) {
         return None;
     }
-    let mut found = None;
-    let step = |at, flying: &mut Flying| {
-        if step(function, (at, roles[at]), flying) {
-            found = Some(found.map_or(at, |first: usize| first.min(at)));
-        }
-    };
+    let step = |at, flying: &mut Flying| step(function, (at, roles[at]), flying);
     forward((function, flow), Flying::new(), step, |own, other| {
         for (register, (age, is_sum)) in other {
             let own = own.entry(*register).or_insert((*age, *is_sum));
             *own = (own.0.min(*age), own.1 || *is_sum);
         }
-    });
-    found
+    })
 }
 
 /// Executes an instruction; true if it uses what it may not.

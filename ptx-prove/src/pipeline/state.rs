@@ -84,7 +84,7 @@ pub(crate) struct Split {
     pub(crate) mask: u32,
     /// Those that have not taken their way yet.
     pub(crate) other: Option<(usize, u32)>,
-    /// Where both sides are executed by all lanes, because the branch depends on what is not described.
+    /// Both sides, if all lanes execute both, because the condition of the branch is not described.
     pub(crate) both: Option<Both>,
 }
 

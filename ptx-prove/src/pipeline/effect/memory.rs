@@ -146,13 +146,23 @@ impl Here<'_, '_, '_> {
         self.walk.is_behind(self.state, self.w, clock, ((stage.full.0, Of::Phase), stage.full.1))
     }
 
-    /// Returns true if a clock is behind the reads of a stage in these components. All are looked at, so that all events that are missed are found at once.
+    /// Returns true if a clock is behind the reads of a stage in these components.
     fn is_read(&self, stage: &Stage, clock: &Clock, chosen: impl Fn(usize) -> bool) -> bool {
-        let place = (stage.block, stage.from);
+        let reads = stage.reads.iter().filter(|(component, _)| chosen(**component));
+        self.is_behind_reads((stage.block, stage.from), reads, clock)
+    }
+
+    /// Returns true if a clock is behind the reads of a place. All are looked at, so that all events that are missed are found at once.
+    fn is_behind_reads<'r>(
+        &self,
+        place: Place,
+        reads: impl Iterator<Item = (&'r usize, &'r u32)>,
+        clock: &Clock,
+    ) -> bool {
         let is_open = |(component, event): &(&usize, &u32)| {
             !self.walk.is_behind(self.state, self.w, clock, ((**component, Of::Read(place)), **event))
         };
-        stage.reads.iter().filter(|(component, _)| chosen(**component)).filter(is_open).count() == 0
+        reads.filter(is_open).count() == 0
     }
 
     /// Returns true if a clock is behind all writes of instructions to a stage, and behind fences that show them to copies and products.
@@ -362,10 +372,7 @@ impl Here<'_, '_, '_> {
     fn overwrite(&mut self, place: Place, event: (usize, u32)) -> Result<(), Halt> {
         let clock = self.state.known(self.w, self.lanes);
         let Some(word) = self.state.words.get(&place) else { return Ok(()) };
-        let is_open = |(component, event): &(&usize, &u32)| {
-            !self.walk.is_behind(self.state, self.w, &clock, ((**component, Of::Read(place)), **event))
-        };
-        if word.reads.iter().filter(is_open).count() > 0 {
+        if !self.is_behind_reads(place, word.reads.iter(), &clock) {
             let at = place.1.saturating_sub(self.walk.code.first());
             return self.wrong(format!(
                 "{} may overwrite the word at byte {at} of shared memory before it is read",
