@@ -297,6 +297,13 @@ impl Problem {
             && [self.dim, self.dim_v].iter().all(|dim| *dim > 0 && *dim <= 256 && *dim % 8 == 0)
     }
 
+    /// Returns true if each of so many blocks has a tile of `rows` queries to begin with, of fewer than 2^31. Those of packed sequences depend on
+    /// the cumulative lengths.
+    pub(super) fn has_tiles(&self, rows: u32, blocks: u32) -> bool {
+        let tiles = u64::from(self.queries.div_ceil(rows)) * u64::from(self.heads) * u64::from(self.batch);
+        self.variable == 1 || self.queries == self.tokens_q && tiles < 1 << 31 && u64::from(blocks) <= tiles
+    }
+
     /// Returns true if `heads_k` heads of K and V divide those of Q.
     pub(super) fn shares(&self, heads_k: u32) -> bool {
         heads_k > 0 && self.kv_group > 0 && self.heads == heads_k * self.kv_group

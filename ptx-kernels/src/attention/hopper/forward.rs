@@ -200,6 +200,7 @@ pub(crate) mod kernels {
         requires(
             p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len(), tensors.bias.len()]),
             p.separates(schedule.starts_q.len(), schedule.starts_k.len()),
+            p.has_tiles(C.rows(), schedule.blocks) && (C.masked == 1 || p.variable == 0),
             schedule.head_block > 0 && p.heads * p.batch % schedule.head_block == 0 && schedule.blocks > 0 && tile_counter.len() > 1
         )
     )]

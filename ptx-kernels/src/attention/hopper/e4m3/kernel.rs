@@ -178,6 +178,7 @@ pub(crate) mod kernels {
         requires(
             p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len(), 0]),
             f.covers([tensors.q_factors.len(), tensors.k_factors.len(), tensors.v_factors.len()]),
+            p.has_tiles(C.rows(), schedule.blocks) && p.variable == 0,
             schedule.head_block > 0 && p.heads * p.batch % schedule.head_block == 0 && schedule.blocks > 0 && tile_counter.len() > 0
         )
     )]
