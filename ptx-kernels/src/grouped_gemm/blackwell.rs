@@ -62,7 +62,7 @@ pub mod kernels {
             n128 = (bf16, Config { block_n: 128, stages: 4, operand: 1 }),
             n256_f16 = (f16, Config { block_n: 256, stages: 4, operand: 0 })
         ],
-        unsafe(requires(K % 8 == 0, N % 8 == 0, num_blocks > 0, offsets.len() > G))
+        unsafe(requires(K % 8 == 0, N > 0 && N % 8 == 0 && N < 1 << 31, num_blocks > 0, offsets.len() > G))
     )]
     pub fn grouped_gemm<T, const C: Config>(
         #[tma(box = [128, 64], swizzle = 128)] a: Tile<T, (M, K)>,
