@@ -21,7 +21,7 @@ impl<'m> Machine<'m> {
                 }
                 continue;
             };
-            if one.kind == Kind::Invariant && !self.follows(state, &cond) {
+            if one.kind == Kind::Invariant && !self.follows_apart(state, &cond) {
                 self.gap(at, UNPROVED);
             } else {
                 state.path = state.path.fact(cond);

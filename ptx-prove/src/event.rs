@@ -1,7 +1,7 @@
 //! The effects of instructions beside registers: which instruction accesses memory, which is a barrier, and which only computes.
 
 use crate::form::{Cond, Form};
-use crate::machine::{Machine, State, Value};
+use crate::machine::{Machine, PROBE, State, Value};
 use crate::memory;
 use crate::path::Path;
 use crate::signals;
@@ -44,6 +44,12 @@ const COMPUTES: &[&str] = &[
     "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4", "tex", "tld4", "txq", "suq",
 ];
 
+/// Those of which the result depends on other threads, the time or other memory, too.
+const IMPURE: [&str; 9] = ["shfl", "vote", "match", "activemask", "redux", "elect", "mma", "movmatrix", "mov"];
+
+/// Those that read the carry.
+const CARRIES: [&str; 3] = ["addc", "subc", "madc"];
+
 /// Instructions that lanes of a warp execute together; those with a mask name the lanes in their last operand.
 #[rustfmt::skip]
 const COLLECTIVES: [(&str, bool); 11] = [
@@ -82,6 +88,40 @@ fn come_whole(machine: &Machine<'_>, guard: &Cond) -> bool {
     }) && threads.chunks(32).all(|warp| warp.len() == 32 && warp.iter().all(|own| *own == warp[0]))
 }
 
+/// Returns true if whole warps come to the current instruction: numbers decide it, or values that a warp has together.
+fn come_together(machine: &Machine<'_>, guard: &Cond) -> bool {
+    let world = &machine.world;
+    if machine.headers.iter().any(|header| *header == PROBE || machine.apart.contains(header)) {
+        return false;
+    }
+    let mut threads = vec![true; world.threads];
+    let steps = world.here.steps().filter(|step| step.decides).map(|step| &step.cond);
+    steps.chain([guard]).all(|cond| {
+        cond.keep(&mut threads);
+        cond.decided(world.threads).is_some() || world.cond_scope(cond) <= Scope::Warp
+    }) && threads.chunks(32).all(|warp| warp.len() == 32 && warp.iter().all(|own| *own == warp[0]))
+}
+
+/// Returns true for an instruction that gives all lanes that it names one value, or each the value of a lane.
+fn is_one_for_warp(site: &Site<'_>) -> bool {
+    let is = |(opcode, mode): &(&str, Option<&str>)| {
+        *opcode == site.row.opcode() && mode.is_none_or(|mode| site.is(mode)) && site.is("sync")
+    };
+    ONE_FOR_WARP.iter().any(is)
+}
+
+/// The threads that get one value of a shuffle from a computed lane: a warp that computes one, if no segment is a part of it.
+fn scope_of_lane(machine: &mut Machine<'_>, site: &Site<'_>) -> Scope {
+    let mut scope = |at: usize| match machine.source(site, site.operand(at), None) {
+        Value::Bits(form) => Some((machine.world.scope(&form), form.known())),
+        _ => None,
+    };
+    match (scope(2), scope(3)) {
+        (Some((lane, _)), Some((_, Some(31)))) if site.is("idx") && lane <= Scope::Warp => Scope::Warp,
+        _ => Scope::Thread,
+    }
+}
+
 /// The lanes in the last operand of an instruction.
 fn named_lanes(machine: &mut Machine<'_>, site: &Site<'_>) -> Lanes {
     let mask = site.inst.operands.iter().rev().find(|operand| **operand != Operand::Absent);
@@ -98,35 +138,42 @@ fn named_lanes(machine: &mut Machine<'_>, site: &Site<'_>) -> Lanes {
 const ENDS: [&str; 2] = ["exit", "ret"];
 
 /// Modes of a shuffle: the lane that a lane reads, by its number, the operand `b`, the least and the greatest lane of its segment, and the bits that
-/// number a lane in it.
-type Shuffle = fn(i128, i128, [i128; 3]) -> i128;
+/// number a lane in it; nothing if there is none, and the lane keeps its own value.
+type Shuffle = fn(i128, i128, [i128; 3]) -> Option<i128>;
 
 const SHUFFLES: [(&str, Shuffle); 4] = [
-    ("up", |lane, by, [least, ..]| if lane - by >= least { lane - by } else { lane }),
-    ("down", |lane, by, [_, most, _]| if lane + by <= most { lane + by } else { lane }),
-    ("bfly", |lane, by, [_, most, _]| if lane ^ by <= most { lane ^ by } else { lane }),
-    ("idx", |lane, by, [least, most, own]| {
-        let from = least | by & own;
-        if from <= most { from } else { lane }
-    }),
+    ("up", |lane, by, [_, most, _]| Some(lane - by).filter(|from| *from >= most)),
+    ("down", |lane, by, [_, most, _]| Some(lane + by).filter(|from| *from <= most)),
+    ("bfly", |lane, by, [_, most, _]| Some(lane ^ by).filter(|from| *from <= most)),
+    ("idx", |_, by, [least, most, own]| Some(least | by & own).filter(|from| *from <= most)),
 ];
 
-/// The lanes that a shuffle reads; those that it names, for other instructions.
-fn source(machine: &mut Machine<'_>, site: &Site<'_>) -> Source {
-    let Some(shuffle) = site.one_of(&SHUFFLES) else { return Source::Named };
+/// The lanes that a shuffle reads, if numbers tell them, and whether each is one of its segment.
+fn shuffled(machine: &mut Machine<'_>, site: &Site<'_>) -> Option<Vec<Option<usize>>> {
+    let shuffle = site.one_of(&SHUFFLES)?;
     let mut number = |at: usize| match machine.source(site, site.operand(at), None) {
         Value::Bits(form) => form.constant().cloned(),
         _ => None,
     };
-    let (Some(by), Some(clamp)) = (number(2), number(3)) else { return Source::Unknown };
+    let (by, clamp) = (number(2)?, number(3)?);
     let lanes = (0..machine.world.threads).map(|thread| {
         let (lane, clamp) = ((thread % 32) as i128, clamp.at(thread));
         let segment = clamp >> 8 & 31;
         let least = lane & segment;
         let most = least | clamp & 31 & !segment;
-        shuffle(lane, by.at(thread) & 31, [least, most, 31 & !segment]) as usize
+        shuffle(lane, by.at(thread) & 31, [least, most, 31 & !segment]).map(|from| from as usize)
     });
-    Source::Lanes(lanes.collect())
+    Some(lanes.collect())
+}
+
+/// The lanes that a shuffle reads; those that it names, for other instructions.
+fn source(machine: &mut Machine<'_>, site: &Site<'_>) -> Source {
+    if site.one_of(&SHUFFLES).is_none() {
+        return Source::Named;
+    }
+    let own = |(thread, from): (usize, Option<usize>)| from.unwrap_or(thread % 32);
+    shuffled(machine, site)
+        .map_or(Source::Unknown, |lanes| Source::Lanes(lanes.into_iter().enumerate().map(own).collect()))
 }
 
 /// Opcodes of barriers of a block.
@@ -165,35 +212,75 @@ impl Event {
         machine.trace.collectives.push(Collective { barrier, lanes, source });
     }
 
-    /// The result of an instruction that gives one value to all lanes of a warp, or to each the value of a known lane.
+    /// The result of an instruction that gives one value to all lanes of a warp, or to each the value of some lane.
     pub(crate) fn of_warp(machine: &mut Machine<'_>, site: &Site<'_>, guard: &Cond) -> Option<Value> {
-        let is_one = |(opcode, mode): &(&str, Option<&str>)| {
-            *opcode == site.row.opcode() && mode.is_none_or(|mode| site.is(mode)) && site.is("sync")
-        };
-        if !ONE_FOR_WARP.iter().any(is_one) || !matches!(named_lanes(machine, site), Lanes::All) {
+        if !is_one_for_warp(site) || !matches!(named_lanes(machine, site), Lanes::All) {
             return None;
         }
-        match source(machine, site) {
-            Source::Unknown => return None,
-            Source::Named => {}
+        let scope = match source(machine, site) {
+            Source::Named => Scope::Warp,
+            Source::Unknown => scope_of_lane(machine, site),
             Source::Lanes(lanes) => {
                 if let Some(form) = taken(machine, site, &lanes, guard) {
                     return Some(Value::Bits(form));
                 }
-                if !lanes.chunks(32).all(|warp| warp.iter().all(|lane| *lane == warp[0])) {
-                    return None;
-                }
+                let is_one = lanes.chunks(32).all(|warp| warp.iter().all(|lane| *lane == warp[0]));
+                if is_one { Scope::Warp } else { Scope::Thread }
             }
-        }
+        };
         let ty = site.ty(0)?;
         if ty.class() == Class::Pred {
-            return Some(Value::Truth(machine.world.any_truth(Scope::Warp)));
+            return Some(Value::Truth(machine.world.any_truth(scope)));
         }
-        Some(Value::Bits(machine.world.unknown((0, (1 << ty.bits().min(64)) - 1), Scope::Warp)))
+        let bits = ty.bits().min(64);
+        if site.one_of(&SHUFFLES).is_some()
+            && let Value::Bits(form) = machine.source(site, site.operand(1), None)
+            && come_together(machine, guard)
+        {
+            let number = machine.world.number(&form, bits, false);
+            machine.lent += 1;
+            return Some(Value::Bits(machine.world.elsewhere(&number, bits, scope)));
+        }
+        Some(Value::Bits(machine.world.unknown((0, (1 << bits) - 1), scope)))
+    }
+
+    /// Both results of a shuffle: the value, and whether it is that of a lane of its segment.
+    pub(crate) fn shuffled(
+        machine: &mut Machine<'_>,
+        site: &Site<'_>,
+        (value, is_inside): (&Operand, &Operand),
+        guard: &Cond,
+    ) -> Vec<(RegId, Value)> {
+        let mut found = Vec::new();
+        if site.one_of(&SHUFFLES).is_none() {
+            return found;
+        }
+        if let (Operand::Reg(register), Some(value)) = (value, Event::of_warp(machine, site, guard)) {
+            found.push((*register, value));
+        }
+        if let (Operand::Reg(register), Some(lanes)) = (is_inside, shuffled(machine, site)) {
+            let is_inside = Cond::table(lanes.iter().map(Option::is_some).collect());
+            found.push((*register, Value::Truth(is_inside)));
+        }
+        found
+    }
+
+    /// Returns true if an instruction gives equal values to all lanes of a warp, or lanes whose sources are equal, whatever a wider scope has.
+    pub(crate) fn is_one(inst: &ptx_core::ir::Inst, scope: Scope) -> bool {
+        let gives = |opcode: &str| ONE_FOR_WARP.iter().any(|(own, _)| *own == opcode);
+        scope == Scope::Warp && inst.row.is_some_and(|row| gives(row.opcode()))
     }
 
     pub(crate) fn only_computes(site: &Site<'_>) -> bool {
         COMPUTES.contains(&site.row.opcode())
+    }
+
+    /// Returns true if the result of an instruction is a function of the numbers in its operands.
+    pub(crate) fn is_pure(site: &Site<'_>) -> bool {
+        Event::only_computes(site)
+            && !IMPURE.contains(&site.row.opcode())
+            && !site.is("cc")
+            && !CARRIES.contains(&site.row.opcode())
     }
 
     /// Returns true if lanes of a warp meet here.

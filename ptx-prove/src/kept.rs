@@ -3,7 +3,6 @@
 
 use crate::form::{Cond, Form};
 use crate::machine::{Machine, State, Value};
-use crate::query::LOOP_BUDGET;
 use crate::world::{Meaning, Scope};
 use ptx_core::check::access;
 use ptx_core::ir::{Inst, Operand, RegId};
@@ -16,6 +15,13 @@ const LARGEST: i128 = 1 << 16;
 pub(crate) struct Kept {
     register: RegId,
     most: i128,
+}
+
+impl Kept {
+    /// Returns true for this register.
+    pub(crate) fn is(&self, register: RegId) -> bool {
+        self.register == register
+    }
 }
 
 impl Machine<'_> {
@@ -97,12 +103,7 @@ impl Machine<'_> {
         if value.symbols().any(|symbol| self.world.symbol(symbol).meaning == Meaning::Base) {
             return false;
         }
-        // These questions are few, and leave the work of all others as it is.
-        let (work, left) = (&self.world.work, self.world.work.get());
-        work.set(LOOP_BUDGET);
         let inside = [Cond::le(&Form::number(0), &value), Cond::le(&value, &Form::number(*most))];
-        let is_inside = inside.into_iter().all(|side| side.is_some_and(|side| self.follows(next, &side)));
-        work.set(left);
-        is_inside
+        inside.into_iter().all(|side| side.is_some_and(|side| self.follows_apart(next, &side)))
     }
 }

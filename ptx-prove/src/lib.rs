@@ -9,7 +9,8 @@
 //! - `form` has values: sums of products of symbols with a coefficient for each thread of the block. `world` makes new symbols with definitions.
 //! - `machine` executes an entry symbolically: `step` one instruction, with the meanings of `ops/`, the effects of `event` and the accesses of
 //!   `memory`; `blocks` walks the basic blocks of `flow`, `turns` the loops, with `rings` for
-//!   registers that return to their first values and `counted` for those that some turns change; `path` holds conditions. `trace` records what happens.
+//!   registers that return to their first values, `counted` for those that some turns change and `common` for those that threads have together; `limits` has
+//!   what bounds the numbers of other threads; `path` holds conditions. `trace` records what happens.
 //! - `signals` has the accesses of instructions whose order `pipeline` explores: `mbarrier`s, bulk copies, and matrices that descriptors name.
 //!   `united` joins both verdicts, and `transfers` has the global memory of copies.
 //! - `tables` has memory whose addresses a buffer holds.
@@ -29,6 +30,7 @@ mod barriers;
 mod blocks;
 mod bounds;
 mod cases;
+mod common;
 mod contract;
 mod copies;
 mod counted;
@@ -42,6 +44,7 @@ mod generic;
 mod grids;
 mod initial;
 mod kept;
+mod limits;
 mod local;
 mod machine;
 mod memory;

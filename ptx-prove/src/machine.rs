@@ -111,6 +111,11 @@ pub(crate) struct Machine<'m> {
     pub(crate) entries: Vec<(usize, Form)>,
     /// The loops around the current instruction that are executed once for all turns.
     pub(crate) open: Vec<usize>,
+    /// By their headers: the loops of `open`, and those that lanes of a warp may leave apart.
+    pub(crate) headers: Vec<usize>,
+    pub(crate) apart: Vec<usize>,
+    /// Numbers of other lanes that have limits since whole warps read them.
+    pub(crate) lent: usize,
     /// The registers that the current instruction reads.
     pub(crate) current: Rc<Vec<Value>>,
     /// True if the entry accesses memory by instructions whose order a pipeline gives.
@@ -138,6 +143,9 @@ pub(crate) struct Setup<'m> {
     pub(crate) lens: Vec<Option<Form>>,
     pub(crate) aligns: Vec<Option<u64>>,
 }
+
+/// Among the headers of loops: a probe, of which it is not known who takes its turns.
+pub(crate) const PROBE: usize = usize::MAX;
 
 /// The most instructions of one execution.
 const STEPS: u32 = 60_000;
@@ -186,6 +194,9 @@ impl<'m> Machine<'m> {
             loads: Map::default(),
             entries: Vec::new(),
             open: Vec::new(),
+            headers: Vec::new(),
+            apart: Vec::new(),
+            lent: 0,
             current: Rc::default(),
             has_signals,
             steps: STEPS,

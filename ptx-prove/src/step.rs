@@ -5,6 +5,7 @@ use crate::form::{Cond, Form};
 use crate::machine::{Machine, State, Value};
 use crate::ops;
 use crate::site::{Site, integer};
+use crate::world::Scope;
 use ptx_core::check::access;
 use ptx_core::ir::{Inst, Operand, RegId};
 use ptx_core::isa::Class;
@@ -52,9 +53,13 @@ impl<'m> Machine<'m> {
         let destination = site.operand(0);
         match destination {
             Operand::Vector(_) => self.parts(site),
-            Operand::Pair(first, second) => self.pair(site, first, second),
+            Operand::Pair(first, second) => match self.pair(site, first, second) {
+                found if found.is_empty() => Event::shuffled(self, site, (first, second), guard),
+                found => found,
+            },
             Operand::Reg(register) => {
                 let value = self.value(site, destination).or_else(|| Event::of_warp(self, site, guard));
+                let value = value.or_else(|| self.opaque(site));
                 value.map(|value| vec![(*register, value)]).unwrap_or_default()
             }
             _ => Vec::new(),
@@ -71,6 +76,18 @@ impl<'m> Machine<'m> {
         let rule = ops::rule(site).filter(|_| fits && site.width(destination) <= 64);
         let args = ops::args(self, *site);
         rule.and_then(|rule| rule(self, &args))
+    }
+
+    /// The result of an operation without a description: where nothing that it reads differs, it does not.
+    fn opaque(&mut self, site: &Site<'m>) -> Option<Value> {
+        let bits = Some(site.width(site.operand(0))).filter(|bits| *bits <= 64 && Event::is_pure(site))?;
+        integer(site.ty(0)?)?;
+        let mut scope = Scope::Grid;
+        for operand in site.inst.operands.iter().skip(1).filter(|operand| **operand != Operand::Absent) {
+            let Value::Bits(form) = self.source(site, operand, None) else { return None };
+            scope = scope.max(self.world.scope(&form));
+        }
+        Some(Value::Bits(self.world.unknown((0, (1 << bits) - 1), scope)))
     }
 
     /// A word of smaller ones: `mov.b64 d, {a, b}`.

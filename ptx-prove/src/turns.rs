@@ -2,12 +2,14 @@
 //! turn changes by a constant is its first value plus the number of the turn times that constant, and any other may have any value.
 
 use crate::blocks::Edges;
+use crate::common::{Common, narrow};
 use crate::counted::Counted;
 use crate::event::Event;
 use crate::flow::End;
 use crate::form::{Coef, Cond, Form};
 use crate::kept::Kept;
-use crate::machine::{Machine, State, Value};
+use crate::local::{FAR, is_excluded};
+use crate::machine::{Machine, PROBE, State, Value};
 use crate::query::{LOOP_BUDGET, decide};
 use crate::rings::Ring;
 use crate::site::integer;
@@ -78,6 +80,7 @@ struct Changes {
     inductions: Vec<Induction>,
     rings: Vec<Ring>,
     kept: Vec<Kept>,
+    common: Vec<Common>,
 }
 
 /// What earlier executions of a loop found.
@@ -119,6 +122,10 @@ struct Summary {
     broken: Vec<usize>,
     back: Back,
     counted: Vec<Counted>,
+    /// Registers that were taken for common ones and are none.
+    parted: Vec<RegId>,
+    /// The threads that leave together.
+    leave: Scope,
 }
 
 impl Machine<'_> {
@@ -208,21 +215,40 @@ impl Machine<'_> {
             let insts = &self.function.insts[self.flow.graph.range(block)];
             insts.iter().any(Event::is_of_warp)
         });
-        let scope = if together { Scope::Block } else { Scope::Thread };
+        let scope = match (together, warps) {
+            (true, _) => Scope::Block,
+            (_, true) => Scope::Warp,
+            _ => Scope::Thread,
+        };
         let others: Vec<RegId> = inductive.into_iter().chain(rings.iter().map(|ring| ring.register)).collect();
         let kept = self.kept(header, &state, &written, &others);
+        let known_better = |own: &RegId| others.contains(own) || kept.iter().any(|kept| kept.is(*own));
+        let open: Vec<RegId> = written.iter().copied().filter(|own| !known_better(own)).collect();
+        let scopes = [(together, Scope::Block), (warps, Scope::Warp)].into_iter().filter(|(is, _)| *is);
+        let common = self.common(header, &state, &open, &scopes.map(|(_, scope)| scope).collect::<Vec<_>>());
         // What leads from turn to turn is found without facts that are not proved yet.
-        let changes = Changes { written, inductions, rings, kept };
+        let mut changes = Changes { written, inductions, rings, kept, common };
         let all = changes.inductions.iter().flat_map(|one| [(one.register, false), (one.register, true)]);
         let mut known = Known { refused: all.collect(), ..Known::default() };
         loop {
-            let (trace, gaps) = (self.trace.clone(), self.gaps.clone());
+            let (trace, gaps, lent) = (self.trace.clone(), self.gaps.clone(), self.lent);
             let summary = self.summary(header, &state, &changes, (scope, warps), &known);
             if self.steps == 0 {
                 // The facts of this execution may not hold.
                 let at = self.flow.graph.range(header).start;
                 self.gap(at, "the loop is too long for the budget of a proof");
                 return summary.exits;
+            }
+            if summary.leave > Scope::Warp && self.lent > lent && !self.apart.contains(&header) {
+                // Lanes that left in earlier turns lend no numbers.
+                self.apart.push(header);
+                (self.trace, self.gaps) = (trace, gaps);
+                continue;
+            }
+            if !summary.parted.is_empty() {
+                narrow(&mut changes.common, &summary.parted, warps);
+                (self.trace, self.gaps) = (trace, gaps);
+                continue;
             }
             let holds = summary.failed.is_empty() && summary.passed.is_empty() && summary.broken.is_empty();
             if known.before.is_none() {
@@ -288,8 +314,10 @@ impl Machine<'_> {
     pub(crate) fn probe<T>(&mut self, execute: impl FnOnce(&mut Self) -> T) -> Option<T> {
         let (trace, gaps, writes, steps) = (self.trace.clone(), self.gaps.clone(), self.writes.clone(), self.steps);
         let outer = self.world.begin_probe();
+        self.headers.push(PROBE);
         let found = execute(self);
         let is_whole = self.steps > 0;
+        self.headers.pop();
         self.world.end_probe(outer);
         (self.trace, self.gaps, self.writes, self.steps) = (trace, gaps, writes, steps);
         is_whole.then_some(found)
@@ -373,12 +401,15 @@ impl Machine<'_> {
         start.from = vec![node];
         let (entered, before) = (start.path.clone(), start.clone());
         self.open.push(own);
+        self.headers.push(header);
         let Edges { exits, back } = self.region(Some(header), header, start);
         self.open.pop();
+        self.headers.pop();
         let counted = match back.as_slice() {
             [next] => self.counted((&before, next), &changes.written, (turn, first)),
             _ => Vec::new(),
         };
+        let parted = self.parted(&entered, &back, &changes.common);
         let (mut failed, mut passed) = (Vec::new(), Vec::new());
         let ways = back.iter().map(|next| Cond::all(next.path.since(&entered).iter().map(|step| step.cond.clone())));
         let way = Back { cond: Cond::any(ways.collect::<Vec<_>>()), turn, first };
@@ -409,11 +440,12 @@ impl Machine<'_> {
         // A way to the end of the launch is none that others take.
         let several = exits.iter().filter(|(to, _)| !self.flow.aborts[*to]).count() > 1;
         let ends = self.ends_threads(header);
+        let of = self.leave_together(&entered, exits.iter().map(|(_, left)| left).chain(&back), (scope, warps));
         let leaves = exits.into_iter().map(|(to, left)| {
             let path = left.path.as_facts(&state.path);
-            let path = if several { self.way_out(path, false) } else { path };
+            let path = if several { self.way_out(path, (of, false)) } else { path };
             // Of those who entered, some have ended.
-            let path = if ends { self.way_out(path, true) } else { path };
+            let path = if ends { self.way_out(path, (of, true)) } else { path };
             (to, State { path, ..left })
         });
         let exits: Vec<_> = leaves.collect();
@@ -421,7 +453,7 @@ impl Machine<'_> {
         failed.dedup();
         passed.sort_unstable();
         passed.dedup();
-        Summary { exits, facts, failed, passed, broken, back: way, counted }
+        Summary { exits, facts, failed, passed, broken, back: way, counted, parted, leave: of }
     }
 
     /// Gives the registers that return to their first values, and those that some turns change, their values at the start of a turn.
@@ -440,6 +472,7 @@ impl Machine<'_> {
                 start.set(ring.register, Value::Bits(value));
             }
         }
+        self.start_common(start, &changes.common);
         self.start_kept(start, &changes.kept);
         for counted in known.counted.iter().flatten() {
             if let Value::Bits(initial) = state.get(counted.register())
@@ -470,7 +503,7 @@ impl Machine<'_> {
     /// Returns true if an invariant holds in a state that comes to the loop.
     fn keeps(&mut self, header: usize, number: usize, state: &State) -> bool {
         let Some((_, one)) = self.invariants(header).find(|(at, _)| *at == number) else { return false };
-        self.annotated(one, state).is_some_and(|cond| self.follows(state, &cond))
+        self.annotated(one, state).is_some_and(|cond| self.follows_apart(state, &cond))
     }
 
     fn turn_number(&mut self, scope: Scope) -> u32 {
@@ -496,9 +529,22 @@ impl Machine<'_> {
         self.trace.meetings.push(Barrier { inst, span, since: entered.clone(), path, guard });
     }
 
+    /// The threads that leave a loop together, and on one way, since values that they have together decide it.
+    fn leave_together<'s>(
+        &self,
+        entered: &crate::path::Path,
+        ways: impl Iterator<Item = &'s State>,
+        (scope, warps): (Scope, bool),
+    ) -> Scope {
+        let steps = ways.flat_map(|way| way.path.since(entered)).filter(|step| step.decides);
+        let widest = steps.map(|step| self.world.cond_scope(&step.cond)).max().unwrap_or(Scope::Grid);
+        let together = if warps { scope.max(Scope::Warp) } else { scope };
+        if widest <= scope { scope } else { together.max(widest) }
+    }
+
     /// One of several ways out of a loop: which of them a thread takes is not known.
-    fn way_out(&mut self, path: crate::path::Path, excused: bool) -> crate::path::Path {
-        let cond = self.world.any_truth(Scope::Thread);
+    fn way_out(&mut self, path: crate::path::Path, (scope, excused): (Scope, bool)) -> crate::path::Path {
+        let cond = self.world.any_truth(scope);
         let branch = self.next_branch();
         path.branch(cond, branch, excused)
     }
@@ -564,6 +610,19 @@ impl Machine<'_> {
     pub(crate) fn follows(&self, next: &State, cond: &Cond) -> bool {
         let conds: Vec<Cond> = next.path.steps().map(|step| step.cond.clone()).collect();
         decide(&self.world, &conds, &self.launch.facts, &cond.negate(), LOOP_BUDGET).is_impossible()
+    }
+}
+
+impl Machine<'_> {
+    /// The same by work of its own: such questions are few, and leave the work of all others as it is.
+    pub(crate) fn follows_apart(&self, next: &State, cond: &Cond) -> bool {
+        let (work, left) = (&self.world.work, self.world.work.get());
+        work.set(LOOP_BUDGET);
+        let conds: Vec<Cond> = next.path.steps().map(|step| step.cond.clone()).collect();
+        let is_near = is_excluded(&self.world, (&conds, &self.launch.facts), &cond.negate(), FAR);
+        let follows = is_near || self.follows(next, cond);
+        work.set(left);
+        follows
     }
 }
 

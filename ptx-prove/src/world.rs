@@ -126,19 +126,19 @@ pub(crate) struct World {
     excluded: RefCell<Map<(Cond, Cond), bool>>,
 }
 
-/// Adds the symbol that a product has beside the symbol of a form. The sign is that of what a place is less than: `place < symbol · factor`.
+/// Adds the symbol that a product has beside those of a form with one term. The sign is that of what a place is less than: `place < symbol · factor`.
 fn add_factor((mono, coef): &(Mono, Coef), of: &Form, found: &mut Vec<Sym>) {
-    if coef.most() <= 0 {
+    let [(own, _)] = of.terms.as_slice() else { return };
+    if coef.most() <= 0 || mono.len() != own.len() + 1 {
         return;
     }
-    let ([(single, _)], [a, b]) = (of.terms.as_slice(), mono.as_slice()) else { return };
-    let other = match single.as_slice() {
-        [symbol] if symbol == a => *b,
-        [symbol] if symbol == b => *a,
-        _ => return,
-    };
-    if !found.contains(&other) && found.len() < FACTORS {
-        found.push(other);
+    let mut rest = mono.clone();
+    for symbol in own {
+        let Some(at) = rest.iter().position(|other| other == symbol) else { return };
+        rest.remove(at);
+    }
+    if !found.contains(&rest[0]) && found.len() < FACTORS {
+        found.push(rest[0]);
     }
 }
 
@@ -756,8 +756,14 @@ impl World {
         let mut factors = Vec::new();
         let mut look =
             |cond: &Cond| cond.forms(&mut |form| form.terms.iter().for_each(|term| add_factor(term, by, &mut factors)));
-        self.facts.iter().for_each(&mut look);
-        self.symbols.iter().flat_map(|symbol| &symbol.facts).for_each(&mut look);
+        match by.degree() {
+            ..2 => {
+                self.facts.iter().for_each(&mut look);
+                self.symbols.iter().flat_map(|symbol| &symbol.facts).for_each(&mut look);
+            }
+            // Of a product, conditions of the way limit the dividend.
+            _ => look(&self.here.cond()),
+        }
         // The remainder of a division is divided again.
         let products = of.terms.iter().filter(|(mono, _)| mono.len() > 1).flat_map(|(mono, _)| mono);
         for symbol in products.filter(|symbol| !by.symbols().any(|own| own == **symbol)) {
@@ -1142,6 +1148,7 @@ impl World {
         let is = |form: &Form| Cond::equal(&found, form);
         let fact = Cond::all([Cond::le(&found, a)?, Cond::le(&found, b)?, Cond::any([is(a)?, is(b)?])]);
         self.assume(symbol, fact);
+        self.limit_smaller(symbol, a, b);
         self.made.insert(key, found.clone());
         Some(found)
     }

@@ -489,6 +489,64 @@ fn conditions_read_structs() {
     }
 }
 
+/// Kernels of one warp whose lanes read numbers of each other, and the beginning of the error; none for one whose bounds are proved.
+const BETWEEN_LANES: [(&str, &str); 7] = [
+    // Each lane limits its number, or half of them do.
+    (
+        "let from = given.at(tid.x); let mut v: u32; ptx! { ld.global.u32 v, [from]; min.u32 v, v, n; } let of: u32 = warp::scan_max(v);
+         let to = x.at(of); ptx! { red.global.add.u32 [to], 1; }",
+        "",
+    ),
+    (
+        "let from = given.at(tid.x); let mut v: u32; ptx! { ld.global.u32 v, [from]; } if tid.x < 16 { ptx! { min.u32 v, v, n; } }
+         let of: u32 = warp::scan_max(v); let to = x.at(of); ptx! { red.global.add.u32 [to], 1; }",
+        "bounds are not decided",
+    ),
+    // Half of the lanes come to the shuffle.
+    (
+        "let from = given.at(tid.x); let mut v: u32; ptx! { ld.global.u32 v, [from]; min.u32 v, v, n; } let mut of: u32 = 0;
+         if tid.x < 16 { of = warp::broadcast(v, 31); } let to = x.at(of); ptx! { red.global.add.u32 [to], 1; }",
+        "bounds are not decided",
+    ),
+    // All lanes take each turn, since they compare one number; or each compares its own.
+    (
+        "let (mut end, mut turn): (u32, u32) = (0, 0); invariant!(end <= n);
+         while end < m { let from = given.at(tid.x + (turn & 31)); let mut v: u32; ptx! { ld.global.u32 v, [from]; min.u32 v, v, n; }
+         end = warp::broadcast(v, 31); turn += 1; } let to = x.at(end); ptx! { red.global.add.u32 [to], 1; }",
+        "",
+    ),
+    (
+        "let (mut end, mut turn): (u32, u32) = (0, 0); invariant!(end <= n);
+         while end < m + tid.x { let from = given.at(tid.x + (turn & 31)); let mut v: u32; ptx! { ld.global.u32 v, [from]; min.u32 v, v, n; }
+         end = warp::broadcast(v, 31); turn += 1; } let to = x.at(end); ptx! { red.global.add.u32 [to], 1; }",
+        "bounds are not decided",
+    ),
+    (
+        "let (mut end, mut own, mut turn): (u32, u32, u32) = (0, 0, 0); invariant!(end <= n);
+         while own < m { let from = given.at(tid.x + (turn & 31)); let mut v: u32; ptx! { ld.global.u32 v, [from]; min.u32 v, v, n; }
+         end = warp::broadcast(v, 31); own = v; turn += 1; } let to = x.at(end); ptx! { red.global.add.u32 [to], 1; }",
+        "bounds are not decided",
+    ),
+    // Lanes leave the loop behind the shuffle.
+    (
+        "let (mut end, mut own, mut turn): (u32, u32, u32) = (0, 0, 0); invariant!(end <= n);
+         loop { let from = given.at(tid.x + (turn & 31)); let mut v: u32; ptx! { ld.global.u32 v, [from]; min.u32 v, v, n; }
+         end = warp::broadcast(v, 31); own = v; turn += 1; if own >= m { break; } } let to = x.at(end); ptx! { red.global.add.u32 [to], 1; }",
+        "bounds are not decided",
+    ),
+];
+
+#[test]
+fn lanes_read_numbers_of_each_other() {
+    for (body, expected) in BETWEEN_LANES {
+        let text = format!(
+            "#[ptx_kernel(arch = \"sm_80\", block = 32, grid = 1, requires(x.len() > n, given.len() >= 64), proved(bounds))]
+             pub fn k(x: &mut [u32], given: &[u32], n: u32, m: u32) {{ {body} }}"
+        );
+        assert_proved_or(&text, expected);
+    }
+}
+
 #[test]
 #[ignore = "proves every kernel, or those that PTX_PROOFS names, which takes minutes: cargo test -p ptx-cli --test commands -- --ignored proofs"]
 fn proofs_are_up_to_date() {
@@ -619,7 +677,9 @@ fn row(module: &Module, kernel: &Kernel) -> Row {
     };
     eprintln!("{} {:?}", kernel.entry, start.elapsed());
     for finding in report.findings.iter().filter(|finding| finding.verdict != Verdict::Proved) {
-        eprintln!("  {:?} of line {}: {:?}", finding.property, line(text, finding.span), finding.verdict);
+        let (number, verdict) = (line(text, finding.span), &finding.verdict);
+        let code = text.lines().nth(number - 1).unwrap_or_default().trim_start();
+        eprintln!("  {:?} of line {number}, {code}: {verdict:?}", finding.property);
     }
     let own =
         |properties: &'static [Property]| report.findings.iter().filter(move |f| properties.contains(&f.property));

@@ -339,7 +339,8 @@ fn count(machine: &mut Machine<'_>, args: &Args<'_>, f: impl Fn(u64, u32) -> u64
     if let Some(value) = concrete(machine, args, |n| f(n[0], bits)) {
         return Some(value);
     }
-    Some(Value::Bits(machine.world.unknown((0, bits.into()), Scope::Thread)))
+    let scope = args.form(machine, 0).map_or(Scope::Thread, |of| machine.world.scope(&of));
+    Some(Value::Bits(machine.world.unknown((0, bits.into()), scope)))
 }
 
 pub(super) fn popc(machine: &mut Machine<'_>, args: &Args<'_>) -> Option<Value> {
