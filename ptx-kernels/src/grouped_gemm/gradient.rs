@@ -67,12 +67,26 @@ pub mod kernels {
             n256 = (bf16, Config::tma([128, 256], [1, 1], MN, 3, 4)),
             n128 = (bf16, Config::tma([128, 128], [1, 1], MN, 6, 2))
         ],
-        unsafe(requires(schedule.num_blocks > 0, schedule.band > 0, groups > 0, R == groups * K, K % 8 == 0, N % 8 == 0, offsets.len() > groups))
+        unsafe(requires(
+            schedule.num_blocks > 0,
+            schedule.band > 0,
+            groups > 0,
+            R == groups * K,
+            K > 0 && K % 8 == 0 && K < 1 << 31,
+            N > 0 && N % 8 == 0 && N < 1 << 31,
+            // Tiles are counted in 32 bits.
+            groups * K.div_ceil(BLOCK_M) < 1 << 31,
+            K.div_ceil(BLOCK_M) * N.div_ceil(C.block_n()) < 1 << 31,
+            groups * K.div_ceil(BLOCK_M) * N.div_ceil(C.block_n()) < 1 << 31,
+            offsets.len() > groups
+        ))
     )]
     pub fn grouped_gradient<T, const C: Config>(
         #[tma(box = [DEPTH, 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
         #[tma(box = [DEPTH, 64], swizzle = 128, promotion = 128)] dc: Tile<T, (M, N)>,
-        #[tma(box = [64, 64], swizzle = 128)] db: TileMut<T, (R, N)>,
+        #[tma(box = [64, 64], swizzle = 128)]
+        #[align(16)]
+        db: TileMut<T, (R, N)>,
         offsets: &[u32],
         groups: u32,
         schedule: Schedule,

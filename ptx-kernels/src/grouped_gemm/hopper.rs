@@ -65,14 +65,16 @@ pub mod kernels {
             if C.major_b() == 0 { B0 == N && B1 == K } else { B0 == K && B1 == N },
             num_blocks > 0 && num_blocks % C.cluster_n() == 0,
             band > 0,
-            N % 8 == 0,
+            N > 0 && N % 8 == 0 && N < 1 << 31,
             offsets.len() > G
         ))
     )]
     pub fn grouped_gemm<T, O, const C: Config>(
         #[tma(box = [BLOCK_M / C.cluster_n(), 64], swizzle = 128, promotion = 128)] a: Tile<T, (M, K)>,
         #[tma(box = [1, C.box_b(), 64], swizzle = 128, promotion = 128)] b: Tile<T, (G, B0, B1)>,
-        #[tma(box = [64, 128 / size_of::<O>()], swizzle = 128)] c: TileMut<O, (M, N)>,
+        #[tma(box = [64, 128 / size_of::<O>()], swizzle = 128)]
+        #[align(16)]
+        c: TileMut<O, (M, N)>,
         offsets: &[u32],
         num_blocks: u32,
         band: u32,
