@@ -230,6 +230,7 @@ fn contract(
         boxes: arguments.boxes.clone(),
         maps: Vec::new(),
         tables: Vec::new(),
+        regions: Vec::new(),
         offsets: Vec::new(),
         distinct: Vec::new(),
         numbers: reader.into_numbers(),

@@ -25,6 +25,8 @@ mod pipeline;
 mod proofs;
 #[path = "commands/prove.rs"]
 mod prove;
+#[path = "commands/regions.rs"]
+mod regions;
 #[path = "commands/rust.rs"]
 mod rust;
 #[path = "commands/sass.rs"]

@@ -69,6 +69,8 @@ pub struct Launch {
     pub requires: Vec<syn::Expr>,
     /// `addresses(table[..ranks] = x)`: elements that are addresses, for which the author vouches.
     pub tables: Vec<Table>,
+    /// `addresses(p.partial = [f32; n])`: numbers in structs that are addresses, for which the author vouches, or who launches the kernel.
+    pub regions: Vec<Region>,
     /// `offsets(starts)`: parameters whose elements are offsets, which do not decrease, as the author vouches.
     pub offsets: Vec<syn::Expr>,
     /// `distinct(table < pages)`: parameters whose elements are different numbers, as the author vouches.
@@ -108,6 +110,16 @@ pub struct Table {
     pub memory: Memory,
 }
 
+/// A number in a struct that is the address of memory.
+pub struct Region {
+    /// The number.
+    pub of: syn::Expr,
+    /// The type of the elements.
+    pub element: TokenStream,
+    /// The number of them.
+    pub len: syn::Expr,
+}
+
 /// The memory at the addresses of a table.
 pub enum Memory {
     /// `x`: as that of a parameter, whose own address is one of them.
@@ -135,9 +147,14 @@ impl Wanted {
 }
 
 impl Launch {
+    /// The attribute has addresses for which the author does not vouch, so that who launches the kernel does.
+    pub fn needs_vouching(&self) -> bool {
+        self.vouched.is_none() && !(self.tables.is_empty() && self.regions.is_empty())
+    }
+
     /// The attribute makes the launch a safe function: its author vouches, or a proof does.
     pub fn is_safe(&self) -> bool {
-        self.vouched.is_some() || self.proved.as_ref().is_some_and(Wanted::is_all)
+        self.vouched.is_some() || !self.needs_vouching() && self.proved.as_ref().is_some_and(Wanted::is_all)
     }
 }
 

@@ -141,6 +141,8 @@ pub struct Launch {
     pub dynamic: Option<u64>,
     /// `addresses(…)`
     pub tables: Vec<Table>,
+    /// Those of structs in `addresses(…)`.
+    pub regions: Vec<Region>,
     /// `offsets(…)`: the numbers of the parameters.
     pub offsets: Vec<usize>,
     /// `distinct(…)`
@@ -169,6 +171,19 @@ pub struct Table {
     /// The parameter that one of the addresses is that of.
     pub argument: Option<usize>,
     /// The type of the elements of the memory at each address.
+    pub element: String,
+    /// The number of these elements.
+    pub len: Expr,
+}
+
+/// A number in a struct that is the address of memory, for which somebody vouches.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// The names that lead to it from a parameter.
+    pub name: String,
+    /// The number of the parameter, and the field in its struct.
+    pub of: (usize, Field),
+    /// The type of the elements.
     pub element: String,
     /// The number of these elements.
     pub len: Expr,

@@ -4,7 +4,7 @@ mod named;
 mod tma;
 
 use crate::argument::{Argument, Map, Passing};
-use crate::attribute::{Attribute, Launch, Memory, Table};
+use crate::attribute::{Attribute, Launch, Memory, Region, Table};
 use crate::kernel::{Reader, Signature, Taken, is_for_tools, parameter_attributes};
 use crate::report;
 use crate::tokens::places::field_path;
@@ -82,6 +82,7 @@ impl Reader {
             arguments.iter().for_each(|argument| self.no_bare_map(argument));
         }
         attribute.launch.tables.iter().for_each(|table| self.check_table(table, &arguments));
+        attribute.launch.regions.iter().for_each(|region| self.check_region(region, &arguments));
         attribute.launch.offsets.iter().for_each(|buffer| self.check_memory(buffer, &arguments));
         attribute.launch.distinct.iter().for_each(|own| self.check_memory(&own.of, &arguments));
         let maps = self.maps(&item.sig.inputs, (&arguments, &structs));
@@ -125,6 +126,19 @@ impl Reader {
             Memory::Elements(..) => None,
         };
         [&table.of].into_iter().chain(own).for_each(|expr| self.check_memory(expr, arguments));
+    }
+
+    /// Reports an address that is no field of a struct.
+    fn check_region(&mut self, region: &Region, arguments: &[Argument]) {
+        let path = field_path(&region.of).unwrap_or_default();
+        let is_struct = arguments.iter().any(|argument| {
+            let inner = path.strip_prefix(&argument.text).and_then(|rest| rest.strip_prefix('.'));
+            matches!(argument.passing(), Passing::Value(_)) && inner.is_some()
+        });
+        if !is_struct {
+            let help = "write a `u64` of a struct among the parameters: `p.partial = [f32; n]`";
+            self.error(&codes::P0903, &region.of, "this is no field of a struct among the parameters", help);
+        }
     }
 
     /// Reports what is no memory.

@@ -11,8 +11,8 @@ mod outline;
 mod text;
 
 pub use crate::describe::{
-    Condition, Dim, Distinct, Expr, Field, From, Kernel, Kind, Launch, Operator, Param, Plain, Problem, Shown, Table,
-    Taken, TensorMap,
+    Condition, Dim, Distinct, Expr, Field, From, Kernel, Kind, Launch, Operator, Param, Plain, Problem, Region, Shown,
+    Table, Taken, TensorMap,
 };
 pub use around::Crate;
 pub use outline::{Generic, Outline, OutlineParam, outline_and_compile};

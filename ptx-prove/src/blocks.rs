@@ -4,7 +4,6 @@ use crate::flow::End;
 use crate::form::Cond;
 use crate::machine::{Machine, State, Value};
 use crate::path;
-use crate::tensor;
 use crate::world::Scope;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -103,7 +102,6 @@ impl Machine<'_> {
             |block: Option<usize>| block.is_some_and(|block| flow.reaches_barrier[block] || flow.passes_by[block]);
         let aborts = |side: Option<usize>| side.map_or(flow.traps[block], |side| flow.aborts[side]);
         let sides = [(taken, guard.clone(), falls, true), (falls, guard.negate(), taken, false)];
-        let is_walked = tensor::is_used(self.function);
         let mut next = Vec::new();
         for (to, cond, other, jumps) in sides {
             if let Some(to) = to.filter(|_| cond != Cond::Const(false)) {
@@ -115,8 +113,8 @@ impl Machine<'_> {
                 if !jumps {
                     self.annotate(at + 1, true, &mut side);
                 }
-                // The walk of a warp takes the sides that numbers leave open.
-                if is_walked {
+                // The walk of a warp, or of a thread, takes the sides that numbers leave open.
+                if self.has_sides {
                     side.from = vec![self.trace.node(&side.from, &self.open, &side.path)];
                 }
                 next.push((to, side));

@@ -2,15 +2,16 @@
 
 use crate::contract::Contract;
 use crate::finding::{blank, counterexample, describe, worse};
-use crate::form::{Cond, Form};
+use crate::form::{Cond, Form, Sym};
 use crate::machine::Machine;
 use crate::near::has_conjunctions;
 use crate::nearby::is_decided_nearby;
 use crate::query::{BUDGET, Decision, decide};
 use crate::report::{Finding, Property, Verdict};
-use crate::settled::{Settled, settled};
+use crate::settled::{Settled, is_left, settled};
+use crate::solver::gcd;
 use crate::strides::{By, Under, holds};
-use crate::trace::Access;
+use crate::trace::{Access, What};
 use crate::world::WORK;
 use ptx_core::hash::Map;
 use std::collections::BTreeMap;
@@ -184,14 +185,24 @@ fn is_decided_simply(machine: &Machine<'_>, (conds, goal): (&[Cond], &Cond), spl
 fn aligned(machine: &mut Machine<'_>, access: &Access) -> Verdict {
     let align = i128::from(access.align.max(1));
     let base = &machine.bases[access.base];
-    if !i128::from(base.align).rem_euclid(align).eq(&0) {
-        let name = &base.name;
-        return Verdict::Unknown(format!("the address of `{name}` is known to be a multiple of {} only", base.align));
-    }
-    if access.offset.is_multiple_of(align) {
+    let is_start_aligned = i128::from(base.align).rem_euclid(align) == 0;
+    let place = match base.what {
+        _ if is_start_aligned => Some(access.offset.clone()),
+        // Conditions may tell more of an address in a struct.
+        What::Field(..) => access.offset.add(&Form::symbol(machine.base_symbols[access.base])),
+        _ => {
+            let name = &base.name;
+            return Verdict::Unknown(format!(
+                "the address of `{name}` is known to be a multiple of {} only",
+                base.align
+            ));
+        }
+    };
+    let Some(place) = place else { return overflow() };
+    if place.is_multiple_of(align) || are_multiples(machine, access, &place, align) {
         return Verdict::Proved;
     }
-    let Some((_, rest)) = machine.world.floor(&access.offset, align) else { return overflow() };
+    let Some((_, rest)) = machine.world.floor(&place, align) else { return overflow() };
     match Cond::equal(&rest, &Form::number(0)) {
         Some(must) => {
             let must = machine.world.simplify(must);
@@ -199,4 +210,24 @@ fn aligned(machine: &mut Machine<'_>, access: &Access) -> Verdict {
         }
         None => overflow(),
     }
+}
+
+/// Returns true if each product of a sum is a multiple of a number, because on the way to the access one of its factors is one.
+fn are_multiples(machine: &mut Machine<'_>, access: &Access, sum: &Form, align: i128) -> bool {
+    sum.constant.values().iter().all(|value| value.rem_euclid(align) == 0)
+        && sum.terms.iter().all(|(mono, coef)| {
+            let by = coef.values().iter().try_fold(align, |by, value| gcd(by, *value));
+            by.is_some_and(|by| mono.iter().any(|symbol| is_multiple(machine, access, *symbol, align / by)))
+        })
+}
+
+/// Returns true if a symbol is a multiple of a number on the way to an access.
+fn is_multiple(machine: &mut Machine<'_>, access: &Access, symbol: Sym, of: i128) -> bool {
+    let rest =
+        machine.world.floor(&Form::symbol(symbol), of).and_then(|(_, rest)| Cond::equal(&rest, &Form::number(0)));
+    rest.is_some_and(|must| {
+        let must = machine.world.simplify(must);
+        let way = [access.path.cond(), access.guard.clone()];
+        is_left(&way, &machine.launch.facts, &must) || ask(machine, access, &must) == Verdict::Proved
+    })
 }

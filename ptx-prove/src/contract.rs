@@ -5,10 +5,11 @@
 
 use crate::form::{Coef, Cond, Form, Sym};
 use crate::solver::gcd;
+use crate::trace::{Base, What};
 use crate::world::{Meaning, Origin, Scope, Symbol, World};
 use ptx_core::hash::Map;
 use ptx_core::host::{Expr, Field, Operator, Plain};
-use ptx_core::ir::Variable;
+use ptx_core::ir::{Space, Variable};
 use ptx_core::isa::Class;
 
 /// The source of an entry's parameter.
@@ -37,6 +38,24 @@ pub struct Table {
     pub align: u64,
     /// The argument that one of the entries is the address of; nothing if the memory is that of no argument.
     pub of: Option<usize>,
+}
+
+/// A number in a struct that is the address of memory, as somebody vouches. Different ones, those of tables and arguments are addresses of memory that does not
+/// overlap.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// Its name in messages.
+    pub name: String,
+    /// The argument that is the struct.
+    pub argument: usize,
+    /// The number, of 64 bits.
+    pub field: Field,
+    /// Elements of the memory.
+    pub len: Expr,
+    /// Bytes of one of them.
+    pub element: u64,
+    /// The address is a multiple of this.
+    pub align: u64,
 }
 
 /// The launches to prove an entry for.
@@ -74,6 +93,8 @@ pub struct Contract {
     pub maps: Vec<(String, usize)>,
     /// Buffers of addresses. The memory of different ones, and of arguments, is not the same, but for that which a table names.
     pub tables: Vec<Table>,
+    /// Numbers in structs that are addresses.
+    pub regions: Vec<Region>,
     /// Arguments whose elements are offsets, as somebody vouches: they do not decrease, and none is below zero. Proofs of races compare those of two
     /// threads; accesses are in bounds whatever the elements are.
     pub offsets: Vec<usize>,
@@ -101,6 +122,8 @@ pub struct Distinct {
 const MOST_BLOCKS: [i128; 3] = [(1 << 31) - 1, 65535, 65535];
 /// The most bytes of a buffer: addresses have 48 bits.
 const MOST_BYTES: i128 = 1 << 47;
+/// Bytes of an address.
+const ADDRESS: u64 = 8;
 /// The values of a free number.
 const NUMBERS: (i128, i128) = (-(1 << 63), (1 << 63) - 1);
 
@@ -120,6 +143,8 @@ pub(crate) struct Symbols {
     pub(crate) fields: Map<(usize, i128), (Form, u32)>,
     /// Buffers of addresses.
     pub(crate) tables: Vec<Entries>,
+    /// Memory at addresses in structs, with the symbols of the addresses.
+    pub(crate) regions: Vec<(Base, Sym)>,
     /// By parameter of the entry: the number below which the elements of a buffer of different numbers are, if there is one.
     pub(crate) distinct: Vec<(usize, Option<Form>)>,
     /// Conditions of the contract.
@@ -225,10 +250,12 @@ pub(crate) fn symbols(
         numbers,
         fields: Map::default(),
         tables: Vec::new(),
+        regions: Vec::new(),
         distinct: Vec::new(),
         facts: Vec::new(),
         is_wider: false,
     };
+    symbols.add_regions(world, contract, variables);
     symbols.add_fields(world, contract, variables);
     for condition in contract.assume.iter().flat_map(conjuncts) {
         match symbols.value(world, contract, condition) {
@@ -254,6 +281,7 @@ pub(crate) fn symbols(
         symbols.add_dimension(world, dimension, (most, is_read[dimension]), extents.as_deref())?;
     }
     symbols.tables = contract.tables.iter().filter_map(|table| symbols.entries(world, contract, table).ok()).collect();
+    symbols.measure_regions(world, contract);
     symbols.distinct = contract.distinct.iter().filter_map(|own| symbols.numbered(world, contract, own)).collect();
     // A grid of at least one block bounds the numbers in its expression.
     for _ in 0..ROUNDS {
@@ -450,11 +478,16 @@ fn multiple_of(contract: &Contract, number: &Expr) -> i128 {
     let mut found = 1;
     for condition in &contract.assume {
         divisors(condition, number, &mut |by| {
-            let both = found / gcd(found, by).unwrap_or(1) * by;
+            let both = lcm(found, by);
             found = if both <= MULTIPLE { both } else { found };
         });
     }
     found
+}
+
+/// The least number that two positive ones divide.
+fn lcm(a: i128, b: i128) -> i128 {
+    a / gcd(a, b).unwrap_or(1) * b
 }
 
 /// The numbers that divide a number under a condition.
@@ -499,7 +532,8 @@ impl Symbols {
     fn add_fields(&mut self, world: &mut World, contract: &Contract, variables: &[&Variable]) {
         let mut found = Vec::new();
         let of_tables = contract.tables.iter().flat_map(|table| table.entries.iter().chain([&table.len]));
-        for expr in contract.assume.iter().chain(&contract.grid).chain(of_tables) {
+        let of_regions = contract.regions.iter().map(|region| &region.len);
+        for expr in contract.assume.iter().chain(&contract.grid).chain(of_tables).chain(of_regions) {
             fields(expr, &mut |at, field| found.push((at, field)));
         }
         for (argument, field) in found {
@@ -519,6 +553,42 @@ impl Symbols {
             if let Some(form) = Form::symbol(symbol).scale(by) {
                 self.fields.insert(key, (form, bits));
             }
+        }
+    }
+
+    /// Makes the symbols of addresses in structs.
+    fn add_regions(&mut self, world: &mut World, contract: &Contract, variables: &[&Variable]) {
+        for region in &contract.regions {
+            let Some((param, variable)) =
+                contract.param_of(region.argument).and_then(|at| Some((at, variables.get(at)?)))
+            else {
+                continue;
+            };
+            let (what, key) = (What::Field(param, region.field.offset), (param, i128::from(region.field.offset)));
+            let is_inside = region.field.offset.checked_add(ADDRESS).is_some_and(|end| end <= variable.size);
+            if region.field.ty != Plain::Unsigned(8) || self.fields.contains_key(&key) || !is_inside {
+                continue;
+            }
+            let (scope, origin, meaning) = (Scope::Grid, Origin::Loose, Meaning::Base);
+            let symbol = world.add(Symbol { least: 0, most: MOST_BYTES, scope, origin, meaning, facts: Vec::new() });
+            let by = multiple_of(contract, &Expr::Field(region.argument, region.field));
+            let align = lcm(region.align.into(), by);
+            world.align(symbol, align);
+            self.fields.insert(key, (Form::symbol(symbol), 64));
+            let (name, len) = (region.name.clone(), Form::number(0));
+            let align = u64::try_from(align).unwrap_or(region.align);
+            self.regions.push((Base { what, space: Space::Global, name, len, align }, symbol));
+        }
+    }
+
+    /// Gives the memory at addresses in structs its length, which the other fields tell. That without one has no bytes.
+    fn measure_regions(&mut self, world: &mut World, contract: &Contract) {
+        for region in &contract.regions {
+            let what = contract.param_of(region.argument).map(|param| What::Field(param, region.field.offset));
+            let Ok(len) = self.integer(world, contract, &region.len) else { continue };
+            let Some(len) = len.scale(region.element.into()) else { continue };
+            let own = self.regions.iter_mut().filter(|(base, _)| Some(base.what) == what);
+            own.for_each(|(base, _)| base.len = len.clone());
         }
     }
 

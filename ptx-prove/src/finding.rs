@@ -70,7 +70,7 @@ pub(crate) fn describe(machine: &Machine<'_>, contract: &Contract, property: Pro
             Some(Passed::Argument(argument)) => Some(*argument),
             _ => None,
         },
-        What::Var(_) | What::Peer(..) | What::Entry(_) | What::Tensor => None,
+        What::Var(_) | What::Peer(..) | What::Entry(_) | What::Field(..) | What::Tensor => None,
     };
     let verb = match access.kind {
         Kind::Read | Kind::Take => "reads",

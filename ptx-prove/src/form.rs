@@ -58,7 +58,7 @@ impl Coef {
         }
     }
 
-    fn values(&self) -> &[i128] {
+    pub(crate) fn values(&self) -> &[i128] {
         match self {
             Coef::One(value) => std::slice::from_ref(value),
             Coef::Each(values) => values,

@@ -120,6 +120,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) current: Rc<Vec<Value>>,
     /// True if the entry accesses memory by instructions whose order a pipeline gives.
     pub(crate) has_signals: bool,
+    /// True if the trace has a node for each side of a branch.
+    pub(crate) has_sides: bool,
     /// Instructions that may still be executed.
     pub(crate) steps: u32,
     branches: u32,
@@ -138,6 +140,7 @@ pub(crate) struct Setup<'m> {
     pub(crate) cluster: [u32; 3],
     pub(crate) written: Set<What>,
     pub(crate) has_signals: bool,
+    pub(crate) has_sides: bool,
     pub(crate) dynamic_shared: u64,
     pub(crate) boxes: Vec<(String, u64)>,
     pub(crate) lens: Vec<Option<Form>>,
@@ -162,6 +165,7 @@ impl<'m> Machine<'m> {
             cluster,
             written,
             has_signals,
+            has_sides,
             dynamic_shared,
             boxes,
             lens,
@@ -199,6 +203,7 @@ impl<'m> Machine<'m> {
             lent: 0,
             current: Rc::default(),
             has_signals,
+            has_sides,
             steps: STEPS,
             branches: 0,
             at: 0,

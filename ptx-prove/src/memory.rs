@@ -132,6 +132,13 @@ impl Machine<'_> {
         }
     }
 
+    /// Makes bases of the memory at addresses in structs.
+    pub(crate) fn add_regions(&mut self) {
+        for (base, symbol) in self.launch.regions.clone() {
+            self.register(base, symbol);
+        }
+    }
+
     /// The buffers or variables of an address operand: several, with the condition of each, where one of several addresses is chosen.
     pub(crate) fn places(&mut self, at: usize, site: &Site<'_>, operand: &Operand) -> Vec<(Place, Cond)> {
         let Some((address, bits)) = self.address(at, site, operand) else { return Vec::new() };

@@ -1,4 +1,5 @@
-//! Launches that may start while the one before them still runs: each thread waits for that one before it accesses global memory.
+//! Launches that may start while the one before them still runs: each thread waits for that one before it accesses global memory, and a thread of each
+//! block before it ends.
 
 use crate::finding::blank;
 use crate::machine::Machine;
@@ -30,42 +31,67 @@ pub(crate) fn check(machine: &Machine<'_>, found: &mut BTreeMap<usize, Finding>)
 }
 
 const EARLY: &str = "the launch before may still use this memory: let `griddepcontrol.wait` come first";
-const ENDS: &str =
-    "a thread may end without `griddepcontrol.wait`, so that the next launch does not wait for the one before this";
+const ENDS: &str = "all threads of a block may end without `griddepcontrol.wait`, so that the next launch does not wait for the one before this";
 
-/// Instructions that may access global memory before their thread waits; true if a thread may end without that.
+/// Instructions that may access global memory before their thread waits; true if each thread of a block may end without that.
+///
+/// A block ends when all of its threads have, and a launch when all of its blocks have. So one thread of each block that never ends without waiting
+/// keeps the launch from ending before the one in front of it.
 fn early(machine: &Machine<'_>) -> (Set<usize>, bool) {
     let nodes = &machine.trace.nodes;
-    // True where all ways to the start of a node wait.
-    let mut starts: Vec<bool> = nodes.iter().enumerate().map(|(at, _)| at != 0).collect();
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for (at, node) in nodes.iter().enumerate() {
-            if starts[at] || node.marks.iter().any(|mark| matches!(mark, Mark::Waits)) {
-                continue;
-            }
-            for (next, _) in &node.next {
-                changed |= std::mem::replace(&mut starts[*next], false);
+    let none = vec![false; machine.world.threads];
+    // By node: the threads that may come to its start without having waited.
+    let mut open = vec![none.clone(); nodes.len()];
+    let mut pending = Vec::new();
+    if let Some(first) = open.first_mut() {
+        first.fill(true);
+        pending.push(0);
+    }
+    while let Some(at) = pending.pop() {
+        if nodes[at].marks.iter().any(|mark| matches!(mark, Mark::Waits)) {
+            continue;
+        }
+        let here = comes(machine, &nodes[at], &open[at]);
+        for (next, _) in &nodes[at].next {
+            let is_new = here.iter().zip(&open[*next]).any(|(comes, known)| *comes && !known);
+            if is_new {
+                open[*next].iter_mut().zip(&here).for_each(|(known, comes)| *known |= comes);
+                pending.push(*next);
             }
         }
     }
-    let mut found = Set::default();
-    let mut ends = false;
-    for (node, start) in nodes.iter().zip(starts) {
-        ends |= !walk(machine, node, start, &mut found) && (node.may_end || node.next.is_empty());
+    let (mut found, mut ends) = (Set::default(), none);
+    for (node, open) in nodes.iter().zip(open) {
+        let here = comes(machine, node, &open);
+        let has_waited = walk(machine, node, &here, &mut found);
+        if !has_waited && (node.may_end || node.next.is_empty()) {
+            ends.iter_mut().zip(&here).for_each(|(ends, comes)| *ends |= comes);
+        }
     }
-    (found, ends)
+    (found, ends.iter().all(|ends| *ends))
 }
 
-/// Adds the early accesses of a node; true if its thread has waited behind it.
-fn walk(machine: &Machine<'_>, node: &Node, start: bool, found: &mut Set<usize>) -> bool {
-    let mut waited = start;
+/// Of some threads, those that the way to a node does not exclude.
+fn comes(machine: &Machine<'_>, node: &Node, threads: &[bool]) -> Vec<bool> {
+    let mut found = threads.to_vec();
+    for step in node.path.steps() {
+        if let Some(table) = step.cond.decided(machine.world.threads) {
+            found.iter_mut().zip(table).for_each(|(own, comes)| *own &= comes);
+        }
+    }
+    found
+}
+
+/// Adds the early accesses of a node, of threads that come to it without having waited; true if these have waited behind it.
+fn walk(machine: &Machine<'_>, node: &Node, threads: &[bool], found: &mut Set<usize>) -> bool {
+    if !threads.contains(&true) {
+        return true;
+    }
     for mark in &node.marks {
         match mark {
-            Mark::Waits => waited = true,
-            Mark::Map(at) if !waited => drop(found.insert(machine.trace.maps[*at].inst)),
-            Mark::Access(at) if !waited => {
+            Mark::Waits => return true,
+            Mark::Map(at) => drop(found.insert(machine.trace.maps[*at].inst)),
+            Mark::Access(at) => {
                 let access = &machine.trace.accesses[*at];
                 if access.kind != Kind::Fetch && machine.bases[access.base].space == Space::Global {
                     found.insert(access.inst);
@@ -74,5 +100,5 @@ fn walk(machine: &Machine<'_>, node: &Node, start: bool, found: &mut Set<usize>)
             _ => {}
         }
     }
-    waited
+    false
 }

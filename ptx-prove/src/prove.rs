@@ -145,12 +145,14 @@ impl<'m> Input<'m> {
             cluster: contract.cluster,
             written,
             has_signals: Event::has_signals(self.function),
+            has_sides: contract.overlaps || tensor::is_used(self.function),
             dynamic_shared: contract.shared,
             boxes: contract.boxes.clone(),
             lens,
             aligns,
         });
         machine.add_buffers(pointers);
+        machine.add_regions();
         let state = State {
             registers: Rc::new(vec![Value::Unknown; self.function.registers.len()]),
             path: Path::default(),
@@ -233,9 +235,10 @@ fn report(mut machine: Machine<'_>, contract: &Contract, pipeline: Option<Pipeli
         communicates: races::communicates(&machine),
         pipeline,
     };
-    // Nobody makes the memory at the addresses of a table.
+    // Nobody makes the memory at the addresses of a table, or of a struct.
     if contract.samples
         && contract.tables.is_empty()
+        && contract.regions.is_empty()
         && !machine.launch.is_wider
         && !report.is_refuted()
         && !report.is_proved()

@@ -1,7 +1,8 @@
 //! Questions in which the way settles choices: `if c { a } else { b }` is `a` where `c` is a condition of the way. The products of a choice's symbol
-//! are those of its value then, so that fewer of them are left to the solver.
+//! are those of its value then, so that fewer of them are left to the solver. So are those of a number that the way fixes: of the alternatives of a
+//! fact, the one that the way leaves may fix it.
 
-use crate::form::{Cond, Form, Sym};
+use crate::form::{Coef, Cond, Form, Sym};
 use crate::query::Clause;
 use crate::world::{Scope, World};
 use ptx_core::hash::{Map, Set};
@@ -25,9 +26,9 @@ pub(crate) fn settled(world: &World, conds: &[Cond], facts: &[Cond], goal: &Cond
     if !world.spend(named.len() as u32 / SYMBOLS) {
         return None;
     }
-    let mut way = Way::default();
-    conds.iter().for_each(|cond| way.add(cond));
-    let values = values_of(world, &named, &|cond| way.holds(cond));
+    let way = Way::with(conds, facts);
+    let mut values = values_of(world, &named, &|cond| way.holds(cond));
+    values.extend(way.numbers().filter(|(symbol, _)| world.choice(*symbol).is_none()));
     if values.is_empty() {
         return None;
     }
@@ -36,6 +37,11 @@ pub(crate) fn settled(world: &World, conds: &[Cond], facts: &[Cond], goal: &Cond
     let (conds, facts, goal) = (all(conds), all(facts), with(goal));
     let own = facts_with(world, &named, &values);
     Some(Settled { world: world.settled(own), conds, facts, goal })
+}
+
+/// Returns true if a condition is one of the way, or the only one of a fact's alternatives that the way leaves.
+pub(crate) fn is_left(conds: &[Cond], facts: &[Cond], cond: &Cond) -> bool {
+    Way::with(conds, facts).holds(cond)
 }
 
 /// The conditions of two threads with the choices that both settle in the same way, and the symbols; nothing if there are none.
@@ -123,6 +129,16 @@ struct Way {
 }
 
 impl Way {
+    /// The conditions of a way, with what it leaves of facts.
+    fn with(conds: &[Cond], facts: &[Cond]) -> Way {
+        let mut way = Way::default();
+        conds.iter().for_each(|cond| way.add(cond));
+        for _ in 0..ROUNDS {
+            facts.iter().for_each(|fact| way.learn(fact));
+        }
+        way
+    }
+
     fn add(&mut self, cond: &Cond) {
         match cond {
             Cond::AtLeast(form) => self.sums.push(form.clone()),
@@ -130,6 +146,41 @@ impl Way {
             Cond::Any(_) | Cond::Table(_) => drop(self.any.insert(cond.clone())),
             Cond::Const(_) => {}
         }
+    }
+
+    /// Adds what a fact leaves on the way: of alternatives the one that the way does not exclude.
+    fn learn(&mut self, fact: &Cond) {
+        match fact {
+            Cond::All(parts) => parts.iter().for_each(|part| self.learn(part)),
+            Cond::Any(parts) => {
+                let mut left = parts.iter().filter(|part| !self.excludes(part));
+                if let (Some(only), None) = (left.next(), left.next()) {
+                    self.learn(only);
+                }
+            }
+            Cond::AtLeast(form) if !self.sums.contains(form) => self.sums.push(form.clone()),
+            _ => {}
+        }
+    }
+
+    /// Returns true if a condition never holds on the way.
+    fn excludes(&self, cond: &Cond) -> bool {
+        match cond {
+            Cond::All(parts) => parts.iter().any(|part| self.excludes(part)),
+            Cond::Any(parts) => parts.iter().all(|part| self.excludes(part)),
+            other => self.holds(&other.negate()),
+        }
+    }
+
+    /// The symbols that are one number on the way, because two sums bound each from both sides.
+    fn numbers(&self) -> impl Iterator<Item = (Sym, Form)> {
+        self.sums.iter().filter_map(|sum| {
+            let ([(mono, Coef::One(1))], Coef::One(least)) = (sum.terms.as_slice(), &sum.constant) else { return None };
+            let [symbol] = mono[..] else { return None };
+            let number = Form::number(-least);
+            let most = number.sub(&Form::symbol(symbol))?;
+            self.holds(&Cond::AtLeast(most)).then_some((symbol, number))
+        })
     }
 
     /// Returns true if a condition is among those of the way, or weaker than one.

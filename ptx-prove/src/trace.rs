@@ -18,6 +18,8 @@ pub(crate) enum What {
     Peer(VarId, usize),
     /// Memory whose address is an entry of a table: an index into the machine's list of these.
     Entry(usize),
+    /// Memory whose address is a number in a struct: the parameter, and the offset of the number.
+    Field(usize, u64),
     /// Tensor memory of the block: its bytes stand for lanes.
     Tensor,
 }

@@ -570,7 +570,9 @@ impl Machine<'_> {
         for Induction { register, bits, step } in inductions {
             let Value::Bits(initial) = state.get(*register) else { continue };
             let turns = Form::symbol(turn);
-            let Some(plain) = step.mul(&turns).and_then(|change| initial.add(&change)) else { continue };
+            let Some(plain) = self.world.product(step, &turns).and_then(|change| initial.add(&change)) else {
+                continue;
+            };
             if step.known() == Some(0) || *bits < 16 {
                 start.set(*register, Value::Bits(plain));
                 continue;
@@ -588,7 +590,9 @@ impl Machine<'_> {
                 }
                 let initial = number;
                 let step = self.world.number(step, bits, true);
-                let Some(exact) = step.mul(&turns).and_then(|change| initial.add(&change)) else { continue };
+                let Some(exact) = self.world.product(&step, &turns).and_then(|change| initial.add(&change)) else {
+                    continue;
+                };
                 let least = if signed { -(modulus / 2) } else { 0 };
                 let range = (least, least + modulus - 1);
                 candidates.push(Candidate { register: *register, signed, value: exact.clone(), step, range });

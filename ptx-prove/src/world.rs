@@ -2,6 +2,7 @@
 
 use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::path::Path;
+use crate::solver::gcd;
 use ptx_core::hash::{Map, Set};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -677,6 +678,17 @@ impl World {
         if let Some(found) = self.made.get(&key) {
             return Some(found.clone());
         }
+        // A common factor is none of a quotient.
+        let common = gcd(form.reduced().1, by).filter(|common| *common > 1);
+        if let Some(form) = common.and_then(|common| form.divided(common)) {
+            return self.quotient(&form, by / common?);
+        }
+        // A quotient of a quotient is one of the number itself.
+        if let Some((of, own)) = self.dividend(form)
+            && let Some(by) = own.checked_mul(by)
+        {
+            return self.quotient(&of, by);
+        }
         let (least, most) = self.range(form)?;
         let symbol = self.derived((least.div_euclid(by), most.div_euclid(by)), self.scope(form));
         let quotient = Form::symbol(symbol);
@@ -684,6 +696,12 @@ impl World {
         self.assume(symbol, Cond::all([Cond::at_least(rest.clone()), Cond::lt(&rest, &Form::number(by))?]));
         self.made.insert(key, quotient.clone());
         Some(quotient)
+    }
+
+    /// The number whose quotient by another one a symbol is.
+    fn dividend(&self, quotient: &Form) -> Option<(Form, i128)> {
+        let made = self.made.iter().find(|((name, ..), found)| *name == "floor" && *found == quotient);
+        made.and_then(|((_, of, by), _)| Some((of.first()?.clone(), *by)))
     }
 
     /// Division of numbers that are not negative. By zero the quotient has all bits, and the remainder is the dividend's.
@@ -1077,6 +1095,11 @@ impl World {
     fn named(&mut self, form: &Form) -> Option<Form> {
         if let Some(name) = self.names.get(form) {
             return Some(name.clone());
+        }
+        // Multiples of one sum have one name.
+        let (single, by) = form.reduced();
+        if by != 1 {
+            return self.named(&single)?.scale(by);
         }
         let symbol = self.derived(self.range(form)?, self.scope(form));
         let name = Form::symbol(symbol);

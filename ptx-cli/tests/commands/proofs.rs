@@ -64,7 +64,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 51] = [
+const FROM_TEXT: [(&str, &str, &str); 55] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -114,7 +114,28 @@ const FROM_TEXT: [(&str, &str, &str); 51] = [
     (
         "block = 32, grid = 1, pdl, requires(x.len() >= 32)",
         "x: &mut [u32], n: u32) { if tid.x < n { grid::wait(); let at = x + wide(tid.x) * 4; ptx! { st.global.u32 [at], 0; } }",
-        "a thread may end without `griddepcontrol.wait`",
+        "all threads of a block may end without `griddepcontrol.wait`",
+    ),
+    // A block ends with its last thread: it is enough that one of each block always waits.
+    (
+        "block = 32, grid = 1, pdl, requires(x.len() >= 1)",
+        "x: &mut [u32]) { if tid.x == 7 { grid::wait(); let at = x.at(0); ptx! { st.global.u32 [at], 0; } }",
+        "",
+    ),
+    (
+        "block = 64, grid = g, pdl, requires(x.len() >= 1, g < 100)",
+        "x: &mut [u32], g: u32) { if ctaid.x != 1 { if tid.x == 7 { grid::wait(); if ctaid.x == 0 { let at = x.at(0); ptx! { st.global.u32 [at], 0; } } } }",
+        "all threads of a block may end without `griddepcontrol.wait`",
+    ),
+    (
+        "block = 64, grid = 1, pdl, requires(x.len() >= 1)",
+        "x: &mut [u32], n: u32) { if tid.x == 7 { if n != 3 { grid::wait(); let at = x.at(0); ptx! { st.global.u32 [at], 0; } } }",
+        "all threads of a block may end without `griddepcontrol.wait`",
+    ),
+    (
+        "block = 64, grid = 1, pdl, requires(x.len() >= 2)",
+        "x: &mut [u32]) { if tid.x == 7 { grid::wait(); } if tid.x == 8 { let at = x.at(0); ptx! { st.global.u32 [at], 0; } }",
+        "the launch before may still use this memory",
     ),
     // By zero, the quotient is 2^32 - 1.
     (

@@ -75,6 +75,7 @@ pub const OPTIONS: &[Choice] = &[
         read: Reader::instances,
     },
     Choice { name: "requires", like: "`requires(x.len() >= n)`", read: Reader::requires },
+    Choice { name: "addresses", like: "`addresses(p.partial = [f32; n])`", read: Reader::addresses },
     Choice { name: "unsafe", like: "`unsafe(requires(x.len() >= n))`", read: Reader::vouched },
     Choice { name: "proved", like: "`proved`, `proved(bounds)`, `proved(races)`", read: Reader::proved },
     Choice { name: "params", like: "`params(Name)`", read: Reader::params_structs },

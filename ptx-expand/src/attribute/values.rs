@@ -1,6 +1,6 @@
 //! The options whose values need reading.
 
-use super::{Arg, Attribute, Distinct, Launch, Memory, Table, Value, Wanted};
+use super::{Arg, Attribute, Distinct, Launch, Memory, Region, Table, Value, Wanted};
 use crate::kernel::Reader;
 use ptx_core::diag::{codes, near::nearest};
 use ptx_core::isa::{Arch, Version, table};
@@ -228,12 +228,16 @@ impl Reader {
         }
     }
 
-    /// `addresses(table[..ranks] = x, table[ranks..2 * ranks] = [u32; n])`. Every launch checks that the table has these elements.
-    fn addresses(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
+    /// `addresses(table[..ranks] = x, table[ranks..2 * ranks] = [u32; n], p.partial = [f32; n])`. Every launch checks that a table has these elements.
+    pub(super) fn addresses(&mut self, attribute: &mut Attribute, arg: &Arg) -> bool {
         let Value::List(tables) = &arg.value else { return false };
         for value in self.values(tables) {
+            if let Some(region) = region_of(&value) {
+                attribute.launch.regions.push(region);
+                continue;
+            }
             let Some(table) = table_of(&value) else {
-                let help = "write `table[first..end] = x`, as long as a parameter, or `table[first..end] = [u32; n]`";
+                let help = "write `table[first..end] = x`, as long as a parameter, `table[first..end] = [u32; n]`, or for a field of a struct `p.at = [u32; n]`";
                 self.error(
                     &codes::P0903,
                     &value,
@@ -381,6 +385,13 @@ fn table_of(value: &syn::Expr) -> Option<Table> {
     };
     let first = start.as_ref().map(|first| (**first).clone());
     Some(Table { of: (*index.expr).clone(), first, end: (**end.as_ref()?).clone(), memory })
+}
+
+/// `p.partial = [f32; n]`
+fn region_of(value: &syn::Expr) -> Option<Region> {
+    let syn::Expr::Assign(assign) = value else { return None };
+    let (syn::Expr::Field(_), syn::Expr::Repeat(elements)) = (&*assign.left, &*assign.right) else { return None };
+    Some(Region { of: (*assign.left).clone(), element: elements.expr.to_token_stream(), len: (*elements.len).clone() })
 }
 
 /// The name of an instance, and its arguments: `tall = (128, f32)`.

@@ -4,8 +4,8 @@ use super::expr::{Expr, Field, Named, Names, Plain};
 use super::sizes::wrong_size;
 use super::value::{self, Scope, Value};
 use super::{
-    Condition, Dim, Distinct, From, Kernel, Kind, Launch, Param, Problem, Shown, Table, Taken, TensorMap, function,
-    problem,
+    Condition, Dim, Distinct, From, Kernel, Kind, Launch, Param, Problem, Region, Shown, Table, Taken, TensorMap,
+    function, problem,
 };
 use crate::argument::{self, Argument, MapOption, Passing, Tile};
 use crate::attribute::{self, Memory};
@@ -13,6 +13,7 @@ use crate::compile::Compiled;
 use crate::launchable::Launchable;
 use crate::tokens::places::{Place, find_places};
 use crate::tokens::{self, ends, source_text};
+use proc_macro2::TokenStream;
 use ptx_core::isa::{Class, Type};
 use ptx_language::{Entry, EntryParam, StructLayout};
 use ptx_target::Contract;
@@ -246,6 +247,7 @@ impl<'a> Instance<'a> {
                 .map(|condition| self.condition(names, condition))
                 .collect::<Result<_, _>>()?,
             tables: launch.tables.iter().map(|table| self.table(names, table)).collect::<Result<_, _>>()?,
+            regions: launch.regions.iter().map(|region| self.region(names, region)).collect::<Result<_, _>>()?,
             offsets: launch.offsets.iter().map(|buffer| memory_of(names, buffer)).collect::<Result<_, _>>()?,
             distinct: launch.distinct.iter().map(|own| self.distinct(names, own)).collect::<Result<_, _>>()?,
             grid: expr(&launch.grid)?,
@@ -275,16 +277,13 @@ impl<'a> Instance<'a> {
                 let at = memory_of(names, argument)?;
                 (Some(at), None, Expr::Len(at))
             }
-            Memory::Elements(element, len) => (None, Some(tokens::spaced(element.clone())), names.compile(len)?),
+            Memory::Elements(element, len) => (None, Some(element), names.compile(len)?),
         };
         let of_argument = argument.and_then(|at| match self.param(self.kernel.params.get(at)?).kind {
             Kind::Slice { element, .. } | Kind::Tile { element, .. } => Some(element),
             _ => None,
         });
-        let of_type = element.map(|element| {
-            let argument = self.types.iter().find(|(parameter, _)| *parameter == element);
-            argument.map_or(element.clone(), |(_, argument)| argument.clone())
-        });
+        let of_type = element.map(|element| self.element(element));
         Ok(Table {
             of: memory_of(names, &table.of)?,
             first: table.first.as_ref().map_or(Ok(Expr::Int(0)), |first| names.compile(first))?,
@@ -293,6 +292,26 @@ impl<'a> Instance<'a> {
             element: of_argument.or(of_type).unwrap_or_default(),
             len,
         })
+    }
+
+    /// A number in a struct that is an address.
+    fn region(&self, names: &Names<'_>, region: &attribute::Region) -> Result<Region, Problem> {
+        let (first, last) = ends(&region.of);
+        let of = match names.compile(&region.of)? {
+            Expr::Field(at, field) if field.ty == Plain::Unsigned(8) => (at, field),
+            _ => {
+                let message = format!("`{}` is no `u64` in a struct", source_text(&region.of));
+                return Err(problem("", message, first, last));
+            }
+        };
+        let (name, element) = (source_text(&region.of), self.element(&region.element));
+        Ok(Region { name, of, element, len: names.compile(&region.len)? })
+    }
+
+    /// The type of elements, with the instance's in place of a parameter.
+    fn element(&self, written: &TokenStream) -> String {
+        let name = tokens::spaced(written.clone());
+        self.types.iter().find(|(parameter, _)| *parameter == name).map_or(name, |(_, argument)| argument.clone())
     }
 
     /// An error for a constant extent that has no value here.

@@ -2,6 +2,7 @@
 
 use super::argument::located;
 use super::{Launch, unknown_shape};
+use crate::attribute::Region;
 use crate::tokens::{joined, local, source_text};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -76,9 +77,11 @@ impl Launch<'_> {
         // The arguments are those of the entry, by the same signature.
         let launch = self.vouched(quote!(#rt::launch(#the_kernel, #stream, &#config, &[#(#args),*])));
         let (claims, apart) = (self.claims(None), self.taken_apart());
+        let addresses = address_types(&self.kernel.launch.regions, &rt);
         quote! {
             #claims
             #apart
+            #addresses
             #shapes
             #chosen
             let #submission = #rt::Submission::on(#rt::AsStream::as_stream(&#stream));
@@ -156,6 +159,11 @@ impl Launch<'_> {
         let texts = [Some(own.as_str()), safety, proved, required.as_deref(), Some(ERRORS)];
         joined(texts.iter().filter_map(|text| text.map(|text| quote!(#[doc = #text] #[doc = ""]))))
     }
+}
+
+/// Addresses in structs have their type.
+fn address_types(regions: &[Region], rt: &TokenStream) -> TokenStream {
+    joined(regions.iter().map(|Region { of, .. }| quote!(let _: #rt::core::primitive::u64 = #of;)))
 }
 
 /// A name as the user wrote it, or would have to: raw where it is a keyword.

@@ -1,7 +1,7 @@
 //! The launches of a kernel's attribute, as the prover reads them.
 
 use crate::describe::{self, Dim, Expr, From, Kernel, Kind, Operator, TensorMap};
-use ptx_prove::{Contract, Distinct, Passed, Table};
+use ptx_prove::{Contract, Distinct, Passed, Region, Table};
 
 /// The names of the extents that a launch chooses.
 const GRID: [&str; 3] = ["grid.x", "grid.y", "grid.z"];
@@ -79,6 +79,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         boxes: boxes(kernel),
         maps: kernel.maps.iter().map(|map| (map.name.clone(), map.of)).collect(),
         tables: tables.collect(),
+        regions: launch.regions.iter().filter_map(region).collect(),
         offsets: launch.offsets.clone(),
         distinct: distinct.collect(),
         numbers,
@@ -110,6 +111,13 @@ fn addresses(kernel: &Kernel, table: &describe::Table) -> Option<Table> {
         align: declared.max(element),
         of: table.argument,
     })
+}
+
+/// A number in a struct that is an address.
+fn region(region: &describe::Region) -> Option<Region> {
+    let element = Some(bytes(&region.element)).filter(|bytes| *bytes > 0)?;
+    let ((argument, field), len) = (region.of, region.len.clone());
+    Some(Region { name: region.name.clone(), argument, field, len, element, align: element })
 }
 
 /// A tile has at least as many elements as its extents say.

@@ -3,7 +3,7 @@
 use ptx_core::host::{Expr, Field, Operator, Plain};
 use ptx_expand::program::{
     Condition, Contract, Dim, Distinct, From, Generic, Kernel, Kind, Launch, MemoryLayout, MemoryPlace, Module,
-    Outline, OutlineParam, Param, Problem, Program, Shown, Table, Taken, TensorMap, Text,
+    Outline, OutlineParam, Param, Problem, Program, Region, Shown, Table, Taken, TensorMap, Text,
 };
 
 /// A value as bytes.
@@ -171,10 +171,11 @@ records! {
     Param { name kind align }
     Taken { name size align from }
     TensorMap { of name tile words }
-    Launch { requires tables offsets distinct grid block cluster shared dynamic vouched proved cooperative pdl contract }
+    Launch { requires tables regions offsets distinct grid block cluster shared dynamic vouched proved cooperative pdl contract }
     Contract { no_local no_spills max_registers occupancy threads dynamic_shared }
     Condition { holds text shown }
     Distinct { of below }
+    Region { name of element len }
     Table { of first end argument element len }
     Field { offset ty }
     Outline { name generics params instances }
