@@ -14,11 +14,15 @@ pub(crate) mod codes {
     pub(crate) const TF32: u32 = 6;
     pub(crate) const I32: u32 = 7;
 
+    /// Element types of C with four bytes; the others have two.
+    pub(crate) const WORDS: [u32; 2] = [F32, I32];
+
     /// Bits of `Epilogue::flags`: four neighboring columns of C, of the residual, of the bias per column are one aligned
     /// access.
     pub(crate) const C_WIDE: u32 = 1;
     pub(crate) const RESIDUAL_WIDE: u32 = 2;
     pub(crate) const BIAS_WIDE: u32 = 4;
+    pub(crate) const WIDE: [u32; 3] = [C_WIDE, RESIDUAL_WIDE, BIAS_WIDE];
     /// The parts of the epilogue that there are.
     pub(crate) const SCALE_ROWS: u32 = 1 << 4;
     pub(crate) const SCALE_COLUMNS: u32 = 1 << 5;

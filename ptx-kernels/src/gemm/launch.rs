@@ -7,10 +7,10 @@ use super::pack::pack;
 use super::params::{self, Problem, Raster};
 use super::plan::{BATCHES, Plan};
 use super::problem::Product;
-use super::reduce::kernels::{THREADS, reduce};
+use super::reduce::kernels::reduce;
 use super::sm90::Scratch;
 use crate::workspace::{self, Workspace};
-use ptx_launch::{Config, Result, StreamRef, TensorMap, WriteSlice};
+use ptx_launch::{Result, StreamRef, TensorMap, WriteSlice};
 
 /// A launch of an instance.
 pub(crate) struct Call<'c> {
@@ -112,10 +112,8 @@ fn submit_one(stream: StreamRef<'_>, product: &Product, plan: &Plan, [scratch, c
 
 /// Adds the parts of K up, and finishes them.
 fn add_parts(stream: StreamRef<'_>, product: &Product, problem: Problem) -> Result<()> {
-    let runs = u64::from(problem.m) * u64::from(problem.pitch / 4);
-    let config = Config::grid((runs.div_ceil(u64::from(THREADS)), 1, problem.batches));
     let instance = if product.kind == params::I8 { reduce::Instance::integer } else { reduce::Instance::float };
-    // SAFETY: C and the residual are bound to the stream, and have elements for all rows, columns and batches; `partial` has the
+    // SAFETY: C and what the epilogue reads are bound to the stream, and have elements for all rows, columns and batches; `partial` has the
     // bytes that the plan has counted, and the stream's next operation that writes them runs later.
-    unsafe { reduce::launch(instance, stream, config, product.output(), problem) }
+    unsafe { reduce::launch(instance, stream, product.output(), problem) }
 }

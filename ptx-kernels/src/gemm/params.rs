@@ -6,7 +6,10 @@ pub(crate) use super::reduce::kernels::{
     C_WIDE, E4M3, E5M2, F16, F32, GELU, GELU_TANH, I8, I32, RELU, RESIDUAL, RESIDUAL_WIDE, SCALE_COLUMNS, SCALE_ROWS,
     SILU, TF32,
 };
-use ptx_launch::{Config, KernelParam};
+use ptx_launch::{Config, KernelParam, ptx_contract};
+
+/// The most runs of four neighbors in a matrix of sums: kernels count them in 32 bits, in whole blocks.
+pub(crate) const RUNS: u64 = (1 << 32) - 1024;
 
 /// The number of codes of element types.
 pub(crate) const KINDS: usize = 8;
@@ -118,6 +121,148 @@ pub(crate) struct Raster {
     pub(crate) k: u32,
     pub(crate) band: u32,
     pub(crate) run: u32,
+}
+
+/// What launches check of results, and the bytes of all that is read and written beside A and B. `words` are the codes of element types of four bytes; those of the others
+/// have two.
+#[ptx_contract]
+impl Output {
+    /// Bytes of an element of C, of the residual and of the biases.
+    fn size(&self, words: [u32; 2]) -> u64 {
+        if self.has_words(words) { 4 } else { 2 }
+    }
+
+    /// Returns true if the flag `bit` is set.
+    fn has(&self, bit: u32) -> bool {
+        self.epilogue.flags / bit % 2 == 1
+    }
+
+    /// Bytes of C.
+    pub(crate) fn c_bytes(&self, p: Problem, words: [u32; 2]) -> u64 {
+        Self::reach(self.c.batch, p.batches)
+            + Self::reach(self.c.row, p.m)
+            + Self::reach(self.c.column, p.n)
+            + self.size(words)
+    }
+
+    /// Bytes of the residual. Without the flag `bit` there is none: all its strides are zero.
+    pub(crate) fn residual_bytes(&self, p: Problem, words: [u32; 2], bit: u32) -> u64 {
+        Self::reach(self.residual.batch, p.batches)
+            + Self::reach(self.residual.row, p.m)
+            + Self::reach(self.residual.column, p.n)
+            + if self.has(bit) { self.size(words) } else { 0 }
+    }
+
+    /// The same for the scales of rows, of columns, and for biases.
+    pub(crate) fn scale_rows_bytes(&self, p: Problem, bit: u32) -> u64 {
+        Self::reach(self.epilogue.scale_rows.step, p.m) + if self.has(bit) { 4 } else { 0 }
+    }
+
+    pub(crate) fn scale_columns_bytes(&self, p: Problem, bit: u32) -> u64 {
+        Self::reach(self.epilogue.scale_columns.step, p.n) + if self.has(bit) { 4 } else { 0 }
+    }
+
+    pub(crate) fn bias_rows_bytes(&self, p: Problem, words: [u32; 2], bit: u32) -> u64 {
+        Self::reach(self.epilogue.bias_rows.step, p.m) + if self.has(bit) { self.size(words) } else { 0 }
+    }
+
+    pub(crate) fn bias_columns_bytes(&self, p: Problem, words: [u32; 2], bit: u32) -> u64 {
+        Self::reach(self.epilogue.bias_columns.step, p.n) + if self.has(bit) { self.size(words) } else { 0 }
+    }
+
+    /// Bytes from the first to the last of so many elements.
+    fn reach(step: u64, count: u32) -> u64 {
+        step * u64::from(count - 1)
+    }
+
+    /// Returns true if all elements are aligned: those of C, of the residual and of the biases at multiples of their size, and scales; and runs of four of
+    /// them whose flags in `wide` are set.
+    pub(crate) fn is_aligned(&self, words: [u32; 2], [c, residual, bias]: [u32; 3]) -> bool {
+        self.is_all_of(2)
+            && (!self.has_words(words) || self.is_all_of(4))
+            && self.c_is_wide(words, c)
+            && self.residual_is_wide(words, residual)
+            && self.bias_is_wide(words, bias)
+    }
+
+    /// Returns true if the elements of C have four bytes.
+    fn has_words(&self, [word, other]: [u32; 2]) -> bool {
+        self.epilogue.kind == word || self.epilogue.kind == other
+    }
+
+    /// Returns true if elements are at multiples of `size` bytes.
+    fn is_all_of(&self, size: u64) -> bool {
+        let elements = [
+            [self.c.at, self.c.row, self.c.column, self.c.batch],
+            [self.residual.at, self.residual.row, self.residual.column, self.residual.batch],
+            [
+                self.epilogue.bias_rows.at,
+                self.epilogue.bias_rows.step,
+                self.epilogue.bias_columns.at,
+                self.epilogue.bias_columns.step,
+            ],
+        ];
+        let scales = [
+            self.epilogue.scale_rows.at,
+            self.epilogue.scale_rows.step,
+            self.epilogue.scale_columns.at,
+            self.epilogue.scale_columns.step,
+        ];
+        elements.iter().all(|part| part.iter().all(|bytes| bytes.is_multiple_of(size)))
+            && scales.iter().all(|bytes| bytes.is_multiple_of(4))
+    }
+
+    /// Returns true if four neighbors of a row of C are one aligned access if the flag `bit` is set.
+    fn c_is_wide(&self, words: [u32; 2], bit: u32) -> bool {
+        !self.has(bit) || self.is_run([self.c.at, self.c.row, self.c.batch], self.c.column, words)
+    }
+
+    /// The same for the residual.
+    fn residual_is_wide(&self, words: [u32; 2], bit: u32) -> bool {
+        !self.has(bit)
+            || self.is_run([self.residual.at, self.residual.row, self.residual.batch], self.residual.column, words)
+    }
+
+    /// The same for the biases of columns.
+    fn bias_is_wide(&self, words: [u32; 2], bit: u32) -> bool {
+        let bias = [self.epilogue.bias_columns.at, 0, 0];
+        !self.has(bit) || self.is_run(bias, self.epilogue.bias_columns.step, words)
+    }
+
+    /// Returns true if neighbors have no bytes between them, and four of them are aligned.
+    fn is_run(&self, aligned: [u64; 3], step: u64, words: [u32; 2]) -> bool {
+        self.has_words(words) && step == 4 && aligned.iter().all(|bytes| bytes.is_multiple_of(16))
+            || !self.has_words(words) && step == 2 && aligned.iter().all(|bytes| bytes.is_multiple_of(8))
+    }
+}
+
+#[ptx_contract]
+impl Problem {
+    /// Four neighbors of all rows of a batch.
+    fn runs(&self) -> u64 {
+        u64::from(self.m) * u64::from(self.pitch / 4)
+    }
+
+    /// The grid of the kernel that adds up the sums of parts of K, with so many threads in a block.
+    pub(crate) fn grid_of_runs(&self, threads: u32) -> (u64, u32, u32) {
+        (self.runs().div_ceil(u64::from(threads)), 1, self.batches)
+    }
+
+    /// Runs of the sums of all parts of K.
+    pub(crate) fn partial_runs(&self) -> u64 {
+        self.runs() * u64::from(self.batches) * u64::from(self.splits)
+    }
+
+    /// Returns true if there are sums of parts, which the kernels count in 32 bits.
+    pub(crate) fn has_partials(&self) -> bool {
+        self.m >= 1
+            && self.n >= 1
+            && self.batches >= 1
+            && self.splits >= 1
+            && self.pitch.is_multiple_of(4)
+            && self.pitch >= self.n
+            && self.runs() <= RUNS
+    }
 }
 
 impl Problem {

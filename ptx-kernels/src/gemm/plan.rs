@@ -119,7 +119,7 @@ impl Plan {
     }
 }
 
-/// Bytes of the sums of all parts of K; `usize::MAX` for more tiles than there are counters.
+/// Bytes of the sums of all parts of K; `usize::MAX` for more tiles than there are counters, or more sums than kernels count.
 fn partial_bytes(instance: &Instance, product: &Product, splits: u32) -> usize {
     if splits == 1 {
         return 0;
@@ -135,7 +135,11 @@ fn partial_bytes(instance: &Instance, product: &Product, splits: u32) -> usize {
         }
         tiles.saturating_mul(tile_m * tile_n)
     } else {
-        (product.m as usize).saturating_mul(problem::pitch(product.n) as usize).saturating_mul(product.batches)
+        let (rows, pitch) = (product.m as usize, problem::pitch(product.n) as usize);
+        if rows as u64 * (pitch as u64 / 4) > params::RUNS {
+            return usize::MAX;
+        }
+        rows.saturating_mul(pitch).saturating_mul(product.batches)
     };
     matrix.saturating_mul(4).saturating_mul(splits as usize)
 }

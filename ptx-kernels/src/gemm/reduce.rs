@@ -24,9 +24,26 @@ pub(crate) mod kernels {
         pub integer: u32,
     }
 
-    /// Adds the sums of the parts of K up, in order, and finishes them: four neighbors of a row each thread. The grid is
-    /// (runs of four of all rows / [`THREADS`], 1, batches).
-    #[ptx_kernel(block = THREADS, instances = [float = (Config { integer: 0 }), integer = (Config { integer: 1 })])]
+    /// Adds the sums of the parts of K up, in order, and finishes them: four neighbors of a row each thread.
+    #[ptx_kernel(
+        block = THREADS,
+        grid = p.grid_of_runs(THREADS),
+        instances = [float = (Config { integer: 0 }), integer = (Config { integer: 1 })],
+        requires(
+            p.has_partials(),
+            out.epilogue.kind < I32 + C.integer,
+            out.is_aligned(WORDS, WIDE)
+        ),
+        addresses(
+            p.partial = [u128; p.partial_runs()],
+            out.c.at = [u8; out.c_bytes(p, WORDS)],
+            out.residual.at = [u8; out.residual_bytes(p, WORDS, RESIDUAL)],
+            out.epilogue.scale_rows.at = [u8; out.scale_rows_bytes(p, SCALE_ROWS)],
+            out.epilogue.scale_columns.at = [u8; out.scale_columns_bytes(p, SCALE_COLUMNS)],
+            out.epilogue.bias_rows.at = [u8; out.bias_rows_bytes(p, WORDS, BIAS_ROWS)],
+            out.epilogue.bias_columns.at = [u8; out.bias_columns_bytes(p, WORDS, BIAS_COLUMNS)]
+        )
+    )]
     pub fn reduce<const C: Config>(out: Output, p: Problem) {
         let runs: u32 = p.pitch / 4;
         let index: u32 = ctaid.x * THREADS + tid.x;
