@@ -129,7 +129,11 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
     // Once to find the bytes that copies write, so that accesses before the first copy are compared with it, too, and what barriers have to pass on.
     for _ in 0..ROUNDS {
         let mut state = start(&code, contract);
+        walk.atoms.again();
         state.facts = assume::facts(&mut walk.atoms, module, function, contract);
+        let mut given = Set::default();
+        state.facts.0.iter().for_each(|fact| walk.atoms.all_in(fact, &mut given));
+        walk.atoms.given = given;
         warps = state.warps.len();
         let mut ranges: Vec<_> = walk.ranges.iter().copied().collect();
         ranges.sort_unstable();

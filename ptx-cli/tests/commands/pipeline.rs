@@ -415,6 +415,84 @@ fn sides_of_a_branch_are_those_of_all_lanes() {
     }
 }
 
+/// The ring with a launch that has a number of blocks, and more operands of its loops.
+fn shared_ring(changes: &[(&str, &str)]) -> String {
+    let params =
+        ("x, .param .u64 out, .param .u32 n)", "x, .param .u64 out, .param .u32 n, .param .u32 h, .param .u32 g)");
+    let more = ("%v, %sum;", "%v, %sum, %h, %g;");
+    let loads = (
+        "    mov.u32 %t, %tid.x;\n",
+        "    ld.param.u32 %h, [h];\n    ld.param.u32 %g, [g];\n    mov.u32 %t, %tid.x;\n",
+    );
+    [params, more, loads].iter().chain(changes).fold(RING.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    })
+}
+
+/// The line of a proof of the pipeline for `g` blocks.
+fn verdict_of_grid(text: &str, assume: &str) -> (String, String) {
+    let file = file(text);
+    let (_, out, err) = said(&["prove", file.name(), "--block", "64", "--grid", "g", "--assume", assume]);
+    let line = out.lines().find(|line| line.starts_with("pipeline: ")).unwrap_or_default().to_owned();
+    (line, format!("{out}{err}"))
+}
+
+/// A block whose number divided by `h` is below `n` has a stage, and the consumer waits for it in any case.
+#[test]
+fn quotients_of_places_are_bounded_by_the_grid() {
+    let owns = "    div.u32 %g, %ctaid.x, %h;\n    setp.lt.u32 %q, %g, %n;\n    selp.u32 %n, 1, 0, %q;\n    mov.u32 %b, bars;\n";
+    let waits = "CONSUME:\n    setp.eq.u32 %p, %k, 1;\n    @%p bra STORE;\n";
+    let text = shared_ring(&[
+        ("    mov.u32 %b, bars;\n", owns),
+        ("CONSUME:\n    setp.ge.u32 %p, %k, %n;\n    @%p bra STORE;\n", waits),
+    ])
+    .replace("%g, %ctaid.x, %h", "%g, %g, %h")
+    .replace("    div.u32", "    mov.u32 %g, %ctaid.x;\n    div.u32");
+    for (assume, is_proved) in [
+        ("h >= 1 && g <= n * h", true),
+        ("h >= 1 && g <= n * h + 1", false),
+        ("h >= 1 && g <= n * n", false),
+        ("h >= 1 && g * n % h == 0 && g <= n * h", true),
+    ] {
+        let (line, all) = verdict_of_grid(&text, assume);
+        assert_eq!(line.starts_with("pipeline: proved"), is_proved, "{assume}: {all}");
+    }
+}
+
+/// Both sides go through the same recursion, and no other one.
+#[test]
+fn recursions_of_both_sides_are_the_same() {
+    let next = "    sub.u32 %k, %k, 1;\n    div.u32 %k, %k, %h;\n    mul.lo.u32 %k, %k, %h;\n    max.u32 %k, %k, %g;\n";
+    let text = shared_ring(&[
+        ("    mov.u32 %k, 0;\n", "    mov.u32 %k, %n;\n"),
+        ("    setp.ge.u32 %p, %k, %n;\n", "    setp.le.u32 %p, %k, %g;\n"),
+        ("    add.u32 %k, %k, 1;\n", next),
+    ]);
+    let explore = |text: &str| explored(text, [64, 1, 1], [1; 3]).outcome == ptx_prove::pipeline::Outcome::Proved;
+    assert!(explore(&text));
+    let (before, behind) = text.rsplit_once(next).unwrap();
+    for (from, to) in [("%k, %k, 1", "%k, %k, 2"), ("%k, %k, %g", "%k, %k, %h"), ("    div.u32 %k, %k, %h;\n", "")] {
+        assert!(!explore(&format!("{before}{}{behind}", next.replacen(from, to, 1))), "{to}");
+    }
+    let (before, behind) = text.rsplit_once("%p, %k, %g").unwrap();
+    assert!(!explore(&format!("{before}%p, %k, %h{behind}")));
+}
+
+/// A loop that waits for a flag in memory has no turns; what it reads decides nothing else.
+#[test]
+fn loops_that_wait_for_memory_have_no_states() {
+    let spin = |what: &str| {
+        let wait = "SPIN:\n    ld.acquire.gpu.global.u32 %v, [%x];\n    setp.eq.u32 %q, %v, 0;\n    @%q bra SPIN;\n";
+        RING.replacen("PRODUCE:\n", &format!("{wait}{what}PRODUCE:\n"), 1)
+    };
+    let [plain, waits] = [RING.to_owned(), spin("")].map(|text| explored(&text, [64, 1, 1], [1; 3]));
+    assert_eq!(plain.outcome, ptx_prove::pipeline::Outcome::Proved);
+    assert_eq!((&plain.outcome, plain.states), (&waits.outcome, waits.states));
+    let counts = explored(&spin("    mov.u32 %n, %v;\n"), [64, 1, 1], [1; 3]);
+    assert_ne!(counts.outcome, ptx_prove::pipeline::Outcome::Proved);
+}
+
 #[test]
 fn a_product_with_tensor_maps_is_proved() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/hopper/wgmma_tile.rs");

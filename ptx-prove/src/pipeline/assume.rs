@@ -1,7 +1,7 @@
 //! The conditions of a contract as facts of an exploration: comparisons of sums and products of arguments. Others are left out, so that more launches
 //! are explored than there are.
 
-use super::term::{Atoms, Cond, Facts, Poly};
+use super::term::{Atom, Atoms, Cond, Facts, Poly};
 use crate::contract::{Contract, Passed};
 use ptx_core::host::{Expr, Operator, Plain};
 use ptx_core::ir::{Function, Module, Param};
@@ -23,9 +23,45 @@ pub(crate) fn facts(atoms: &mut Atoms, module: &Module, function: &Function, con
     let mut parts = Vec::new();
     contract.assume.iter().for_each(|condition| split(condition, &mut parts));
     let conditions: Vec<Cond> = parts.into_iter().filter_map(|condition| reader.truth(condition)).collect();
+    let places = reader.places();
+    let conditions = || conditions.iter().chain(&places);
+    let equal: Vec<_> = conditions().filter_map(|condition| equal(atoms, condition)).collect();
+    equal.iter().for_each(|(first, second)| atoms.equate(first.clone(), second.clone()));
     let mut facts = Facts::default();
-    conditions.iter().for_each(|condition| facts.suppose(atoms, condition));
+    // A condition may decide one before it.
+    for condition in conditions().chain(conditions()) {
+        facts.suppose(atoms, condition);
+    }
+    for of in facts.0.clone() {
+        factors(atoms, &facts, &of).iter().for_each(|factor| facts.assume(atoms, factor));
+    }
+    // A product of positive numbers is one, and so are the factors of an equal one.
+    for (first, second) in &equal {
+        let positive = |atom: &Atom| Poly::atom(*atom).add(-1);
+        if second.iter().all(|atom| facts.decide(atoms, &positive(atom)) == Some(true)) {
+            first.iter().for_each(|atom| facts.assume(atoms, &positive(atom)));
+        }
+    }
     facts
+}
+
+/// The factors of a product that is at least one, each less one.
+fn factors(atoms: &Atoms, facts: &Facts, of: &Poly) -> Vec<Poly> {
+    let mut positive = of.terms.iter().filter(|(_, value)| **value > 0);
+    let (Some((mono, _)), None) = (positive.next(), positive.next()) else { return Vec::new() };
+    let mut less = Poly { terms: of.terms.clone(), constant: of.constant };
+    less.terms.remove(mono);
+    let is_positive = less.scale(-1).is_some_and(|less| facts.decide(atoms, &less.add(-1)) == Some(true));
+    if is_positive { mono.iter().map(|atom| Poly::atom(*atom).add(-1)).collect() } else { Vec::new() }
+}
+
+/// Two products that are equal by a condition; an operation is in the second one, if there is any.
+fn equal(atoms: &Atoms, condition: &Cond) -> Option<(Vec<Atom>, Vec<Atom>)> {
+    let Cond::Zero(Poly { terms, constant: 0 }) = condition else { return None };
+    let both: Vec<(&Vec<Atom>, &i128)> = terms.iter().collect();
+    let [(a, 1 | -1), (b, 1 | -1)] = both[..] else { return None };
+    let has = |mono: &[Atom]| mono.iter().any(|atom| atoms.is_operation(*atom));
+    (terms.values().sum::<i128>() == 0).then(|| if has(a) { (b.clone(), a.clone()) } else { (a.clone(), b.clone()) })
 }
 
 /// The parts of a condition that are all true.
@@ -46,6 +82,20 @@ pub(crate) fn name_of((param, size): (&str, u64), offset: u64, bits: u32) -> Str
 }
 
 impl Reader<'_> {
+    /// The places of clusters: each is in the grid, and its extent is that of the contract.
+    fn places(&mut self) -> Vec<Cond> {
+        let mut found = Vec::new();
+        for (d, component) in ["x", "y", "z"].into_iter().enumerate() {
+            let place = self.atoms.name(format!("%clusterid.{component}"));
+            let extent = self.atoms.name(format!("%nclusterid.{component}"));
+            found.extend(extent.plus(&place, -1).map(|rest| Cond::AtLeast(rest.add(-1))));
+            let blocks = self.contract.grid.as_ref().filter(|_| d == 0).and_then(|grid| self.number(grid));
+            let size = i128::from(self.contract.cluster[d]);
+            found.extend(blocks.and_then(|blocks| Some(Cond::Zero(extent.scale(size)?.plus(&blocks, -1)?))));
+        }
+        found
+    }
+
     /// The parameter that has an argument, if its numbers have no sign.
     fn param(&self, argument: usize) -> Option<(&str, u64)> {
         let at = self.contract.params.iter().position(|passed| *passed == Passed::Argument(argument))?;
@@ -105,6 +155,8 @@ impl Reader<'_> {
                     Operator::Add => a.plus(&b, 1),
                     Operator::Sub => a.plus(&b, -1),
                     Operator::Mul => a.times(&b),
+                    Operator::Rem => a.plus(&super::value::divided(self.atoms, &[a.clone(), b.clone()]).times(&b)?, -1),
+                    Operator::Shl => a.scale(1 << b.known().filter(|by| (0..64).contains(by))?),
                     Operator::DivCeil => {
                         // A quotient is an atom, and those are at least zero.
                         let is_positive = a.constant >= 0 && a.terms.values().all(|value| *value >= 0);

@@ -1,6 +1,7 @@
 //! States that stand for others: a state with terms in the place of numbers covers every state that it becomes with other terms for its fresh atoms.
 //!
-//! States of one shape whose terms change by the same numbers from one to the next are joined to one that covers all that follow. Beside that, two states
+//! States of one shape whose terms change by the same numbers from one to the next, at the top or in operands, are joined to one that covers all that
+//! follow. So are those of a recursion, in which an atom comes to stand in an operation of itself: it becomes a fresh one. Beside that, two states
 //! of the same key, a turn of a loop apart, are joined to one that covers both: where their terms differ by a number, the number becomes a
 //! multiple of one fresh atom; operations are joined operand by operand; and anything else becomes a fresh atom, the same one for the same pair. So
 //! what warps agree on stays equal in all of them.
@@ -8,7 +9,7 @@
 use super::state::{Place, State};
 use super::term::{Atom, Atoms, Cond, Def, Facts, Poly, TERM};
 use super::value::Value;
-use ptx_core::hash::Map;
+use ptx_core::hash::{Map, Set};
 use std::rc::Rc;
 
 /// A state of an exploration: the values of its flexible places as terms, and the facts.
@@ -59,17 +60,21 @@ fn with(cond: &Cond, terms: &mut std::vec::IntoIter<Poly>) -> Option<Cond> {
 
 /// Returns true if a state covers another one.
 pub(crate) fn covers(atoms: &mut Atoms, general: &Seen, own: &Seen) -> bool {
-    if general.terms.len() != own.terms.len() {
+    if general.terms.len() != own.terms.len() || !are_alike(atoms, general, own) {
         return false;
     }
+    // Warps of one role have equal terms.
+    let mut seen = Set::default();
+    let pairs: Vec<(&Poly, &Poly)> =
+        general.terms.iter().zip(&own.terms).filter(|(a, b)| atoms.has_fresh(a) && seen.insert((*a, *b))).collect();
     let mut by: Map<Atom, Poly> = Map::default();
     loop {
-        atoms.spend(TERM * general.terms.len() as u64);
+        atoms.spend(TERM * pairs.len() as u64);
         let before = by.len();
-        for (a, b) in general.terms.iter().zip(&own.terms) {
+        for (a, b) in &pairs {
             bind(atoms, a, b, &mut by, 0);
         }
-        if by.len() == before && !general.terms.iter().zip(&own.terms).any(|(a, b)| absorb(atoms, a, b, &mut by)) {
+        if by.len() == before && !pairs.iter().any(|(a, b)| absorb(atoms, a, b, &mut by)) {
             break;
         }
     }
@@ -77,12 +82,20 @@ pub(crate) fn covers(atoms: &mut Atoms, general: &Seen, own: &Seen) -> bool {
         return false;
     }
     let mut same = |a: &Poly| atoms.replaced(a, &by);
-    if !general.terms.iter().zip(&own.terms).all(|(a, b)| same(a).as_ref() == Some(b)) {
+    if !pairs.iter().all(|(a, b)| same(a).as_ref() == Some(b)) {
         return false;
     }
     let facts: Option<Vec<Poly>> = general.facts.0.iter().map(same).collect();
     // An atom without a value may have any: it is in no term.
     facts.is_some_and(|facts| facts.iter().all(|fact| own.facts.decide(atoms, fact) == Some(true)))
+}
+
+/// Returns true if terms without fresh atoms are equal.
+fn are_alike(atoms: &Atoms, general: &Seen, own: &Seen) -> bool {
+    let differs = |(a, b): (&Poly, &Poly)| a != b && !atoms.has_fresh(a);
+    let first = general.terms.iter().zip(&own.terms).position(differs);
+    atoms.spend(first.map_or(general.terms.len(), |first| first + 1) as u64);
+    first.is_none()
 }
 
 /// Finds values of fresh atoms with which one term becomes the other one.
@@ -125,17 +138,33 @@ fn bind(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly>,
         .filter(|(mono, _)| mono.iter().any(|atom| fresh.contains(atom)))
         .map(|(mono, value)| (mono.clone(), *value))
         .collect();
-    if let [(mono, value)] = &open[..]
-        && let Some(rest) = own
-            .plus(&left, -1)
-            .and_then(|rest| rest.plus(&Poly { terms: [(mono.clone(), *value)].into(), constant: 0 }, 1))
-    {
-        let unbound: Vec<Atom> = mono.iter().copied().filter(|atom| fresh.contains(atom)).collect();
-        if let [atom] = unbound[..]
-            && let Some(quotient) = quotient(&rest, mono, *value, atom)
-        {
-            by.insert(atom, quotient);
+    // All that is open has one fresh atom, once.
+    let unbound: Vec<Atom> =
+        open.iter().flat_map(|(mono, _)| mono.iter().copied().filter(|atom| fresh.contains(atom))).collect();
+    let Some((mono, value)) = open.first() else { return };
+    if unbound.len() != open.len() || unbound.iter().any(|atom| *atom != unbound[0]) {
+        return;
+    }
+    let part = Poly { terms: open.iter().cloned().collect(), constant: 0 };
+    let Some(rest) = own.plus(&left, -1).and_then(|rest| rest.plus(&part, 1)) else { return };
+    if open.len() == 1 {
+        if let Some(quotient) = quotient(&rest, mono, *value, unbound[0]) {
+            by.insert(unbound[0], quotient);
         }
+        return;
+    }
+    // Of several products, the first one gives the value, if it is that of all.
+    let mut factors = mono.clone();
+    factors.retain(|atom| *atom != unbound[0]);
+    let has = |own: &[Atom]| factors.iter().all(|factor| own.contains(factor));
+    let first = Poly {
+        terms: rest.terms.iter().filter(|(own, _)| has(own)).map(|(own, value)| (own.clone(), *value)).collect(),
+        constant: 0,
+    };
+    if let Some(quotient) = quotient(&first, mono, *value, unbound[0])
+        && part.with(unbound[0], &quotient) == Some(rest)
+    {
+        by.insert(unbound[0], quotient);
     }
 }
 
@@ -225,6 +254,8 @@ fn quotient(rest: &Poly, mono: &[Atom], value: i128, atom: Atom) -> Option<Poly>
 pub(crate) enum Steps {
     /// Numbers, or multiples of what both have.
     OnlyNumbers,
+    /// The same, and terms in which those before stand: a recursion.
+    Nested,
     AnyTerms,
 }
 
@@ -234,7 +265,9 @@ struct Joins<'a> {
     /// The fresh atom of differences by numbers.
     step: Option<Poly>,
     pairs: Map<(Poly, Poly), Poly>,
-    /// The differences of terms, and the largest multiple of one in a fact.
+    /// The differences of terms in order.
+    changes: Vec<Poly>,
+    /// The same, each once, and the largest multiple of one in a fact.
     steps: Vec<Poly>,
     ratio: i128,
     /// False while facts are joined: no new atoms.
@@ -242,6 +275,9 @@ struct Joins<'a> {
     steps_are: Steps,
     facts: [&'a Facts; 2],
 }
+
+/// States of one shape that a later one is compared with.
+const RECENT: usize = 4;
 
 /// Returns true if one of these states covers another one.
 pub(crate) fn are_covering(atoms: &mut Atoms, all: &[Seen], own: &Seen) -> bool {
@@ -256,17 +292,38 @@ pub(crate) fn generalize(atoms: &mut Atoms, alike: &mut Vec<Seen>, own: &Seen) -
         return Some(general.clone());
     }
     for at in (0..alike.len()).rev() {
-        let Some(step) = step(&alike[at], own) else { continue };
-        if !alike[..at].iter().any(|before| self::step(before, &alike[at]).as_ref() == Some(&step)) {
-            continue;
-        }
-        if let Some(joined) = join(atoms, &alike[at], own, Steps::OnlyNumbers) {
+        if repeats(atoms, &alike[..=at], own)
+            && let Some(joined) = join(atoms, &alike[at], own, Steps::OnlyNumbers)
+        {
             alike[at] = joined.clone();
             return Some(joined);
         }
     }
+    // A recursion grows, and no turn of it is like another one.
+    let nests = |at: &usize| is_nested(atoms, &alike[*at], own);
+    if let Some(at) = (0..alike.len()).rev().find(nests)
+        && let Some(joined) = join(atoms, &alike[at], own, Steps::Nested)
+    {
+        alike[at] = joined.clone();
+        return Some(joined);
+    }
     alike.push(own.clone());
     None
+}
+
+/// Returns true if terms change from the last state to the next one as they have changed before.
+fn repeats(atoms: &mut Atoms, all: &[Seen], own: &Seen) -> bool {
+    let Some((last, before)) = all.split_last() else { return false };
+    let Some(step) = step(last, own) else { return false };
+    if before.iter().any(|before| self::step(before, last).as_ref() == Some(&step)) {
+        return true;
+    }
+    // Operands may have changed so.
+    let is_operation = |of: &Poly| of.atoms().any(|atom| atoms.is_operation(atom));
+    step.iter().any(is_operation)
+        && inner_step(atoms, last, own).is_some_and(|step| {
+            before.iter().rev().take(RECENT).any(|before| inner_step(atoms, before, last).as_ref() == Some(&step))
+        })
 }
 
 /// By how much terms have changed from one state to the other one.
@@ -274,21 +331,39 @@ fn step(from: &Seen, to: &Seen) -> Option<Vec<Poly>> {
     from.terms.iter().zip(&to.terms).map(|(from, to)| to.plus(from, -1)).collect()
 }
 
+/// By how much terms have changed from one state to the other one, in operands of operations, too.
+fn inner_step(atoms: &mut Atoms, from: &Seen, to: &Seen) -> Option<Vec<Vec<Poly>>> {
+    if from.terms.len() != to.terms.len() {
+        return None;
+    }
+    atoms.spend(TERM * from.terms.len() as u64);
+    let mut joins = Joins::new(atoms, [&from.facts, &to.facts], Steps::OnlyNumbers);
+    let terms = from.terms.iter().zip(&to.terms);
+    let changes = terms.map(|(from, to)| joins.join(from, to, 0).map(|_| std::mem::take(&mut joins.changes)));
+    changes.collect()
+}
+
+/// Returns true if an atom of one state stands in the place of one in which it stands in the other state.
+fn is_nested(atoms: &Atoms, from: &Seen, to: &Seen) -> bool {
+    let nests = |from: &Poly, to: &Poly| match (
+        &from.terms.keys().collect::<Vec<_>>()[..],
+        &to.terms.keys().collect::<Vec<_>>()[..],
+    ) {
+        ([from], [to]) => match (&from[..], &to[..]) {
+            ([from], [to]) => atoms.is_inside(*from, *to),
+            _ => false,
+        },
+        _ => false,
+    };
+    from.terms.len() == to.terms.len() && from.terms.iter().zip(&to.terms).any(|(from, to)| nests(from, to))
+}
+
 /// A state that covers two.
 pub(crate) fn join(atoms: &mut Atoms, a: &Seen, b: &Seen, steps_are: Steps) -> Option<Seen> {
     if a.terms.len() != b.terms.len() {
         return None;
     }
-    let mut joins = Joins {
-        atoms,
-        step: None,
-        pairs: Map::default(),
-        steps: Vec::new(),
-        ratio: 0,
-        may_add: true,
-        steps_are,
-        facts: [&a.facts, &b.facts],
-    };
+    let mut joins = Joins::new(atoms, [&a.facts, &b.facts], steps_are);
     let terms: Option<Vec<Poly>> = a.terms.iter().zip(&b.terms).map(|(a, b)| joins.join(a, b, 0)).collect();
     let terms = terms?;
     joins.may_add = false;
@@ -296,7 +371,7 @@ pub(crate) fn join(atoms: &mut Atoms, a: &Seen, b: &Seen, steps_are: Steps) -> O
     let only = |of: &Facts, other: &Facts| -> Vec<Poly> {
         of.0.iter().filter(|fact| !other.0.contains(fact)).cloned().collect()
     };
-    a.facts.0.iter().filter(|fact| b.facts.0.contains(fact)).for_each(|fact| facts.assume(joins.atoms, fact));
+    facts.0.extend(a.facts.0.iter().filter(|fact| b.facts.0.contains(fact)).cloned());
     // A fact of one with the fact of the other one that is the same steps away as the terms are.
     for (own, others, is_first) in
         [(only(&a.facts, &b.facts), &b.facts.0, true), (only(&b.facts, &a.facts), &a.facts.0, false)]
@@ -325,7 +400,21 @@ pub(crate) fn join(atoms: &mut Atoms, a: &Seen, b: &Seen, steps_are: Steps) -> O
     Some(Seen { terms, facts })
 }
 
-impl Joins<'_> {
+impl<'a> Joins<'a> {
+    fn new(atoms: &'a mut Atoms, facts: [&'a Facts; 2], steps_are: Steps) -> Joins<'a> {
+        Joins {
+            atoms,
+            step: None,
+            pairs: Map::default(),
+            changes: Vec::new(),
+            steps: Vec::new(),
+            ratio: 0,
+            may_add: true,
+            steps_are,
+            facts,
+        }
+    }
+
     fn join(&mut self, a: &Poly, b: &Poly, depth: u32) -> Option<Poly> {
         if a == b {
             return Some(a.clone());
@@ -343,6 +432,7 @@ impl Joins<'_> {
             self.ratio = self.ratio.max(self.steps.iter().filter_map(multiple).min()?);
         }
         if is_step {
+            self.changes.push(difference.clone());
             if self.may_add && !self.steps.contains(&difference) {
                 self.steps.push(difference.clone());
             }
@@ -359,7 +449,7 @@ impl Joins<'_> {
         }
         // A fresh atom is at least zero.
         let positive = [a, b].iter().zip(self.facts).all(|(of, facts)| facts.decide(self.atoms, of) == Some(true));
-        if !self.may_add || self.steps_are == Steps::OnlyNumbers || !positive {
+        if !self.may_add || self.steps_are != Steps::AnyTerms || !positive {
             return None;
         }
         let new = self.atoms.fresh(true);
@@ -414,6 +504,9 @@ impl Joins<'_> {
         if a == b {
             return Some(Poly::atom(a));
         }
+        if self.steps_are != Steps::OnlyNumbers && (self.atoms.is_inside(a, b) || self.atoms.is_inside(b, a)) {
+            return self.either(a, b, true);
+        }
         match (self.atoms.defs[a as usize].clone(), self.atoms.defs[b as usize].clone()) {
             (Def::Of(name, left), Def::Of(other, right)) if name == other && left.len() == right.len() => {
                 let joined =
@@ -424,43 +517,44 @@ impl Joins<'_> {
                 let joined = self.join(&left, &right, depth + 1)?;
                 Some(self.atoms.floor(&joined, by))
             }
-            (Def::Fresh(_, one), Def::Fresh(_, other)) => {
-                let key = (Poly::atom(a), Poly::atom(b));
-                if let Some(known) = self.pairs.get(&key) {
-                    return Some(known.clone());
-                }
-                if !self.may_add || self.steps_are == Steps::OnlyNumbers {
-                    return None;
-                }
-                let new = self.atoms.fresh(one || other);
-                self.pairs.insert(key, new.clone());
-                Some(new)
-            }
+            (Def::Fresh(_, one), Def::Fresh(_, other)) => self.either(a, b, one || other),
             _ => None,
         }
     }
+
+    /// A fresh atom in the place of two.
+    fn either(&mut self, a: Atom, b: Atom, is_data: bool) -> Option<Poly> {
+        let key = (Poly::atom(a), Poly::atom(b));
+        if let Some(known) = self.pairs.get(&key) {
+            return Some(known.clone());
+        }
+        if !self.may_add || self.steps_are == Steps::OnlyNumbers {
+            return None;
+        }
+        let new = self.atoms.fresh(is_data);
+        self.pairs.insert(key, new.clone());
+        Some(new)
+    }
 }
 
-/// Drops facts about fresh atoms that no place holds anymore: what they imply for other atoms stays.
+/// Drops facts about atoms that neither a place holds anymore nor the contract names: what they imply for others stays.
 pub(crate) fn forget(atoms: &Atoms, seen: &mut Seen) {
-    let mut held = Vec::new();
-    seen.terms.iter().for_each(|of| atoms.fresh_in(of, &mut held));
-    held.sort_unstable();
-    held.dedup();
+    let mut held = atoms.given.clone();
+    seen.terms.iter().for_each(|of| atoms.all_in(of, &mut held));
+    let is_held = |atom: &Atom| atoms.is_name(*atom) || held.contains(atom);
     let facts = std::mem::take(&mut seen.facts.0);
-    'facts: for mut fact in facts {
-        let monos: Vec<Vec<Atom>> = fact.terms.keys().cloned().collect();
-        for mono in monos {
-            let mut fresh = Vec::new();
-            mono.iter().for_each(|atom| atoms.fresh_in(&Poly::atom(*atom), &mut fresh));
-            if fresh.iter().any(|atom| !held.contains(atom)) {
-                // Less a number that is at least zero.
-                if fact.terms.get(&mono).is_some_and(|value| *value > 0) {
-                    continue 'facts;
-                }
-                fact.terms.remove(&mono);
+    'facts: for fact in facts {
+        let mut less = fact.clone();
+        for (mono, value) in fact.terms.iter().filter(|(mono, _)| !mono.iter().all(is_held)) {
+            // Less a number that is at least zero.
+            if *value > 0 {
+                continue 'facts;
             }
+            less.terms.remove(mono);
         }
-        seen.facts.assume(atoms, &fact);
+        match less == fact {
+            true => seen.facts.0.push(fact),
+            false => seen.facts.assume(atoms, &less),
+        }
     }
 }

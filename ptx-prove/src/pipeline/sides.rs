@@ -7,6 +7,7 @@
 
 use super::code::Role;
 use super::state::{Both, Split, State, Warp};
+use super::term::{Atom, Poly};
 use super::value::{OPERATIONS, Value};
 use super::walk::{Done, Halt, Walk, gap};
 use crate::flow::End;
@@ -38,22 +39,14 @@ impl Walk<'_, '_> {
     pub(super) fn undecided(&mut self, state: &mut State, w: usize, at: usize, block: usize) -> Result<Done, Halt> {
         let meet = self.code.meet[block];
         let graph = &self.code.flow.graph;
-        let (mut seen, mut pending) = (vec![false; graph.next.len()], graph.next[block].clone());
-        while let Some(next) = pending.pop() {
-            if next != meet && !std::mem::replace(&mut seen[next], true) {
-                pending.extend(&graph.next[next]);
-                if self.code.flow.ends[next] == End::Leave {
-                    return gap(at, "a value that is not described decides if threads end");
-                }
-            }
+        let seen = self.sides(block);
+        if seen.iter().any(|next| self.code.flow.ends[*next] == End::Leave) {
+            return gap(at, "a value that is not described decides if threads end");
         }
-        let inside: Vec<usize> = (0..seen.len())
-            .filter(|block| seen[*block])
-            .flat_map(|block| graph.range(block))
-            .filter(|at| self.code.counts[*at])
-            .collect();
+        let inside: Vec<usize> =
+            seen.iter().flat_map(|block| graph.range(*block)).filter(|at| self.code.counts[*at]).collect();
         // The turns of a loop are not counted, and so it has to compute alone.
-        let is_loop = seen[block];
+        let is_loop = seen.contains(&block);
         let acts = |at: &&usize| {
             let role = self.code.roles[**at];
             let is_described = role.only_computes() || role.only_orders() || role == Role::ReadShared && !is_loop;
@@ -88,6 +81,36 @@ impl Walk<'_, '_> {
         warp.splits.push(Split { meet, mask: warp.mask, other: Some((at + 1, warp.mask)), both: Some(both) });
         warp.at = self.code.start(to);
         Ok(Done::Next)
+    }
+
+    /// The blocks between a branch and the place where its sides meet.
+    fn sides(&self, block: usize) -> Vec<usize> {
+        let (meet, graph) = (self.code.meet[block], &self.code.flow.graph);
+        let (mut seen, mut pending) = (vec![false; graph.next.len()], graph.next[block].clone());
+        while let Some(next) = pending.pop() {
+            if next != meet && !std::mem::replace(&mut seen[next], true) {
+                pending.extend(&graph.next[next]);
+            }
+        }
+        (0..seen.len()).filter(|block| seen[*block]).collect()
+    }
+
+    /// Returns true if an open condition is that of a loop that only waits for a value from memory: its turns do not count.
+    pub(super) fn waits_for_memory(&self, block: usize, of: &Poly) -> bool {
+        let is_data = |atom: Atom| self.atoms.is_fresh(atom) && self.atoms.is_data(&Poly::atom(atom));
+        if !of.atoms().all(is_data) {
+            return false;
+        }
+        let sides = self.sides(block);
+        let all =
+            || sides.iter().flat_map(|block| self.code.flow.graph.range(*block)).filter(|at| self.code.counts[*at]);
+        let computes = |at: usize| self.code.roles[at].only_computes() || graph::ends(&self.code.function.insts[at]);
+        let is_volatile =
+            |at: usize| self.code.roles[at] == Role::Load && self.code.site(at).is_some_and(|site| !site.is("nc"));
+        sides.contains(&block)
+            && all().all(computes)
+            && all().any(is_volatile)
+            && !sides.iter().any(|next| self.code.flow.ends[*next] == End::Leave)
     }
 
     /// Returns true if the result of an instruction is the same in all of these lanes, though it is not described.

@@ -3,7 +3,7 @@
 //!
 //! Terms are numbers without a width. That no term of a condition leaves its register is one of the assumptions of a proof of a pipeline.
 
-use ptx_core::hash::Map;
+use ptx_core::hash::{Map, Set};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const TERMS: usize = 24;
 /// The operation that reads memory.
 pub(crate) const MEMORY: &str = "memory";
 /// The most lists of facts whose consequences are kept.
-const MOST_DECIDED: usize = 64;
+const MOST_DECIDED: usize = 4096;
 /// The most minima, maxima and quotients of a condition that are looked into.
 const CASES: u32 = 4;
 /// Operations whose result is one of their operands, with 1 if it is not less than any of them and -1 if it is not more; and those that divide, rounding down.
@@ -105,7 +105,7 @@ impl Poly {
     }
 
     /// With another term in the place of an atom.
-    fn with(&self, atom: Atom, value: &Poly) -> Option<Poly> {
+    pub(crate) fn with(&self, atom: Atom, value: &Poly) -> Option<Poly> {
         let mut sum = Poly::number(self.constant);
         for (mono, factor) in &self.terms {
             let mut product = Poly::number(*factor);
@@ -126,8 +126,13 @@ impl Poly {
         signs.all(|sign| sign == first).then_some(first)
     }
 
-    /// A term that is not more than this one, without the product of the quotient `of / by` with its divisor: `of - by + 1 <= by * quotient <= of`.
+    /// A term that is not more than this one, or is at least zero where this one is, without a quotient `of / by`.
     fn without_quotient(&self, quotient: Atom, of: &Poly, by: &Poly) -> Option<Poly> {
+        self.without_product(quotient, of, by).or_else(|| self.without_lone(quotient, of, by))
+    }
+
+    /// Without the product of the quotient with its divisor: `of - by + 1 <= by * quotient <= of`.
+    fn without_product(&self, quotient: Atom, of: &Poly, by: &Poly) -> Option<Poly> {
         let (divisor, factor) = by.terms.first_key_value().filter(|_| by.terms.len() == 1 && by.constant == 0)?;
         let mut product = divisor.clone();
         product.push(quotient);
@@ -141,6 +146,37 @@ impl Poly {
         let value = value / factor;
         let least = if value < 0 { of.clone() } else { of.plus(by, -1)?.add(1) };
         rest.plus(&least, value)
+    }
+
+    /// Without a quotient that stands alone: `rest + of / by >= 0` is `rest * by + of >= 0`, and `rest - of / by >= 0` is `rest * by + by - 1 - of >= 0`.
+    fn without_lone(&self, quotient: Atom, of: &Poly, by: &Poly) -> Option<Poly> {
+        let mut rest = self.clone();
+        let sign = rest.terms.remove(&vec![quotient]).filter(|sign| sign.abs() == 1)?;
+        if rest.atoms().any(|atom| atom == quotient) {
+            return None;
+        }
+        let whole = if sign < 0 { rest.add(1) } else { rest };
+        let sum = whole.times(by)?.plus(of, sign)?;
+        Some(if sign < 0 { sum.add(-1) } else { sum })
+    }
+
+    /// Divided by an atom that all of its products have.
+    fn without_factor(&self) -> Option<Poly> {
+        let first = self.terms.keys().next().filter(|_| self.constant == 0)?;
+        let common = first.iter().find(|atom| self.terms.keys().all(|mono| mono.contains(atom)))?;
+        let divided = |mono: &Vec<Atom>| {
+            let mut mono = mono.clone();
+            mono.remove(mono.iter().position(|own| own == common)?);
+            Some(mono)
+        };
+        let mut sum = Poly::number(0);
+        for (mono, value) in &self.terms {
+            match divided(mono)? {
+                mono if mono.is_empty() => sum.constant = *value,
+                mono => drop(sum.terms.insert(mono, *value)),
+            }
+        }
+        Some(sum)
     }
 
     pub(crate) fn atoms(&self) -> impl Iterator<Item = Atom> + '_ {
@@ -182,6 +218,10 @@ pub(crate) struct Atoms {
     index: Map<Def, Atom>,
     /// By atom: true if a fresh one is in it.
     is_fresh: Vec<bool>,
+    /// Those in the facts of the contract.
+    pub(crate) given: Set<Atom>,
+    /// Products that are others by the contract.
+    equal: Vec<(Vec<Atom>, Vec<Atom>)>,
     fresh: u32,
     /// The steps so far: executed instructions, and comparisons of facts and of states by their size.
     pub(crate) steps: Cell<u64>,
@@ -216,6 +256,11 @@ impl Atoms {
         Poly::atom(self.intern(Def::Name(name.into())))
     }
 
+    /// Begins another exploration: its fresh atoms are those of the one before, so that what is known of them holds.
+    pub(crate) fn again(&mut self) {
+        self.fresh = 0;
+    }
+
     pub(crate) fn fresh(&mut self, is_data: bool) -> Poly {
         self.fresh += 1;
         let fresh = self.fresh;
@@ -242,6 +287,40 @@ impl Atoms {
 
     pub(crate) fn is_fresh(&self, atom: Atom) -> bool {
         matches!(self.defs[atom as usize], Def::Fresh(..))
+    }
+
+    /// All atoms of a term, at any depth.
+    pub(crate) fn all_in(&self, of: &Poly, found: &mut Set<Atom>) {
+        for atom in of.atoms() {
+            if found.insert(atom) {
+                match &self.defs[atom as usize] {
+                    Def::Floor(of, _) => self.all_in(of, found),
+                    Def::Of(_, of) => of.iter().for_each(|of| self.all_in(of, found)),
+                    Def::Name(_) | Def::Fresh(..) => {}
+                }
+            }
+        }
+    }
+
+    pub(crate) fn is_name(&self, atom: Atom) -> bool {
+        matches!(self.defs[atom as usize], Def::Name(_))
+    }
+
+    /// Returns true if an atom is the result of an operation.
+    pub(crate) fn is_operation(&self, atom: Atom) -> bool {
+        matches!(self.defs[atom as usize], Def::Of(..) | Def::Floor(..))
+    }
+
+    /// Returns true if an atom stands in the operands of another one, at any depth.
+    pub(crate) fn is_inside(&self, inner: Atom, outer: Atom) -> bool {
+        let holds = |of: &Poly| of.atoms().any(|atom| atom == inner || self.is_inside(inner, atom));
+        match &self.defs[outer as usize] {
+            // Operands are older than their operation.
+            _ if outer <= inner => false,
+            Def::Floor(of, _) => holds(of),
+            Def::Of(_, of) => of.iter().any(holds),
+            Def::Name(_) | Def::Fresh(..) => false,
+        }
     }
 
     /// The fresh atoms in a term, at any depth.
@@ -312,9 +391,47 @@ impl Atoms {
         }
     }
 
+    /// Products that are equal in all launches: the first one is written as the second one.
+    pub(crate) fn equate(&mut self, first: Vec<Atom>, second: Vec<Atom>) {
+        if !self.equal.iter().any(|(own, _)| *own == first) {
+            self.equal.push((first, second));
+        }
+    }
+
+    /// Terms that are all at least zero only if this one is, without a quotient that is taken from another one by the same number: of these,
+    /// one is not less if its dividend is not.
+    fn without_greater(&self, of: &Poly, quotient: Atom) -> Option<[Poly; 3]> {
+        let operands = |atom: Atom| match &self.defs[atom as usize] {
+            Def::Of(name, operands) if QUOTIENTS.contains(name) => Some(operands),
+            _ => None,
+        };
+        let own = operands(quotient).filter(|_| of.terms.get(&vec![quotient]) == Some(&-1))?;
+        let (other, greater) = of.terms.iter().filter(|(_, value)| **value == 1).find_map(|(mono, _)| {
+            let [other] = mono[..] else { return None };
+            Some((other, operands(other).filter(|operands| operands[1] == own[1])?))
+        })?;
+        let rest = of.plus(&Poly::atom(quotient), 1)?.plus(&Poly::atom(other), -1)?;
+        Some([rest, own[1].add(-1), greater[0].plus(&own[0], -1)?])
+    }
+
+    /// With one form for products that are equal.
+    fn equated(&self, of: &Poly) -> Option<Poly> {
+        let mut sum = of.clone();
+        for (first, second) in &self.equal {
+            for (mono, value) in sum.terms.clone() {
+                let Some(rest) = without(&mono, first) else { continue };
+                let mut new = [&rest[..], second].concat();
+                new.sort_unstable();
+                sum.terms.remove(&mono);
+                sum = sum.plus(&Poly { terms: BTreeMap::from([(new, 1)]), constant: 0 }, value)?;
+            }
+        }
+        Some(sum)
+    }
+
     /// A condition `of >= 0` in its only form: without a common divisor, and without a quotient that stands alone.
     pub(crate) fn normal(&self, of: &Poly) -> Poly {
-        let mut own = of.clone();
+        let mut own = self.equated(of).unwrap_or_else(|| of.clone());
         for _ in 0..4 {
             let content = own.content();
             if content > 1 {
@@ -506,6 +623,14 @@ impl Facts {
             // A number that is not zero and has no sign.
             Cond::Not(inner) => match &**inner {
                 Cond::Zero(of) if self.decide(atoms, of) == Some(true) => self.assume(atoms, &of.add(-1)),
+                // One of two does not hold.
+                Cond::And(parts) => {
+                    for (one, other) in [(0, 1), (1, 0)] {
+                        if self.truth(atoms, &parts[one]) == Ok(true) {
+                            self.suppose(atoms, &parts[other].clone().negate());
+                        }
+                    }
+                }
                 _ => {}
             },
             Cond::And(parts) => parts.iter().for_each(|part| self.suppose(atoms, part)),
@@ -515,7 +640,7 @@ impl Facts {
 
     /// Returns true if a term is at least zero because one fact or the sum of two is at most the term.
     fn implies(&self, atoms: &Atoms, of: &Poly) -> bool {
-        if atoms.is_positive(of) {
+        if atoms.is_positive(of) || self.has_positive_factors(atoms, of) {
             return true;
         }
         let count = || atoms.spend(FACT);
@@ -558,17 +683,28 @@ impl Facts {
         }
         let Some(cases) = cases.checked_sub(1) else { return false };
         let holds = |of: Option<Poly>| of.is_some_and(|of| self.holds(atoms, &atoms.normal(&of), cases));
+        if holds(of.without_factor()) {
+            return true;
+        }
         for atom in of.atoms() {
             let Def::Of(name, both) = &atoms.defs[atom as usize] else { continue };
             // It is one of them, and on one side of both.
             if let Some((_, sign)) = ONE_OF.iter().find(|(own, _)| own == name) {
-                let mut values = both.iter().map(|value| holds(of.with(atom, value)));
-                return match of.grows_with(atom) == Some(*sign) {
-                    true => values.any(|holds| holds),
-                    false => values.all(|holds| holds),
-                };
+                let mut values = both.iter();
+                match of.grows_with(atom) == Some(*sign) {
+                    true if values.any(|value| holds(of.with(atom, value))) => return true,
+                    // Another minimum or maximum may decide it.
+                    true => continue,
+                    false => {
+                        return values.all(|value| self.excludes(atoms, atom, value) || holds(of.with(atom, value)));
+                    }
+                }
             }
             if QUOTIENTS.contains(name) {
+                let greater = atoms.without_greater(of, atom);
+                if greater.is_some_and(|all| all.into_iter().all(|of| holds(Some(of)))) {
+                    return true;
+                }
                 let Some(less) = of.without_quotient(atom, &both[0], &both[1]) else { continue };
                 let is_quotient = [both[0].clone(), both[1].add(-1)].into_iter().all(|of| holds(Some(of)));
                 if is_quotient && holds(Some(less)) {
@@ -577,6 +713,23 @@ impl Facts {
             }
         }
         false
+    }
+
+    /// Returns true if a term is a product of numbers that are at least one, less one or nothing.
+    fn has_positive_factors(&self, atoms: &Atoms, of: &Poly) -> bool {
+        let Some((mono, value)) = of.terms.first_key_value().filter(|_| of.terms.len() == 1) else { return false };
+        let is_positive = |atom: &Atom| self.implies(atoms, &atoms.normal(&Poly::atom(*atom).add(-1)));
+        mono.len() > 1 && *value >= -of.constant && *value > 0 && mono.iter().all(is_positive)
+    }
+
+    /// Returns true if a fact excludes this value of an atom.
+    fn excludes(&self, atoms: &Atoms, atom: Atom, value: &Poly) -> bool {
+        let is_false = |of: Poly| of.scale(-1).is_some_and(|minus| atoms.is_positive(&minus.add(-1)));
+        let mut own = self.0.iter().filter(|fact| fact.atoms().any(|own| own == atom));
+        own.any(|fact| {
+            atoms.spend(FACT);
+            fact.with(atom, value).is_some_and(is_false)
+        })
     }
 
     /// The truth of a condition, or a term whose sign would decide more of it.
@@ -601,6 +754,15 @@ impl Facts {
             },
         }
     }
+}
+
+/// A product without the factors of another one, if it has them.
+fn without(mono: &[Atom], factors: &[Atom]) -> Option<Vec<Atom>> {
+    let mut rest = mono.to_vec();
+    for factor in factors {
+        rest.remove(rest.iter().position(|own| own == factor)?);
+    }
+    Some(rest)
 }
 
 /// Returns true if two terms have a product in common.

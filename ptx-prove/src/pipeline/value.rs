@@ -231,7 +231,7 @@ fn sorted(of: &[Poly]) -> Vec<Poly> {
     all
 }
 
-fn divided(atoms: &mut Atoms, of: &[Poly]) -> Poly {
+pub(super) fn divided(atoms: &mut Atoms, of: &[Poly]) -> Poly {
     match of[1].known() {
         Some(by) if by > 0 => atoms.floor(&of[0], by),
         _ => atoms.of("div", of.to_vec()),

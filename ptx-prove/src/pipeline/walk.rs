@@ -246,8 +246,8 @@ impl Walk<'_, '_> {
         let block = self.code.flow.graph.block_of(at);
         let taken = match who {
             Who::Lanes(lanes) => lanes,
-            Who::Open(of) => return Ok(Done::Open(of)),
-            Who::Unknown => return self.undecided(state, w, at, block),
+            Who::Open(of) if !self.waits_for_memory(block, &of) => return Ok(Done::Open(of)),
+            Who::Open(_) | Who::Unknown => return self.undecided(state, w, at, block),
         };
         let meet = self.code.start(self.code.meet[block]);
         let warp = &mut state.warps[w];
