@@ -89,6 +89,11 @@ fn is_thorough() -> bool {
     std::env::var_os("PTX_THOROUGH").is_some()
 }
 
+/// Of a long list, one in so many is tested; with `PTX_THOROUGH` set, all are.
+fn one_in<T>(many: usize, cases: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+    cases.into_iter().step_by(if is_thorough() { 1 } else { many })
+}
+
 /// Compiles a text whose kernels are proved, or whose error has the expected part, where there is one.
 fn assert_proved_or(text: &str, expected: &str) {
     match ptx_jit::Source::text("k.rs", text).compile() {

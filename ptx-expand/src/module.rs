@@ -45,6 +45,13 @@ pub fn compile(reader: Reader, options: TokenStream, item: &syn::ItemMod, scope:
     for inner in item.content.iter().flat_map(|(_, items)| items) {
         items.item(inner);
     }
+    // Rust finds kernels of one name; helpers it does not see.
+    for kernel in &items.module.kernels {
+        if items.module.functions.iter().any(|function| function.name.name == kernel.name.name) {
+            let message = format!("`{}` is declared twice", kernel.name.name);
+            items.reader.error_at(&codes::P0502, kernel.name.span, message, "give one of them another name");
+        }
+    }
     let options = &items.attribute.options;
     let (arches, version) = (options.arch.clone(), options.version);
     items.module.modules.append(&mut items.reader.prelude());

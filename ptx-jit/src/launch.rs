@@ -301,7 +301,8 @@ fn written(kernel: &Kernel, kind: &Kind) -> String {
         Kind::Slice { element, written } => format!("&{}[{element}]", if *written { "mut " } else { "" }),
         Kind::Tile { element, dims, written } => {
             let dims: Vec<String> = dims.iter().map(extent).collect();
-            format!("Tile{}<{element}, ({})>", if *written { "Mut" } else { "" }, dims.join(", "))
+            let (mutable, comma) = (if *written { "Mut" } else { "" }, if dims.len() == 1 { "," } else { "" });
+            format!("Tile{mutable}<{element}, ({}{comma})>", dims.join(", "))
         }
         Kind::Value(ty) => ty.clone(),
         Kind::Map => "TensorMap".to_owned(),

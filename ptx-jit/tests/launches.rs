@@ -88,7 +88,7 @@ fn arguments_must_fit() {
     let square = x.tile([8, 8]).unwrap();
     assert!(message(kernel.launch().read_tile(square).map(drop)).contains("of 2 dimensions"));
     let few = message(kernel.launch().write(&mut x).unwrap().run(&device));
-    assert!(few.contains("1 argument") && few.contains("`y: Tile<u32, (N)>`"), "{few}");
+    assert!(few.contains("1 argument") && few.contains("`y: Tile<u32, (N,)>`"), "{few}");
 }
 
 #[test]

@@ -65,6 +65,7 @@ impl Reader {
             }
         };
         let read = self.struct_(&item.ident, fields);
+        self.declared_once(read.fields.iter().map(|field| &field.name));
         Struct { generics: self.generics(&item.generics), align: self.alignment(&item.attrs), ..read }
     }
 
@@ -108,6 +109,7 @@ impl Reader {
                 other => self.refuse(other, "such item in an `impl`", "an `impl` may hold `const` and `fn` items"),
             }
         }
+        self.declared_once(of.consts.iter().map(|item| &item.name).chain(of.functions.iter().map(|item| &item.name)));
         of
     }
 

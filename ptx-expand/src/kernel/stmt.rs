@@ -43,6 +43,7 @@ impl Reader {
             return self.array_pattern(names, start);
         }
         let pattern = self.pattern(pattern);
+        self.declared_once(pattern.names());
         let init = local.init.as_ref().map(|init| {
             if let Some((_, otherwise)) = &init.diverge {
                 self.refuse(&otherwise, "`let … else`", "a `let` names registers and always succeeds");

@@ -14,6 +14,11 @@ const RESERVED: [&str; 6] = ["launch", "Instance", "INSTANCES", "PTX", "VARIANTS
 impl Reader {
     /// Reports names that cannot be, and struct parameters of instances without names.
     pub(super) fn check_names(&mut self, launchable: &mut Launchable) {
+        if !launchable.instances.is_empty() && launchable.generics.is_empty() {
+            let message = format!("`{}` has no generic parameters that `instances` could give", launchable.name);
+            let help = "remove `instances`, or declare what they differ in: `fn name<T, const N: u32>(…)`";
+            self.error(&codes::P0906, &launchable.name, message, help);
+        }
         if launchable.names.is_empty() {
             return self.check_unnamed(launchable);
         }
@@ -56,6 +61,16 @@ impl Reader {
             launchable.generics.clear();
             launchable.instances.clear();
         }
+        let text = |arguments: &Vec<Expr>| quote::quote!(#(#arguments),*).to_string();
+        let mut seen = Set::default();
+        launchable.instances.retain(|arguments| {
+            let is_new = seen.insert(text(arguments));
+            if !is_new {
+                let message = format!("the instance `({})` is given twice", text(arguments));
+                self.error(&codes::P0902, &arguments.first(), message, "remove one of them");
+            }
+            is_new
+        });
     }
 }
 

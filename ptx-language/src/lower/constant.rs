@@ -210,6 +210,12 @@ impl<'a> Lowerer<'a> {
                 Some(value) => Ok(value),
                 None => not_constant(span, format!("`{}` is no constant", path_text(path))),
             },
+            [.., ty, consts, name] if consts.name == "consts" => {
+                match types::find(&ty.name).and_then(|ty| arithmetic::number(ty, &name.name)) {
+                    Some(value) => Ok(value),
+                    None => not_constant(span, format!("`{}` is no constant", path_text(path))),
+                }
+            }
             _ => not_constant(span, format!("`{}` is no constant", path_text(path))),
         }
     }

@@ -32,6 +32,27 @@ impl<'a> Lowerer<'a> {
 
     /// The value of an expression, written to `dest` if there is one.
     pub(super) fn lower(&mut self, expr: &'a Expr, dest: Option<&Value>) -> Value {
+        let value = self.lower_any(expr, dest);
+        self.given(value, dest, expr.span)
+    }
+
+    /// A value that was to be written to `dest`: what has none is an error, unless nothing gets behind it.
+    pub(super) fn given(&mut self, value: Value, dest: Option<&Value>, span: Span) -> Value {
+        match dest {
+            Some(dest) if value == Value::unit() && *dest != value && *dest != Value::Error && !self.f.code.dead => {
+                let message = format!("this gives no value, and what it is written to is {}", dest.describe());
+                self.fail(
+                    &codes::P0802,
+                    span,
+                    message,
+                    "end each branch with an expression without `;`, or leave: `return`, `break`",
+                )
+            }
+            _ => value,
+        }
+    }
+
+    fn lower_any(&mut self, expr: &'a Expr, dest: Option<&Value>) -> Value {
         if let ExprKind::Ref(_, of) = &expr.kind {
             return self.no_reference(of, expr.span);
         }

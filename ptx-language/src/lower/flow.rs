@@ -32,10 +32,18 @@ pub(super) struct Loop {
     name: Option<String>,
     /// Target of `break`.
     end: Label,
-    /// Target of `continue`; a block has none.
-    next: Option<Label>,
+    kind: LoopKind,
     /// Number of helpers that are being expanded around it.
     depth: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum LoopKind {
+    /// The target of `continue`.
+    Loop(Label),
+    Block,
+    /// A block whose value is written somewhere.
+    Value,
 }
 
 /// A runtime condition or one that is known.
@@ -137,14 +145,18 @@ impl<'a> Lowerer<'a> {
         let end = self.f.code.label(&format!("$if_{number}_end"));
         let other = otherwise.map(|_| self.f.code.label(&format!("$if_{number}_else")));
         self.jump(other.unwrap_or(end), &format!("@{opposite} "), condition.span);
-        self.block(then, dest);
+        let value = self.block(then, dest);
+        self.given(value, dest, span);
         if let (Some(label), Some(expr)) = (other, otherwise) {
             self.jump(end, "", span);
             self.place(label, span);
             self.lower(expr, dest);
         }
         self.place(end, span);
-        dest.cloned().unwrap_or_else(Value::unit)
+        match otherwise {
+            Some(_) => dest.cloned().unwrap_or_else(Value::unit),
+            None => Value::unit(),
+        }
     }
 
     /// The side of an `if` whose condition is known. Where it leaves, what follows is not there either.
@@ -201,7 +213,7 @@ impl<'a> Lowerer<'a> {
             Condition::Register(_, opposite) => self.jump(end, &format!("@{opposite} "), span),
             Condition::Known(true) | Condition::Error => {}
         }
-        self.enter(name, end, Some(start));
+        self.enter(name, end, LoopKind::Loop(start));
         self.block(body, None);
         self.f.loops.pop();
         self.jump(start, "", span);
@@ -213,7 +225,7 @@ impl<'a> Lowerer<'a> {
     fn labeled_block(&mut self, name: Option<&Ident>, block: &'a Block, dest: Option<&Value>, span: Span) -> Value {
         let Some(name) = name else { return self.block(block, dest) };
         let end = self.f.code.label(&format!("${}_end", name.name));
-        self.enter(Some(name), end, None);
+        self.enter(Some(name), end, if dest.is_some() { LoopKind::Value } else { LoopKind::Block });
         let value = self.block(block, dest);
         self.f.loops.pop();
         self.place(end, span);
@@ -229,9 +241,9 @@ impl<'a> Lowerer<'a> {
         (self.f.code.label(&base), self.f.code.label(&format!("{base}_end")))
     }
 
-    fn enter(&mut self, name: Option<&Ident>, end: Label, next: Option<Label>) {
+    fn enter(&mut self, name: Option<&Ident>, end: Label, kind: LoopKind) {
         let depth = self.f.frames.len();
-        self.f.loops.push(Loop { name: name.map(|name| name.name.clone()), end, next, depth });
+        self.f.loops.push(Loop { name: name.map(|name| name.name.clone()), end, kind, depth });
     }
 
     /// Target of `break` or `continue`.
@@ -245,11 +257,16 @@ impl<'a> Lowerer<'a> {
         let mut own = self.f.loops.iter().rev().take_while(|l| l.depth == depth);
         let found = match name {
             Some(name) => own.find(|l| l.name.as_ref() == Some(&name.name)),
-            None => own.find(|l| l.next.is_some()),
+            None => own.find(|l| matches!(l.kind, LoopKind::Loop(_))),
         };
-        match (found.map(|l| (l.end, l.next)), next) {
-            (Some((end, _)), false) => Some(end),
-            (Some((_, Some(start))), true) => Some(start),
+        match (found.map(|l| (l.end, l.kind)), next) {
+            (Some((_, LoopKind::Value)), false) => {
+                let help = "write `if … { a } else { b }`, or declare the register in front of the block";
+                self.fail(&codes::P0809, expr.span, "this block gives a value, which `break` leaves out", help);
+                None
+            }
+            (Some((end, ..)), false) => Some(end),
+            (Some((_, LoopKind::Loop(start))), true) => Some(start),
             _ => self.no_loop(name, if next { "continue" } else { "break" }, expr.span),
         }
     }

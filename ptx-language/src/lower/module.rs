@@ -2,10 +2,10 @@
 
 use super::{Lowerer, Pieces};
 use crate::scope::Binding;
-use crate::tree::{Module, Ptx, Struct};
+use crate::tree::{Ident, Module, Ptx, Struct};
 use crate::types::layout::numbers;
 use crate::{Lowered, StructLayout, Uses};
-use ptx_core::diag::Diagnostic;
+use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::parse::parse;
 use ptx_core::span::Span;
 use ptx_core::syntax::StmtKind;
@@ -69,22 +69,31 @@ impl<'a> Lowerer<'a> {
     /// Gives the items of a module their meaning.
     fn declare_items(&mut self, module: &'a Module) {
         for item in &module.consts {
-            self.scopes.bind(&item.name.name, Binding::Const(item));
+            self.bind_item(&item.name, Binding::Const(item));
             self.constants.entry(std::ptr::from_ref(item) as usize).or_default();
         }
         for item in &module.functions {
-            self.scopes.bind(&item.name.name, Binding::Function(item));
+            self.bind_item(&item.name, Binding::Function(item));
         }
         for item in &module.structs {
-            self.scopes.bind(&item.name.name, Binding::Struct(item));
+            self.bind_item(&item.name, Binding::Struct(item));
         }
         for item in &module.impls {
             self.declare_impl(item);
         }
         for item in &module.statics {
             let value = self.static_item(item);
-            self.scopes.bind(&item.name.name, Binding::Value(value));
+            self.bind_item(&item.name, Binding::Value(value));
         }
+    }
+
+    /// Gives an item its name in the innermost scope, where no other item has it.
+    pub(super) fn bind_item(&mut self, name: &Ident, binding: Binding<'a>) {
+        if self.scopes.find(&name.name).is_some_and(|found| found.scope == self.scopes.current) {
+            let message = format!("`{}` is declared twice", name.name);
+            self.fail(&codes::P0502, name.span, message, "give one of them another name");
+        }
+        self.scopes.bind(&name.name, binding);
     }
 
     /// Computes all constants, so that errors in those that nothing names are reported.

@@ -3,7 +3,7 @@
 use super::{Lowerer, Pieces};
 use crate::address::{Address, Pitch};
 use crate::scope::{Access, Binding};
-use crate::tree::{self, Expr, ExprKind, GenericArg, Pointer, TypeKind};
+use crate::tree::{self, Expr, ExprKind, GenericArg, Ident, Pointer, TypeKind};
 use crate::types::layout::Layout;
 use crate::types::{self, AddressTy, Const, Space, StructTy, Ty};
 use crate::value::{Reg, Value};
@@ -166,6 +166,11 @@ impl<'a> Lowerer<'a> {
             at += param.flat().len();
         }
         for (name, span) in dims {
+            if kernel.params.iter().any(|param| param.name.name == name) {
+                let message = format!("`{name}` is a parameter and the dimension of a tile");
+                let help = format!("leave the parameter out: the launch takes `{name}` from the tile's extents");
+                self.fail(&codes::P0812, span, message, help);
+            }
             let ty = types::find("u32").map(Ty::Scalar);
             let index = self.add_param([&name, &name], EntryParam::Dim(name.clone()), Kind::Scalar, ty, span);
             self.scopes.bind_as(&name, Binding::Param(index), Access::Launched);
@@ -247,10 +252,19 @@ impl<'a> Lowerer<'a> {
         dims: &mut Vec<(String, Span)>,
     ) -> Option<(Kind, Option<Ty>)> {
         match path.segments.last().map_or("", |s| s.name.as_str()) {
+            name @ ("TensorMap" | "Texture" | "Surface") if !path.args.is_empty() => {
+                self.fail(
+                    &codes::P0812,
+                    param.ty.span,
+                    format!("`{name}` has no arguments"),
+                    format!("write `{name}`"),
+                );
+                None
+            }
             "TensorMap" => Some((Kind::Map, address())),
             "Texture" | "Surface" => Some((Kind::Scalar, address())),
             "Tile" | "TileMut" => {
-                self.dims(&path.args, dims);
+                self.dims(param, &path.args, dims)?;
                 let Some(GenericArg::Type(element)) = path.args.first() else {
                     return Some((Kind::Pointer(1, Pointer::Global), address()));
                 };
@@ -312,17 +326,39 @@ impl<'a> Lowerer<'a> {
         bytes.max(1)
     }
 
-    /// The names in `Tile<T, (M, K)>` that are no constants.
-    fn dims(&mut self, args: &'a [GenericArg], dims: &mut Vec<(String, Span)>) {
-        let mut names = Vec::new();
-        for arg in args.iter().skip(1) {
-            dim_names(arg, &mut names);
-        }
-        for (name, span) in names {
-            if self.scopes.find(&name).is_none() && !dims.iter().any(|(known, _)| *known == name) {
-                dims.push((name, span));
+    /// The names of a tile's dimensions in `Tile<T, (M, K)>` that are no constants; `None` once an error is reported.
+    fn dims(&mut self, param: &'a tree::Param, args: &'a [GenericArg], dims: &mut Vec<(String, Span)>) -> Option<()> {
+        let Some(names) = dim_names(args) else {
+            let message = "a tile has a type of elements and the names of its dimensions";
+            self.fail(
+                &codes::P0812,
+                param.ty.span,
+                message,
+                "write `Tile<f32, (M, N)>`; one dimension is `(N,)`, and a name may be that of a constant",
+            );
+            return None;
+        };
+        for name in names {
+            let is_constant = match self.scopes.find(&name.name).map(|found| found.binding) {
+                // Behind all parameters, one of this name is an error.
+                None | Some(Binding::Param(_) | Binding::Arguments(_) | Binding::Error) => false,
+                Some(Binding::Const(_) | Binding::Value(Value::Const(_))) => true,
+                Some(_) => {
+                    let message = format!("`{}` is no constant", name.name);
+                    self.fail(
+                        &codes::P0805,
+                        name.span,
+                        message,
+                        "name a dimension, which the launch knows, or a constant",
+                    );
+                    return None;
+                }
+            };
+            if !is_constant && !dims.iter().any(|(known, _)| *known == name.name) {
+                dims.push((name.name.clone(), name.span));
             }
         }
+        Some(())
     }
 
     /// Adds a parameter with a name in the PTX and one in the kernel, and returns its index.
@@ -465,33 +501,19 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-fn dim_names(arg: &GenericArg, out: &mut Vec<(String, Span)>) {
-    match arg {
-        GenericArg::Type(ty) => type_names(ty, out),
-        GenericArg::Const(expr) => expr_names(expr, out),
+/// The names in `(M, K)`, or in `N` alone, behind the type of a tile's elements; `None` for anything else.
+fn dim_names(args: &[GenericArg]) -> Option<Vec<&Ident>> {
+    let [GenericArg::Type(_), GenericArg::Type(dims)] = args else { return None };
+    match &dims.kind {
+        TypeKind::Tuple(names) if !names.is_empty() => names.iter().map(dim_name).collect(),
+        _ => dim_name(dims).map(|name| vec![name]),
     }
 }
 
-fn type_names(ty: &tree::Type, out: &mut Vec<(String, Span)>) {
-    match &ty.kind {
-        TypeKind::Path(path) => out.extend(path.segments.iter().map(|s| (s.name.clone(), s.span))),
-        TypeKind::Tuple(parts) => parts.iter().for_each(|part| type_names(part, out)),
-        TypeKind::Slice(inner) => type_names(inner, out),
-        _ => {}
-    }
-}
-
-fn expr_names(expr: &Expr, out: &mut Vec<(String, Span)>) {
-    match &expr.kind {
-        ExprKind::Path(path) => out.extend(path.segments.iter().map(|s| (s.name.clone(), s.span))),
-        ExprKind::Array(items) | ExprKind::Tuple(items) => items.iter().for_each(|item| expr_names(item, out)),
-        ExprKind::Block(_, block) => {
-            for stmt in &block.stmts {
-                if let tree::StmtKind::Expr(expr, _) = &stmt.kind {
-                    expr_names(expr, out);
-                }
-            }
-        }
-        _ => {}
+fn dim_name(ty: &tree::Type) -> Option<&Ident> {
+    let TypeKind::Path(path) = &ty.kind else { return None };
+    match &*path.segments {
+        [name] if path.args.is_empty() => Some(name),
+        _ => None,
     }
 }

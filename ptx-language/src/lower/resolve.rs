@@ -1,6 +1,7 @@
 //! Meaning of names and types in the source.
 
 use super::Lowerer;
+use super::constant::path_text;
 use super::ptx::Meant;
 use crate::cuda;
 use crate::scope::{Access, Binding, Found};
@@ -49,6 +50,9 @@ impl<'a> Lowerer<'a> {
             (None, Some(near)) => format!("there is `{near}`"),
             _ if name.starts_with("crate::") || name.starts_with("super::") || name.starts_with("self::") => {
                 OUTSIDE.to_owned()
+            }
+            _ if name.contains("::") => {
+                "a kernel names its own module's items, and `f32::MAX`, `std::f32::consts::PI` and the like".to_owned()
             }
             _ if is_constant(name) => format!("{OUTSIDE}, or write `const {name}: u32 = …;` in the kernel"),
             (None, None) => meant.help(name.split(['.', ':']).next().unwrap_or(name)),
@@ -129,7 +133,16 @@ impl<'a> Lowerer<'a> {
             return types::find("u64").map(Ty::Scalar);
         }
         if let (Some(ty), 1) = (types::find(name), path.segments.len()) {
+            if !path.args.is_empty() {
+                self.fail(&codes::P0812, span, format!("`{name}` has no arguments"), format!("write `{name}`"));
+                return None;
+            }
             return Some(Ty::Scalar(ty));
+        }
+        if let (Some(_), true) = (types::find(name), path.segments.len() > 1) {
+            let message = format!("no register has the type `{}`", path_text(path));
+            self.fail(&codes::P0812, span, message, format!("write `{name}`"));
+            return None;
         }
         let help = match (cuda::ty(name), nearest(name, isa::table().types.iter().map(|info| info.name))) {
             (Some(help), _) => help.to_owned(),

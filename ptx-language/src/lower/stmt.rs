@@ -55,12 +55,12 @@ impl<'a> Lowerer<'a> {
     /// Items are known in the whole block, before and behind them.
     fn declare_item(&mut self, stmt: &'a Stmt) {
         match &stmt.kind {
-            StmtKind::Const(item) => self.scopes.bind(&item.name.name, Binding::Const(item)),
-            StmtKind::Function(item) => self.scopes.bind(&item.name.name, Binding::Function(item)),
-            StmtKind::Struct(item) => self.scopes.bind(&item.name.name, Binding::Struct(item)),
+            StmtKind::Const(item) => self.bind_item(&item.name, Binding::Const(item)),
+            StmtKind::Function(item) => self.bind_item(&item.name, Binding::Function(item)),
+            StmtKind::Struct(item) => self.bind_item(&item.name, Binding::Struct(item)),
             StmtKind::Static(item) => {
                 let value = self.static_item(item);
-                self.scopes.bind(&item.name.name, Binding::Value(value));
+                self.bind_item(&item.name, Binding::Value(value));
             }
             _ => {}
         }
@@ -293,6 +293,9 @@ impl<'a> Lowerer<'a> {
     fn target(&mut self, expr: &'a Expr) -> Value {
         if let ExprKind::Tuple(items) = &expr.kind {
             return Value::Tuple(items.iter().map(|item| self.target(item)).collect());
+        }
+        if let Some(special) = self.special(expr) {
+            return self.not_assignable(format!("the special register `{}`", special.name), expr.span);
         }
         let place = self.place_of(expr);
         if place == Value::Error || !self.may_write(expr) { Value::Error } else { place }

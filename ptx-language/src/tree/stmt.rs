@@ -108,6 +108,16 @@ impl Pattern {
             Pattern::Tuple(..) | Pattern::Struct(..) | Pattern::Wild(_) => "x",
         }
     }
+
+    /// All names that it declares.
+    pub fn names(&self) -> Vec<&Ident> {
+        match self {
+            Pattern::Name(name, _) => vec![name],
+            Pattern::Tuple(parts, _) => parts.iter().flat_map(Pattern::names).collect(),
+            Pattern::Struct(_, fields, ..) => fields.iter().flat_map(|(_, field)| field.names()).collect(),
+            Pattern::Wild(_) => Vec::new(),
+        }
+    }
 }
 
 /// The inside of `ptx! { … }`, as tokens; the last is `Eof`. `origins` holds one span a token (in text hosts it may be

@@ -8,6 +8,7 @@ use crate::{rounding, types};
 use ptx_core::diag::codes;
 use ptx_core::isa::{Class, Type};
 use ptx_core::span::Span;
+use std::{f32, f64};
 
 /// Returns true if an integer is a value of a type.
 pub(super) fn fits(value: i128, ty: Type) -> bool {
@@ -45,6 +46,39 @@ pub(super) fn associated(ty: Type, name: &str) -> Option<Const> {
         "INFINITY" => float(f64::INFINITY),
         "NEG_INFINITY" => float(f64::NEG_INFINITY),
         "NAN" => float(f64::NAN),
+        _ => None,
+    }
+}
+
+/// `std::f32::consts` and `std::f64::consts`.
+const NUMBERS: &[(&str, f32, f64)] = &[
+    ("PI", f32::consts::PI, f64::consts::PI),
+    ("TAU", f32::consts::TAU, f64::consts::TAU),
+    ("E", f32::consts::E, f64::consts::E),
+    ("LN_2", f32::consts::LN_2, f64::consts::LN_2),
+    ("LN_10", f32::consts::LN_10, f64::consts::LN_10),
+    ("LOG2_E", f32::consts::LOG2_E, f64::consts::LOG2_E),
+    ("LOG2_10", f32::consts::LOG2_10, f64::consts::LOG2_10),
+    ("LOG10_E", f32::consts::LOG10_E, f64::consts::LOG10_E),
+    ("LOG10_2", f32::consts::LOG10_2, f64::consts::LOG10_2),
+    ("SQRT_2", f32::consts::SQRT_2, f64::consts::SQRT_2),
+    ("FRAC_1_SQRT_2", f32::consts::FRAC_1_SQRT_2, f64::consts::FRAC_1_SQRT_2),
+    ("FRAC_1_PI", f32::consts::FRAC_1_PI, f64::consts::FRAC_1_PI),
+    ("FRAC_2_PI", f32::consts::FRAC_2_PI, f64::consts::FRAC_2_PI),
+    ("FRAC_2_SQRT_PI", f32::consts::FRAC_2_SQRT_PI, f64::consts::FRAC_2_SQRT_PI),
+    ("FRAC_PI_2", f32::consts::FRAC_PI_2, f64::consts::FRAC_PI_2),
+    ("FRAC_PI_3", f32::consts::FRAC_PI_3, f64::consts::FRAC_PI_3),
+    ("FRAC_PI_4", f32::consts::FRAC_PI_4, f64::consts::FRAC_PI_4),
+    ("FRAC_PI_6", f32::consts::FRAC_PI_6, f64::consts::FRAC_PI_6),
+    ("FRAC_PI_8", f32::consts::FRAC_PI_8, f64::consts::FRAC_PI_8),
+];
+
+/// `std::f32::consts::PI` and the others.
+pub(super) fn number(ty: Type, name: &str) -> Option<Const> {
+    let (_, narrow, wide) = NUMBERS.iter().find(|(known, ..)| *known == name)?;
+    match ty.name() {
+        "f32" => Some(Const::Float(f64::from(*narrow), Some(ty))),
+        "f64" => Some(Const::Float(*wide, Some(ty))),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! `for`: the body once for each item, the variable a constant.
 
-use super::Lowerer;
+use super::{LoopKind, Lowerer};
 use crate::MOST_TURNS;
 use crate::lower::code::Label;
 use crate::lower::constant::Fail;
@@ -45,7 +45,7 @@ impl<'a> Lowerer<'a> {
                 break;
             }
             let next = self.next_label(&base, turn);
-            self.enter(name, end, Some(next));
+            self.enter(name, end, LoopKind::Loop(next));
             self.turn(pattern, item, body);
             self.f.loops.pop();
             self.place(next, span);
