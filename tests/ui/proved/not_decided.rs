@@ -15,8 +15,8 @@ pub fn gather(x: &[f32], index: &[u32], y: &mut [f32]) {
 pub fn hidden_constant() {}
 
 #[ptx_kernel(arch = "sm_90", block = 64, grid = 1, pdl, proved)]
-pub fn beside_another() {
-    if tid.x < 32 {
+pub fn beside_another(n: u32) {
+    if tid.x < n {
         grid::wait();
     }
 }
