@@ -47,10 +47,8 @@ pub fn compile(reader: Reader, options: TokenStream, item: &syn::ItemMod, scope:
     }
     // Rust finds kernels of one name; helpers it does not see.
     for kernel in &items.module.kernels {
-        if items.module.functions.iter().any(|function| function.name.name == kernel.name.name) {
-            let message = format!("`{}` is declared twice", kernel.name.name);
-            items.reader.error_at(&codes::P0502, kernel.name.span, message, "give one of them another name");
-        }
+        let helper = items.module.functions.iter().find(|function| function.name.name == kernel.name.name);
+        items.reader.declared_once(helper.map(|helper| &helper.name).into_iter().chain([&kernel.name]));
     }
     let options = &items.attribute.options;
     let (arches, version) = (options.arch.clone(), options.version);

@@ -8,7 +8,7 @@ use crate::signals;
 use crate::site::Site;
 use crate::tensor;
 use crate::trace::{Barrier, Collective, Group, Lanes, Source, Span};
-use crate::world::Scope;
+use crate::world::{Scope, World};
 use ptx_core::ir::{Function, Operand, RegId};
 use ptx_core::isa::Class;
 
@@ -79,13 +79,7 @@ fn come_whole(machine: &Machine<'_>, guard: &Cond) -> bool {
         cond.forms(&mut |form| symbols.extend(form.symbols()));
         world.cond_scope(cond) <= Scope::Block && world.is_of_launch(symbols)
     };
-    let mut threads = vec![true; world.threads];
-    let steps = world.here.steps().filter(|step| step.decides).map(|step| &step.cond);
-    let mut conds = steps.chain([guard]);
-    conds.all(|cond| {
-        cond.keep(&mut threads);
-        cond.decided(world.threads).is_some() || is_known(cond)
-    }) && threads.chunks(32).all(|warp| warp.len() == 32 && warp.iter().all(|own| *own == warp[0]))
+    come_by(world, guard, is_known)
 }
 
 /// Returns true if whole warps come to the current instruction: numbers decide it, or values that a warp has together.
@@ -94,11 +88,16 @@ fn come_together(machine: &Machine<'_>, guard: &Cond) -> bool {
     if machine.headers.iter().any(|header| *header == PROBE || machine.apart.contains(header)) {
         return false;
     }
+    come_by(world, guard, |cond| world.cond_scope(cond) <= Scope::Warp)
+}
+
+/// Returns true if whole warps come to the current instruction by conditions that numbers decide, or that are `shared`.
+fn come_by(world: &World, guard: &Cond, shared: impl Fn(&Cond) -> bool) -> bool {
     let mut threads = vec![true; world.threads];
     let steps = world.here.steps().filter(|step| step.decides).map(|step| &step.cond);
     steps.chain([guard]).all(|cond| {
         cond.keep(&mut threads);
-        cond.decided(world.threads).is_some() || world.cond_scope(cond) <= Scope::Warp
+        cond.decided(world.threads).is_some() || shared(cond)
     }) && threads.chunks(32).all(|warp| warp.len() == 32 && warp.iter().all(|own| *own == warp[0]))
 }
 

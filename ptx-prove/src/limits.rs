@@ -21,7 +21,7 @@ impl World {
         found
     }
 
-    /// What limits both of two numbers from below limits the smaller one.
+    /// The smaller one of two numbers gets each lower limit that both numbers have.
     pub(crate) fn limit_smaller(&mut self, smaller: Sym, a: &Form, b: &Form) {
         let of = |form: &Form| form.scale(-1).map(|form| self.limits(&form, STEPS)).unwrap_or_default();
         let (a, b) = (of(a), of(b));

@@ -147,7 +147,7 @@ pub(crate) struct Setup<'m> {
     pub(crate) aligns: Vec<Option<u64>>,
 }
 
-/// Among the headers of loops: a probe, of which it is not known who takes its turns.
+/// Stands among the headers of loops for a probe. Which threads take the turns of a probe is not known.
 pub(crate) const PROBE: usize = usize::MAX;
 
 /// The most instructions of one execution.

@@ -4,7 +4,7 @@
 use super::assert_proved_or;
 use ptx_jit::Source;
 
-/// Sums of parts, and a matrix with any strides, of which four neighbors are one access if a flag is set.
+/// The kernel adds up parts, and writes a matrix with any strides. A flag makes one access of four neighbors.
 const KERNEL: &str = "
     #[derive(KernelParam)] #[repr(C)]
     struct P { partial: u64, at: u64, row: u64, column: u64, m: u32, n: u32, parts: u32, flags: u32 }
@@ -51,7 +51,7 @@ const KERNEL: &str = "
         }
     }";
 
-/// What makes it wrong, and the beginning of the error.
+/// Each row replaces a text of the kernel by another one, which makes the kernel wrong, and has the beginning of the error.
 const WRONG: [(&str, &str, &str); 13] = [
     // One part too few, and one turn too many.
     ("u64::from(self.parts)", "u64::from(self.parts - 1)", "bounds are not decided"),

@@ -123,8 +123,8 @@ pub(crate) struct Raster {
     pub(crate) run: u32,
 }
 
-/// What launches check of results, and the bytes of all that is read and written beside A and B. `words` are the codes of element types of four bytes; those of the others
-/// have two.
+/// The conditions of launches on C and the epilogue, and the bytes of their operands. `words` are the codes of the element types that have four bytes; elements of all
+/// others have two.
 #[ptx_contract]
 impl Output {
     /// Bytes of an element of C, of the residual and of the biases.

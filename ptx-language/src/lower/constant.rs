@@ -206,17 +206,16 @@ impl<'a> Lowerer<'a> {
                 Ok(arch) if name.name.starts_with("sm_") => Ok(Const::Arch(arch)),
                 _ => not_constant(span, format!("`{}` is no constant", name.name)),
             },
-            [ty, name] => match types::find(&ty.name).and_then(|ty| arithmetic::associated(ty, &name.name)) {
-                Some(value) => Ok(value),
-                None => not_constant(span, format!("`{}` is no constant", path_text(path))),
-            },
-            [.., ty, consts, name] if consts.name == "consts" => {
-                match types::find(&ty.name).and_then(|ty| arithmetic::number(ty, &name.name)) {
-                    Some(value) => Ok(value),
-                    None => not_constant(span, format!("`{}` is no constant", path_text(path))),
-                }
+            segments => {
+                let value = match segments {
+                    [ty, name] => types::find(&ty.name).and_then(|ty| arithmetic::associated(ty, &name.name)),
+                    [.., ty, consts, name] if consts.name == "consts" => {
+                        types::find(&ty.name).and_then(|ty| arithmetic::number(ty, &name.name))
+                    }
+                    _ => None,
+                };
+                value.map_or_else(|| not_constant(span, format!("`{}` is no constant", path_text(path))), Ok)
             }
-            _ => not_constant(span, format!("`{}` is no constant", path_text(path))),
         }
     }
 

@@ -253,13 +253,7 @@ impl<'a> Lowerer<'a> {
     ) -> Option<(Kind, Option<Ty>)> {
         match path.segments.last().map_or("", |s| s.name.as_str()) {
             name @ ("TensorMap" | "Texture" | "Surface") if !path.args.is_empty() => {
-                self.fail(
-                    &codes::P0812,
-                    param.ty.span,
-                    format!("`{name}` has no arguments"),
-                    format!("write `{name}`"),
-                );
-                None
+                self.no_arguments(name, param.ty.span)
             }
             "TensorMap" => Some((Kind::Map, address())),
             "Texture" | "Surface" => Some((Kind::Scalar, address())),

@@ -133,11 +133,7 @@ impl<'a> Lowerer<'a> {
             return types::find("u64").map(Ty::Scalar);
         }
         if let (Some(ty), 1) = (types::find(name), path.segments.len()) {
-            if !path.args.is_empty() {
-                self.fail(&codes::P0812, span, format!("`{name}` has no arguments"), format!("write `{name}`"));
-                return None;
-            }
-            return Some(Ty::Scalar(ty));
+            return if path.args.is_empty() { Some(Ty::Scalar(ty)) } else { self.no_arguments(name, span) };
         }
         if let (Some(_), true) = (types::find(name), path.segments.len() > 1) {
             let message = format!("no register has the type `{}`", path_text(path));
@@ -153,6 +149,12 @@ impl<'a> Lowerer<'a> {
             (None, None) => "registers are `pred`, `b8` to `b128`, `u8` to `u64`, `i8` to `i64`, `f16`, `f16x2`, `bf16`, `bf16x2`, `f32`, `f64` or a packed type".into(),
         };
         self.fail(&codes::P0812, span, format!("no register has the type `{name}`"), help);
+        None
+    }
+
+    /// Reports the arguments of a type that is not generic.
+    pub(super) fn no_arguments<T>(&mut self, name: &str, span: Span) -> Option<T> {
+        self.fail(&codes::P0812, span, format!("`{name}` has no arguments"), format!("write `{name}`"));
         None
     }
 

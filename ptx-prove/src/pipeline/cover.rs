@@ -1,7 +1,7 @@
 //! States that stand for others: a state with terms in the place of numbers covers every state that it becomes with other terms for its fresh atoms.
 //!
 //! States of one shape whose terms change by the same numbers from one to the next, at the top or in operands, are joined to one that covers all that
-//! follow. So are those of a recursion, in which an atom comes to stand in an operation of itself: it becomes a fresh one. Beside that, two states
+//! follow. States of a recursion, in which an atom becomes an operand of its own next value, are joined, too: a fresh atom replaces it. Beside that, two states
 //! of the same key, a turn of a loop apart, are joined to one that covers both: where their terms differ by a number, the number becomes a
 //! multiple of one fresh atom; operations are joined operand by operand; and anything else becomes a fresh atom, the same one for the same pair. So
 //! what warps agree on stays equal in all of them.
@@ -343,7 +343,7 @@ fn inner_step(atoms: &mut Atoms, from: &Seen, to: &Seen) -> Option<Vec<Vec<Poly>
     changes.collect()
 }
 
-/// Returns true if an atom of one state stands in the place of one in which it stands in the other state.
+/// Returns true if an atom of the first state is an operand, at any depth, of the atom at its place in the second state.
 fn is_nested(atoms: &Atoms, from: &Seen, to: &Seen) -> bool {
     let nests = |from: &Poly, to: &Poly| match (
         &from.terms.keys().collect::<Vec<_>>()[..],

@@ -164,14 +164,9 @@ impl Poly {
     fn without_factor(&self) -> Option<Poly> {
         let first = self.terms.keys().next().filter(|_| self.constant == 0)?;
         let common = first.iter().find(|atom| self.terms.keys().all(|mono| mono.contains(atom)))?;
-        let divided = |mono: &Vec<Atom>| {
-            let mut mono = mono.clone();
-            mono.remove(mono.iter().position(|own| own == common)?);
-            Some(mono)
-        };
         let mut sum = Poly::number(0);
         for (mono, value) in &self.terms {
-            match divided(mono)? {
+            match without(mono, &[*common])? {
                 mono if mono.is_empty() => sum.constant = *value,
                 mono => drop(sum.terms.insert(mono, *value)),
             }
@@ -311,7 +306,7 @@ impl Atoms {
         matches!(self.defs[atom as usize], Def::Of(..) | Def::Floor(..))
     }
 
-    /// Returns true if an atom stands in the operands of another one, at any depth.
+    /// Returns true if the inner atom is an operand of the outer one, at any depth.
     pub(crate) fn is_inside(&self, inner: Atom, outer: Atom) -> bool {
         let holds = |of: &Poly| of.atoms().any(|atom| atom == inner || self.is_inside(inner, atom));
         match &self.defs[outer as usize] {
