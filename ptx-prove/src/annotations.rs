@@ -1,4 +1,4 @@
-//! Annotations: an assumption holds for the threads that come to it, an invariant is proved at the first turn of its loop and over one turn.
+//! Annotations: an assumption holds for the threads that come to it, an invariant is proved for them: one of a loop at its first turn and over one turn.
 
 use crate::contract::{Value as Result, truths};
 use crate::form::{Cond, Form};
@@ -8,8 +8,7 @@ use ptx_core::ir::Operand;
 use ptx_core::ir::annotation::{Annotation, Kind, Number};
 use std::rc::Rc;
 
-const UNPROVED: &str =
-    "the invariant is not proved: it must hold at the first turn of its loop, and from one turn to the next";
+const UNPROVED: &str = "the invariant is not proved: it must hold for all threads that come to it, and that of a loop at the first turn, and from one turn to the next";
 
 impl<'m> Machine<'m> {
     /// Threads come to an instruction, by a label in front of it or not.

@@ -46,8 +46,10 @@ const BLACKWELL: Gemm = ("tcgen05_m128n128k64_1x1_kk_bf16", [16384, 16384, 4096]
 /// The verdicts on a kernel.
 #[derive(Default)]
 struct Row {
-    /// Its bounds are proved.
+    /// Its bounds are proved, under its assumptions.
     bounds: bool,
+    /// Assumptions that the proofs take for granted.
+    assumed: usize,
     /// It is proved that it has no races.
     races: bool,
     /// Its races are proved or refuted.
@@ -64,7 +66,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 55] = [
+const FROM_TEXT: [(&str, &str, &str); 57] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -103,6 +105,17 @@ const FROM_TEXT: [(&str, &str, &str); 55] = [
         "block = 32, grid = 1, pdl, requires(x.len() >= 32)",
         "x: &mut [u32]) { grid::wait(); let at = x + wide(tid.x) * 4; ptx! { st.global.u32 [at], 0; }",
         "",
+    ),
+    // An invariant behind which the access is one step, and one that does not hold.
+    (
+        "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows)",
+        "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; invariant!(i < rows * 32); let at = x.at(i); ptx! { st.global.u32 [at], 0; }",
+        "",
+    ),
+    (
+        "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows + 1)",
+        "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; invariant!(i < rows * 32); let at = x.at(i); ptx! { st.global.u32 [at], 0; }",
+        "bounds are not decided: the invariant is not proved",
     ),
     // The launch before may still read `x`.
     (
@@ -724,6 +737,7 @@ fn row(module: &Module, kernel: &Kernel) -> Row {
     };
     Row {
         bounds: own(bounds).all(is_proved),
+        assumed: report.assumptions.len(),
         races: own(races).all(is_proved),
         decided: own(races).all(is_proved) || own(races).any(certain),
         refuted: report.findings.iter().any(certain),
@@ -789,16 +803,23 @@ fn document(rows: &[(String, String, Row)], gemms: &str) -> String {
          The verdicts of `ptx-prove` on every kernel of the examples and of the library, for all launches that its attribute admits: bounds with alignment, races \
          with barriers and reads of unwritten shared memory. Where a kernel has barriers in memory, its pipeline is explored: its states, and the steps \
          of the exploration. The first instance of each kernel is tried. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test --config profile.dev.package.ptx-prove.opt-level=2 -p ptx-cli --test commands -- --ignored proofs`.\n\n\
-         Of {} kernels, bounds are proved of {}, races of {}, races are decided of {}, and a property is refuted of {}.\n\n\
+         Of {} kernels, bounds are proved of {}: outright of {}, and under assumptions, such as those about numbers that memory holds, of {}. Assumptions are `assume!` in the text of a \
+         kernel: the watcher compares them with the registers of every thread, and a launch of the kernel is `unsafe`. Races are proved of {}, decided of {}, and a property is refuted of {}.\n\n\
          | file | kernel | bounds | races | pipeline | reason |\n|---|---|---|---|---|---|\n",
         rows.len(),
         share(|row| row.bounds),
+        share(|row| row.bounds && row.assumed == 0),
+        share(|row| row.bounds && row.assumed > 0),
         share(|row| row.races),
         share(|row| row.decided),
         share(|row| row.refuted),
     );
     for (file, kernel, row) in rows {
-        let verdict = |is_proved| if is_proved { "proved" } else { "–" };
+        let verdict = |is_proved| match (is_proved, row.assumed) {
+            (false, _) => "–".to_owned(),
+            (true, 0) => "proved".to_owned(),
+            (true, assumed) => format!("proved, {assumed} assumed"),
+        };
         let (bounds, races, reasons) = (verdict(row.bounds), verdict(row.races), row.reasons.join("; "));
         writeln!(out, "| {file} | `{kernel}` | {bounds} | {races} | {} | {reasons} |", row.pipeline).unwrap();
     }

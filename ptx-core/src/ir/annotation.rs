@@ -17,7 +17,7 @@ use crate::span::Span;
 pub enum Kind {
     /// `assume`: somebody vouches for it.
     Assume,
-    /// `invariant`: it is proved at the first turn of the loop that begins here, and over one turn.
+    /// `invariant`: it is proved for all threads that come to it; where a loop begins, at its first turn and over one turn.
     Invariant,
 }
 

@@ -34,14 +34,9 @@ const OPERATORS: [BinaryOp; 15] = [
 const HELP: &str = "compare registers, special registers and constants, as in `assume!(page < pages && page * 16 < n)`";
 
 impl<'a> Lowerer<'a> {
-    /// An annotation as a statement of a block: an assumption is written here, an invariant at the start of the loop that follows.
+    /// An annotation as a statement of a block. It is written here, an invariant in front of a loop at the start of that loop.
     pub(super) fn annotation(&mut self, kind: Kind, condition: &'a Expr, (block, at): (&'a Block, usize)) -> Value {
         let word = KINDS.iter().find(|(_, own)| *own == kind).map_or("", |(word, _)| word);
-        if kind == Kind::Invariant && !is_before_loop(block, at) {
-            let message = "an invariant is one of a loop, and none follows";
-            let help = "write it in front of `while` or `loop`; `for` is unrolled, and has constants instead";
-            return self.fail(&codes::P0805, condition.span, message, help);
-        }
         let Some(text) = self.annotated(condition) else { return Value::Error };
         let text = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(&text);
         let any = |name: &str, _: Option<Type>| Number::new(name, Operand::Absent, Type::find("u32")?);
@@ -51,8 +46,8 @@ impl<'a> Lowerer<'a> {
         let line = format!("    .pragma \"{word} {text}\";\n");
         match kind {
             _ if self.f.code.dead => {}
-            Kind::Assume => self.push(line, condition.span),
-            Kind::Invariant => self.f.invariants.push((line, condition.span)),
+            Kind::Invariant if is_before_loop(block, at) => self.f.invariants.push((line, condition.span)),
+            Kind::Assume | Kind::Invariant => self.push(line, condition.span),
         }
         Value::unit()
     }

@@ -62,6 +62,9 @@ pub mod control {
         while i < n {
             i += 4;
         }
+        // Behind the loop, it is one of the threads that come here.
+        invariant!(i >= n);
+        i += 1;
     }
 
     #[ptx_kernel]

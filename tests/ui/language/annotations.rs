@@ -11,8 +11,6 @@ pub fn annotated(x: &[u32], n: u32, factor: f32) {
     assume!();
     assume!(n < 4, "message");
     assume!(m < 4);
-    invariant!(n < 4);
-    for i in 0..4 {}
     let mut i: u32 = 0;
     invariant!(i <= n);
     while i < n {
