@@ -4,6 +4,7 @@ pub mod codes;
 pub mod near;
 
 use crate::span::Span;
+use ptx_target::sort::SortSmall;
 
 /// Severity of a diagnostic. Only errors keep a module from being [`Checked`](crate::check::Checked).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,7 +127,7 @@ pub fn tell_once(diagnostics: &mut Vec<Diagnostic>) {
 
 /// Puts diagnostics into the order of the source.
 pub fn sort_by_span(diagnostics: &mut [Diagnostic]) {
-    diagnostics.sort_by_key(|diagnostic| diagnostic.span);
+    diagnostics.sort_small_by_key(|diagnostic| diagnostic.span);
 }
 
 /// `4, 8 or 16`.

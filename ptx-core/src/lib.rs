@@ -64,6 +64,8 @@ pub mod span;
 pub mod syntax;
 pub mod token;
 
+pub use ptx_target::sort;
+
 // The example of the package's page.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

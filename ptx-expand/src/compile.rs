@@ -22,6 +22,7 @@ use ptx_core::{emit, ir};
 use ptx_language::tree::Module;
 use ptx_language::{Entry, Lowered, MemoryLayout, StaticVariable, StructLayout, Unused, Variant};
 use ptx_target::Contract;
+use ptx_target::sort::SortSmall;
 use spans::Spans;
 pub use statics::Used;
 use std::ops::Range;
@@ -228,7 +229,7 @@ impl Compiled {
     /// The sizes of the dynamic shared memory of a kernel's entries, each once; `None` where the type does not say it.
     pub fn dynamic_sizes(&self, kernel: usize) -> Vec<Option<u64>> {
         let mut sizes: Vec<_> = self.entries_of(kernel).iter().map(|entry| entry.dynamic).collect();
-        sizes.sort_unstable();
+        sizes.sort_small();
         sizes.dedup();
         sizes
     }

@@ -1,5 +1,6 @@
 //! Programs of the CUDA toolkit on this machine: an environment variable, `PATH`, and wheels of PyPI, which install them outside of `PATH`.
 
+use ptx_target::sort::SortSmall;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +45,7 @@ impl Tool {
     fn in_wheel(&self, root: &Path, name: &str) -> Option<PathBuf> {
         let versions = std::fs::read_dir(root.join("lib")).into_iter().flatten().flatten();
         let mut packages: Vec<PathBuf> = versions.map(|version| version.path().join("site-packages")).collect();
-        packages.sort();
+        packages.sort_small();
         packages.push(root.join("Lib/site-packages"));
         let files = packages
             .iter()

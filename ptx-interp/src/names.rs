@@ -2,6 +2,7 @@
 
 use super::layout::{Home, Layout};
 use ptx_core::ir::{Function, Module, Param, VarId};
+use ptx_target::sort::SortSmall;
 
 /// A variable where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,5 +55,5 @@ fn owns(function: &Function, id: VarId) -> bool {
 
 /// Puts names into the order of their addresses.
 pub(super) fn sort_by_address(list: &mut [Named]) {
-    list.sort_by_key(|named| named.at);
+    list.sort_small_by_key(|named| named.at);
 }

@@ -5,6 +5,7 @@ use super::tree::{
     TypeKind,
 };
 use ptx_core::hash::{Map, Set};
+use ptx_core::sort::SortSmall;
 use ptx_core::token::{Kind, TokenId};
 
 /// Kind of a name that nothing uses.
@@ -66,7 +67,7 @@ pub fn unused(module: &Module) -> Vec<Unused> {
             found.extend(walk.found);
         }
     }
-    found.sort_by_key(|unused| unused.name.span);
+    found.sort_small_by_key(|unused| unused.name.span);
     found
 }
 

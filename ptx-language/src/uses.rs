@@ -5,6 +5,7 @@ use super::types::{AddressTy, Space};
 use ptx_core::diag::{Diagnostic, codes, sort_by_span};
 use ptx_core::ir::{Function, Inst, Module, Operand};
 use ptx_core::isa::{Access, OperandKind, OperandSpec, SpaceOf};
+use ptx_core::sort::SortSmall;
 use ptx_core::span::Span;
 use std::rc::Rc;
 
@@ -52,8 +53,8 @@ pub struct Uses {
 
 impl Uses {
     pub(crate) fn new(mut fixed: Vec<Fixed>, mut addressed: Vec<Addressed>) -> Uses {
-        fixed.sort_by_key(|fixed| fixed.span);
-        addressed.sort_by_key(|addressed| addressed.span);
+        fixed.sort_small_by_key(|fixed| fixed.span);
+        addressed.sort_small_by_key(|addressed| addressed.span);
         Uses { fixed, addressed }
     }
 

@@ -10,6 +10,7 @@ use crate::contract::{Contract, plain};
 use crate::finding::worse;
 use crate::report::{Finding, Property, Report, Verdict};
 use ptx_core::host::{Expr, Field, Operator, Plain};
+use ptx_target::sort::SortSmall;
 
 /// The most numbers that are 0 or 1 in a case.
 const FLAGS: usize = 2;
@@ -157,7 +158,7 @@ pub(crate) fn joined(whole: Report, cases: Vec<Report>) -> Report {
         let best = if is_better { &united } else { &whole.findings };
         findings.extend(best.iter().filter(|own| own.property == property).cloned());
     }
-    findings.sort_by_key(|finding| (finding.span.lo, finding.property));
+    findings.sort_small_by_key(|finding| (finding.span.lo, finding.property));
     Report { findings, ..whole }
 }
 

@@ -11,6 +11,7 @@ use ptx_core::hash::Map;
 use ptx_core::host::{Expr, Field, Operator, Plain};
 use ptx_core::ir::{Space, Variable};
 use ptx_core::isa::Class;
+use ptx_target::sort::SortSmall;
 
 /// The source of an entry's parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -388,7 +389,7 @@ fn learn_products(world: &mut World, cond: &Cond) {
 fn narrow_any(world: &mut World, parts: &[Cond]) {
     let mut symbols = Vec::new();
     parts.iter().for_each(|part| part.forms(&mut |form| symbols.extend(form.symbols())));
-    symbols.sort_unstable();
+    symbols.sort_small();
     symbols.dedup();
     let ranges = |world: &World| -> Vec<(i128, i128)> {
         symbols.iter().map(|symbol| (world.symbol(*symbol).least, world.symbol(*symbol).most)).collect()

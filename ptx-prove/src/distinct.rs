@@ -9,6 +9,7 @@ use crate::query::{Atom, Clause, difference};
 use crate::trace::{Element, Kind, What};
 use crate::world::Scope;
 use ptx_core::hash::Set;
+use ptx_target::sort::SortSmall;
 
 /// The conditions under which the places of two threads meet: those of one thread with its number, and those of both.
 #[derive(Clone, Default)]
@@ -53,7 +54,7 @@ fn one(atom: Atom) -> Clause {
 pub(crate) fn sides(machine: &Machine<'_>, accesses: [usize; 2]) -> Vec<Cond> {
     let world = &machine.world;
     let mut symbols: Vec<Sym> = accesses.into_iter().flat_map(|access| symbols_of(machine, access)).collect();
-    symbols.sort_unstable();
+    symbols.sort_small();
     let mut choices = symbols.into_iter().filter_map(|symbol| world.choice(symbol)).map(|(cond, _)| cond);
     match choices.find(|cond| world.cond_scope(cond) == Scope::Grid) {
         Some(cond) => vec![cond.clone(), cond.negate()],

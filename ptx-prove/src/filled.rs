@@ -8,6 +8,7 @@ use crate::machine::Machine;
 use crate::query::{BUDGET, decide};
 use crate::trace::{Access, Turns};
 use crate::world::Scope;
+use ptx_target::sort::SortSmall;
 
 /// A range from `first` on: all bytes up to `first + most`, and those of the element there.
 struct Filled {
@@ -57,7 +58,7 @@ fn first_of_row(machine: &Machine<'_>, write: &Access, turn: Sym) -> Option<i128
         return None;
     };
     let mut places: Vec<i128> = (0..machine.world.threads).map(|thread| write.offset.constant.at(thread)).collect();
-    places.sort_unstable();
+    places.sort_small();
     let is_row = places.iter().zip(0..).all(|(place, number)| *place == places[0] + number * size);
     (mono[..] == [turn] && is_row && *step == places.len() as i128 * size).then_some(places[0])
 }

@@ -1,6 +1,7 @@
 //! Values of all threads of a block at once: sums of products of symbols, with a coefficient for each thread.
 
 use crate::solver::gcd;
+use ptx_target::sort::SortSmall;
 use std::rc::Rc;
 
 /// A symbol: an index into the symbols of the proof.
@@ -199,7 +200,7 @@ impl Form {
                 if joined.len() > DEGREE {
                     return None;
                 }
-                joined.sort_unstable();
+                joined.sort_small();
                 let coef = coef.zip(factor, i128::checked_mul)?;
                 sum = sum.add(&Form { terms: vec![(joined, coef)], constant: Coef::One(0) })?;
             }

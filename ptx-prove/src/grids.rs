@@ -12,6 +12,7 @@ use crate::settled::{Settled, settled};
 use crate::strides::{By, Under, for_all_threads, holds, holds_by_extents};
 use crate::world::{Meaning, Scope, WORK};
 use ptx_core::hash::Map;
+use ptx_target::sort::SortSmall;
 use std::cell::{Cell, RefCell};
 
 /// The most strides of a place.
@@ -51,7 +52,7 @@ fn apart(a: &Form, b: &Form, is_shared: &dyn Fn(Sym) -> bool) -> Option<[Form; 2
 fn inner_first(of: &Form, is_stride: &dyn Fn(Sym) -> bool) -> Vec<Sym> {
     let uses = |symbol: &Sym| of.terms.iter().filter(|(mono, _)| mono.contains(symbol)).count();
     let mut found = strides(of, is_stride);
-    found.sort_by_key(|symbol| std::cmp::Reverse(uses(symbol)));
+    found.sort_small_by_key(|symbol| std::cmp::Reverse(uses(symbol)));
     found
 }
 

@@ -16,6 +16,7 @@ use crate::trace::{Access, Kind, Mark, Node, Trace, What};
 use crate::world::Scope;
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::Space;
+use ptx_target::sort::SortSmall;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -518,7 +519,7 @@ impl<'m> Shared<'m> {
             }
             let values = known.least..=known.most;
             found = found.iter().flat_map(|place| values.clone().map(move |value| place + factor * value)).collect();
-            found.sort_unstable();
+            found.sort_small();
             found.dedup();
         }
         // Those outside are the bounds' matter.

@@ -6,6 +6,7 @@ use crate::form::Form;
 use crate::machine::Machine;
 use crate::query::{Clause, difference};
 use crate::trace::What;
+use ptx_target::sort::SortSmall;
 
 /// The order of the offsets that two blocks read.
 pub(crate) fn clauses(machine: &Machine<'_>, contract: &Contract) -> Vec<Clause> {
@@ -15,7 +16,7 @@ pub(crate) fn clauses(machine: &Machine<'_>, contract: &Contract) -> Vec<Clause>
         .filter(|((base, place, ty), _)| size_of_offsets(machine, contract, (*base, place)) == Some(ty.bytes()))
         .map(|((base, place, _), value)| (*base, place, value))
         .collect();
-    loads.sort_by_key(|(.., value)| value.symbols().next());
+    loads.sort_small_by_key(|(.., value)| value.symbols().next());
     let pairs = loads.iter().flat_map(|first| loads.iter().map(move |second| (first, second)));
     pairs.filter(|((a, ..), (b, ..))| a == b).map(|((_, i, x), (_, j, y))| ordered((*i, *x), (*j, *y))).collect()
 }

@@ -45,6 +45,7 @@ use cover::{Seen, Steps};
 use ptx_core::check::Checked;
 use ptx_core::hash::{Map, Set};
 use ptx_core::span::Span;
+use ptx_target::sort::SortSmall;
 use state::{Clock, Stage, State, Stop, Warp};
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -136,7 +137,7 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         walk.atoms.given = given;
         warps = state.warps.len();
         let mut ranges: Vec<_> = walk.ranges.iter().copied().collect();
-        ranges.sort_unstable();
+        ranges.sort_small();
         let marks = walk.marks.len();
         state.stages = ranges.iter().map(|range| Stage::new(*range, (0, 0))).collect();
         let mut search = Search {
@@ -176,7 +177,7 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
     };
     let sorted = |all: &Set<usize>| {
         let mut all: Vec<usize> = all.iter().copied().collect();
-        all.sort_unstable();
+        all.sort_small();
         all
     };
     let (reads, loads, unwritten) = (sorted(&walk.reads), sorted(&walk.loads), sorted(&walk.unwritten));
@@ -307,7 +308,7 @@ impl Search<'_, '_, '_> {
     fn open(&mut self, state: &State) -> Option<Poly> {
         let mut all: Vec<usize> =
             (0..state.warps.len()).filter(|w| matches!(state.warps[*w].stop, Stop::Open(_))).collect();
-        all.sort_by_key(|w| Reverse(state.warps[*w].open));
+        all.sort_small_by_key(|w| Reverse(state.warps[*w].open));
         all.into_iter().find_map(|w| {
             let inst = self.walk.code.function.insts.get(state.warps[w].at)?;
             match self.walk.who(state, w, inst) {

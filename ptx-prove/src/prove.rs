@@ -18,6 +18,7 @@ use ptx_core::hash::Set;
 use ptx_core::ir::{Function, Module, Param, Variable};
 use ptx_core::isa::Class;
 use ptx_core::span::Span;
+use ptx_target::sort::SortSmall;
 use std::rc::Rc;
 
 /// A contract that cannot be used.
@@ -227,7 +228,7 @@ fn report(mut machine: Machine<'_>, contract: &Contract, pipeline: Option<Pipeli
             }),
         );
     }
-    found.sort_by_key(|finding| (finding.span.lo, finding.property));
+    found.sort_small_by_key(|finding| (finding.span.lo, finding.property));
     let mut report = Report {
         findings: found,
         samples: Vec::new(),

@@ -10,6 +10,7 @@ use crate::near::{near, without_addresses, without_other_lengths};
 use crate::solver::{Answer, Conjunction, Linear, Problem, solve};
 use crate::world::{Effort, Meaning, Origin, Symbol, World};
 use ptx_core::hash::{Map, Set};
+use ptx_target::sort::SortSmall;
 
 /// The work for a check of a loop's fact, in inequalities.
 pub(crate) const LOOP_BUDGET: u32 = 100_000;
@@ -681,7 +682,7 @@ impl<'b> Build<'b> {
                 for (level, step) in &steps {
                     let mut longer = key.clone();
                     longer.push((*level, view));
-                    longer.sort_unstable();
+                    longer.sort_small();
                     sum = self.plus(&sum, &longer, factor.checked_mul(*step)?)?;
                 }
             }
@@ -711,7 +712,7 @@ impl<'b> Build<'b> {
             for (key, factor) in &all {
                 let mut longer = key.clone();
                 longer.push(name);
-                longer.sort_unstable();
+                longer.sort_small();
                 next.push((longer, *factor));
                 if shift != 0 {
                     next.push((key.clone(), factor * shift));

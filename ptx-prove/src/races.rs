@@ -27,6 +27,7 @@ use crate::trace::{Access, Crossings, Kind, Mark, Node, Span, What};
 use crate::world::{Meaning, Scope, Symbol, World};
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::Space;
+use ptx_target::sort::SortSmall;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -396,7 +397,7 @@ fn of_own_copies(machine: &Machine<'_>, flights: &Flights) -> Vec<Pair> {
         add(*first, *second, Turns::new(), Vec::new());
     }
     let mut places: Vec<_> = flights.at.iter().collect();
-    places.sort_unstable_by_key(|(place, _)| **place);
+    places.sort_small_by_key(|(place, _)| **place);
     for ((node, place), flights) in places {
         let Mark::Access(second) = machine.trace.nodes[*node].marks[*place] else { continue };
         for flight in flights {
@@ -633,8 +634,8 @@ fn overlaps(machine: &Machine<'_>, pair: &Pair, digits: &[Digit]) -> Option<Vec<
             right.iter().flat_map(|(place, thread)| [-modulus, 0, modulus].map(|more| (place + more, *thread)));
         right = around.collect();
     }
-    left.sort_unstable();
-    right.sort_unstable();
+    left.sort_small();
+    right.sort_small();
     let (mut start, mut found) = (0, Vec::new());
     for (at, thread) in left {
         while start < right.len() && right[start].0 + digit.sizes[1] <= at {

@@ -4,6 +4,7 @@
 use crate::form::{Coef, Form, Mono, Sym};
 use crate::query::{Atom, Clause, difference};
 use crate::solver::gcd;
+use ptx_target::sort::SortSmall;
 
 /// The most clauses of a question.
 const CLAUSES: usize = 8;
@@ -35,7 +36,7 @@ pub(crate) fn strides(of: &Form, is_stride: &dyn Fn(Sym) -> bool) -> Vec<Sym> {
     let products = of.terms.iter().filter(|(mono, coef)| mono.len() > 1 || matches!(coef, Coef::Each(_)));
     let mut found: Vec<Sym> =
         products.flat_map(|(mono, _)| mono.iter().copied()).filter(|symbol| is_stride(*symbol)).collect();
-    found.sort_unstable();
+    found.sort_small();
     found.dedup();
     found
 }

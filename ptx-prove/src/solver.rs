@@ -10,6 +10,7 @@ mod presolve;
 mod simplex;
 
 use ptx_core::hash::{Map, Set};
+use ptx_target::sort::SortSmall;
 use simplex::Tableau;
 
 /// `Σ coefficient · variable + constant`.
@@ -155,7 +156,7 @@ fn with_more_products(problem: &Problem) -> Option<Problem> {
     // Factors of many products first: these are strides.
     let uses = |factor: usize| pairs.iter().filter(|(_, other)| *other == factor).count();
     let order: Map<usize, usize> = pairs.iter().map(|(_, factor)| (*factor, uses(*factor))).collect();
-    pairs.sort_unstable_by_key(|(x, factor)| (std::cmp::Reverse(order[factor]), *factor, *x));
+    pairs.sort_small_by_key(|(x, factor)| (std::cmp::Reverse(order[factor]), *factor, *x));
     let parts = problem.clauses.iter().flatten().flatten();
     let facts: Vec<&Linear> = problem.atleast.iter().chain(&problem.equal).chain(parts).collect();
     for (x, factor) in pairs {
@@ -484,7 +485,7 @@ impl Search<'_> {
             }
         }
         let mut order: Vec<usize> = uses.keys().copied().collect();
-        order.sort_by_key(|factor| (std::cmp::Reverse(uses[factor]), *factor));
+        order.sort_small_by_key(|factor| (std::cmp::Reverse(uses[factor]), *factor));
         let mut covers = Vec::new();
         for reverse in [false, true] {
             let mut chosen = Vec::new();

@@ -6,6 +6,7 @@ use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::local::{FAR, NEAR, is_excluded};
 use crate::query::{self, decide};
 use crate::world::{Effort, Meaning, Scope, World};
+use ptx_target::sort::SortSmall;
 
 /// The most questions about the parts of one sum.
 const QUESTIONS: u32 = 24;
@@ -260,7 +261,7 @@ impl Search<'_> {
                 let (Some(count), Some(rest)) = (count, rest) else { return false };
                 // The shorter one is the smaller question.
                 let mut parts = [count, rest];
-                parts.sort_by_key(|part| (part.degree(), part.terms.len()));
+                parts.sort_small_by_key(|part| (part.degree(), part.terms.len()));
                 parts.iter().all(|part| self.is_positive(part, depth))
             })
         })
@@ -301,7 +302,7 @@ impl Search<'_> {
         // Without a multiple that adds to the sum, a count is below zero.
         let adds = |symbol: Sym| form.terms.iter().any(|(mono, coef)| mono.contains(&symbol) && coef.most() > 0);
         found.retain(|symbol| !self.by_extents || adds(*symbol));
-        found.sort_by_key(|symbol| (std::cmp::Reverse(uses(*symbol)), *symbol));
+        found.sort_small_by_key(|symbol| (std::cmp::Reverse(uses(*symbol)), *symbol));
         found.dedup();
         found.truncate(STRIDES);
         found
@@ -389,7 +390,7 @@ fn least_counts(count: &Form, rest: &Form) -> Vec<i128> {
         found.extend(Some(-rest.constant.least()).filter(|lacking| *lacking > 0));
     }
     found.extend([0, 1]);
-    found.sort_unstable_by_key(|factor| std::cmp::Reverse(*factor));
+    found.sort_small_by_key(|factor| std::cmp::Reverse(*factor));
     found.dedup();
     found
 }

@@ -14,6 +14,7 @@ use crate::trace::{Act, Base, Kind, Mark, Slot, Span, Use, What};
 use ptx_core::check::access;
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::{Function, Inst, Operand, RegId, Space};
+use ptx_target::sort::SortSmall;
 
 /// Lanes of a block's tensor memory, and those of a warp's quarter.
 const LANES: i128 = 128;
@@ -363,7 +364,7 @@ impl Walk<'_, '_> {
                     return Err("this may wait for columns for ever, or comes while the warp uses tensor memory");
                 }
                 held.live.push(slot);
-                held.live.sort_unstable();
+                held.live.sort_small();
                 // What was read from there before is another address.
                 held.addresses.retain(|(_, own)| *own != slot);
             }

@@ -10,6 +10,7 @@ use crate::machine::Machine;
 use crate::query::{Clause, difference};
 use crate::trace::{Access, Kind, What};
 use ptx_core::ir::Space;
+use ptx_target::sort::SortSmall;
 
 /// The facts of an entry.
 pub(crate) struct Tickets {
@@ -32,7 +33,7 @@ impl Tickets {
             .filter(|(at, _)| counted.iter().any(|(_, ticket)| is_handed(machine, &trace.accesses[**at], *ticket)))
             .map(|(_, symbol)| (*symbol, WORD))
             .collect();
-        words.sort_unstable();
+        words.sort_small();
         Tickets { differ: own.chain(words).filter_map(|number| others(machine, number)).collect() }
     }
 }

@@ -17,6 +17,7 @@ use crate::trace::{Barrier, Span, Turns};
 use crate::world::{Meaning, Origin, Scope, Symbol};
 use ptx_core::check::access;
 use ptx_core::ir::RegId;
+use ptx_target::sort::SortSmall;
 
 /// The most turns of a loop that is executed turn by turn.
 const TURNS: usize = 512;
@@ -171,7 +172,7 @@ impl Machine<'_> {
                 access::writes(inst, &mut |register| found.push(register));
             }
         }
-        found.sort_unstable();
+        found.sort_small();
         found.dedup();
         found
     }
@@ -449,9 +450,9 @@ impl Machine<'_> {
             (to, State { path, ..left })
         });
         let exits: Vec<_> = leaves.collect();
-        failed.sort_unstable();
+        failed.sort_small();
         failed.dedup();
-        passed.sort_unstable();
+        passed.sort_small();
         passed.dedup();
         Summary { exits, facts, failed, passed, broken, back: way, counted, parted, leave: of }
     }

@@ -4,6 +4,7 @@ use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::path::Path;
 use crate::solver::gcd;
 use ptx_core::hash::{Map, Set};
+use ptx_target::sort::SortSmall;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -1079,7 +1080,7 @@ impl World {
     /// The form with the names of remainders in the place of these sums: their bounds are no products.
     pub(crate) fn with_names(&self, form: &Form) -> Form {
         let mut names: Vec<(&Form, &Form)> = self.names.iter().filter(|(sum, _)| sum.degree() > 1).collect();
-        names.sort_by_key(|(_, name)| name.symbols().next());
+        names.sort_small_by_key(|(_, name)| name.symbols().next());
         names.into_iter().fold(form.clone(), |form, (sum, name)| self.with_name(&form, sum, name).unwrap_or(form))
     }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::stream::StreamRef;
 use crate::tile::Tile;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DeviceSlice};
+use ptx_target::sort::SortSmall;
 use std::fmt;
 
 /// Memory, read as a tensor of `R` dimensions with any strides.
@@ -150,7 +151,7 @@ impl<const R: usize> Layout<R> {
             return Ok(());
         }
         let mut dims: [(usize, usize); R] = std::array::from_fn(|at| (self.strides[at], self.shape[at]));
-        dims.sort_unstable();
+        dims.sort_small();
         let mut reach = 1usize;
         for (stride, extent) in dims.into_iter().filter(|(_, extent)| *extent > 1) {
             if stride < reach {

@@ -6,6 +6,7 @@ use crate::driver::{Driver, cudarc_error};
 use crate::error::Result;
 use crate::stream::{AsStream, StreamKind, StreamRef};
 use cudarc::driver::CudaStream;
+use ptx_target::sort::SortSmall;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -112,7 +113,7 @@ fn on_device(stream: &CudaStream, run: &mut dyn FnMut() -> Result<()>) -> Result
 impl Timing {
     /// Runs that were timed one by one.
     pub fn from_samples(mut samples: Vec<Duration>) -> Timing {
-        samples.sort_unstable();
+        samples.sort_small();
         Timing { samples }
     }
 

@@ -1,6 +1,7 @@
 //! Chips: one table of their sizes and peaks. From it come the number of blocks that a chip holds at once, which limits cooperative
 //! launches and is a kernel's occupancy, and the roofline.
 
+use crate::sort::SortSmall;
 use crate::{Arch, Suffix};
 
 /// A chip.
@@ -157,7 +158,7 @@ impl Chip {
             ("registers", registers),
             ("shared memory", self.shared / of_a_block),
         ];
-        limits.sort_by_key(|(_, blocks)| *blocks);
+        limits.sort_small_by_key(|(_, blocks)| *blocks);
         let blocks = limits[0].1;
         Occupancy { blocks, warps: blocks * warps, most_warps, limits }
     }

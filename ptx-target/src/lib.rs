@@ -19,6 +19,7 @@
 pub mod chip;
 mod contract;
 pub mod descriptor;
+pub mod sort;
 mod target;
 pub mod tensor;
 mod toolkit;

@@ -2,6 +2,7 @@
 
 use super::affine::Affine;
 use super::body::{Array, Body, Node, Piece, each_block};
+use ptx_core::sort::SortSmall;
 use std::collections::HashSet;
 
 /// A list of at least this many registers is an array.
@@ -17,7 +18,7 @@ pub(super) fn pass(body: &mut Body) -> usize {
             }
         }
     });
-    lists.sort_by_key(|list| std::cmp::Reverse(list.len()));
+    lists.sort_small_by_key(|list| std::cmp::Reverse(list.len()));
     for list in lists {
         make(body, list);
     }

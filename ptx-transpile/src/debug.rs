@@ -1,6 +1,7 @@
 //! Debug information: `debug` of `.target`, sections, `.file` and `.loc`. It contains the PTX's own names and lines,
 //! so raised code goes without it.
 
+use ptx_core::sort::SortSmall;
 use ptx_core::syntax::{StmtKind, Tree};
 use ptx_core::token::TokenId;
 use std::ops::Range;
@@ -21,7 +22,7 @@ pub fn without_debug(tree: &Tree) -> Option<Vec<u8>> {
             gone.push(stmt.head.start..stmt.tail().end.max(stmt.head.end));
         }
     }
-    gone.sort_by_key(|tokens| tokens.start);
+    gone.sort_small_by_key(|tokens| tokens.start);
     let mut out = Vec::new();
     let mut rest = gone.iter().peekable();
     for token in 0..tree.source.tokens.len() as TokenId {

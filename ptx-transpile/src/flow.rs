@@ -6,12 +6,13 @@
 //! labels of `brx.idx`.
 
 use super::body::{Body, Expr, Inst, Jump, Node, Piece, each_block};
+use ptx_core::sort::SortSmall;
 use std::collections::{HashMap, HashSet};
 
 /// Raises the body. Returns how many loops and blocks it made.
 pub(super) fn pass(body: &mut Body) -> usize {
     let mut regions = regions(&body.nodes);
-    regions.sort_by_key(|r| (r.start, std::cmp::Reverse(r.end), r.is_loop));
+    regions.sort_small_by_key(|r| (r.start, std::cmp::Reverse(r.end), r.is_loop));
     let nodes = std::mem::take(&mut body.nodes);
     let raised = regions.iter().map(|region| region.label).collect();
     let builder = Builder { nodes: &nodes, regions: &regions, raised: &raised };
@@ -157,7 +158,7 @@ fn too_deep(regions: &[Region]) -> Vec<usize> {
 /// start of `x` holds all that began since, because whatever ends later would be what it overlaps first; and a loop that is grown to the
 /// end of `y` stays inside of those around it for the same reason.
 fn nest(regions: &mut [Region], effort: &mut usize) -> Vec<usize> {
-    regions.sort_by_key(|r| (r.start, std::cmp::Reverse(r.end)));
+    regions.sort_small_by_key(|r| (r.start, std::cmp::Reverse(r.end)));
     // The regions around the current one, by their place. The outer ones end later.
     let (mut open, mut dropped): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
     for b in 0..regions.len() {
@@ -186,7 +187,7 @@ fn nest(regions: &mut [Region], effort: &mut usize) -> Vec<usize> {
         }
         open.insert(at, b);
     }
-    regions.sort_by_key(|r| (r.start, std::cmp::Reverse(r.end)));
+    regions.sort_small_by_key(|r| (r.start, std::cmp::Reverse(r.end)));
     dropped
 }
 

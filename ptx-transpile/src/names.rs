@@ -2,6 +2,7 @@
 
 use super::body::{Body, Expr, Node, Piece, each_block};
 use super::infer;
+use ptx_core::sort::SortSmall;
 use std::collections::HashMap;
 
 /// The last name in an Itanium or Rust mangled name: `matmulKernel12` of `_ZN3M1214matmulKernel12ILi128E…`. What is not
@@ -52,7 +53,7 @@ pub(super) fn pass(body: &mut Body) -> usize {
     });
     body.nodes = nodes;
     let mut sorted: Vec<_> = holds.into_iter().filter(|(reg, _)| written.get(reg) == Some(&1)).collect();
-    sorted.sort();
+    sorted.sort_small();
     let mut made = 0;
     for (reg, name) in sorted {
         // A special register without a component keeps its name for itself.

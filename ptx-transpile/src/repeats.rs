@@ -10,6 +10,7 @@ mod runs;
 use super::affine::Affine;
 use super::body::{Array, Body, For, Node, Piece, Slot, each_block};
 use columns::{Column, Plan};
+use ptx_core::sort::SortSmall;
 use runs::{Candidate, Runs};
 use std::collections::BTreeSet;
 
@@ -175,7 +176,7 @@ impl Finder<'_> {
             return None;
         }
         let mut candidates = place.runs.at(at);
-        candidates.sort_by_key(|c| (std::cmp::Reverse(c.saved()), c.length));
+        candidates.sort_small_by_key(|c| (std::cmp::Reverse(c.saved()), c.length));
         let mut best: Option<Plan> = None;
         for candidate in candidates.into_iter().take(TRIES) {
             let least = best.as_ref().map_or(LEAST, |plan| plan.candidate.saved() + 1);

@@ -1,6 +1,7 @@
 //! The basic blocks of a function and the edges between them. What flows along them belongs to the rules.
 
 use crate::ir::{Function, Inst, LabelId, Operand};
+use ptx_target::sort::SortSmall;
 
 /// Instructions behind which a thread does not go on, unless they are guarded.
 const ENDS: &[&str] = &["ret", "exit", "bra", "brx"];
@@ -24,7 +25,7 @@ impl Graph {
         let mut starts: Vec<usize> = function.labels.iter().map(|l| (l.at as usize).min(end)).collect();
         starts.extend((0..end).filter(|i| ends(&function.insts[*i])).map(|i| i + 1));
         starts.extend([0, end]);
-        starts.sort_unstable();
+        starts.sort_small();
         starts.dedup();
         let block_at = |inst: usize| starts.partition_point(|s| *s <= inst) - 1;
         let mut used = vec![false; function.labels.len()];

@@ -8,6 +8,7 @@ use super::graph::{reach, reversed};
 use super::resources::laid_out;
 use crate::hash::Set;
 use crate::ir::{Function, Module, Space, Symbol, Variable};
+use ptx_target::sort::SortSmall;
 
 /// The calls of a module, as far as they lead to shared variables. Functions are numbers.
 pub(super) struct Shared {
@@ -55,7 +56,7 @@ impl Shared {
         }
         // ptxas lays them out as they are declared. What gets its size at launch begins behind them in every kernel.
         let mut used: Vec<&Variable> = used.iter().filter_map(|var| module.variables.get(*var)).collect();
-        used.sort_unstable_by_key(|var| var.span.lo);
+        used.sort_small_by_key(|var| var.span.lo);
         let open = self.open.iter().filter_map(|var| module.variables.get(*var));
         laid_out(used.into_iter().chain(open))
     }
@@ -92,7 +93,7 @@ impl Shared {
 }
 
 fn sort(list: &mut Vec<usize>) {
-    list.sort_unstable();
+    list.sort_small();
     list.dedup();
 }
 

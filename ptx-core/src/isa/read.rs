@@ -17,6 +17,7 @@ pub(crate) use rules::Rules;
 use super::{Row, Table};
 use crate::hash::Map;
 use file::{File, Found, Line};
+use ptx_target::sort::SortSmall;
 use sets::Sets;
 use std::sync::{Mutex, OnceLock};
 
@@ -107,7 +108,7 @@ fn read_section(table: &mut Table, file: &'static File, lines: &'static [Line]) 
 impl Index {
     pub(crate) fn opcodes(&self) -> Vec<&'static str> {
         let mut all: Vec<_> = self.opcodes.keys().copied().collect();
-        all.sort_unstable();
+        all.sort_small();
         all
     }
 

@@ -3,6 +3,7 @@
 use super::report;
 use crate::diag::Diagnostic;
 use crate::ir::{Function, Module, Variable};
+use ptx_target::sort::SortSmall;
 
 /// The first contradiction between two declarations.
 pub(super) fn check(first: &Function, second: &Function, module: &Module) -> Option<Diagnostic> {
@@ -26,7 +27,7 @@ pub(super) fn check(first: &Function, second: &Function, module: &Module) -> Opt
 /// The directives behind the parameters; an entry has them where its body is.
 fn limits(function: &Function) -> Vec<(&str, &[u64])> {
     let mut all: Vec<_> = function.limits.iter().map(|l| (l.name.as_str(), &l.values[..])).collect();
-    all.sort_unstable();
+    all.sort_small();
     all
 }
 

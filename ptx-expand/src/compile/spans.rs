@@ -1,6 +1,7 @@
 //! Many spans, asked for the ones that touch or hold another.
 
 use ptx_core::span::Span;
+use ptx_target::sort::SortSmall;
 
 /// Spans by their start, each with the furthest end of those up to it.
 #[derive(Default)]
@@ -12,7 +13,7 @@ impl Spans {
     /// The set of these.
     pub fn new(spans: impl IntoIterator<Item = Span>) -> Spans {
         let mut sorted: Vec<Span> = spans.into_iter().collect();
-        sorted.sort_unstable();
+        sorted.sort_small();
         let mut furthest = 0;
         for span in &mut sorted {
             furthest = span.hi.max(furthest);

@@ -5,6 +5,7 @@ use ptx_core::check::access;
 use ptx_core::hash::Set;
 use ptx_core::ir::{Function, Inst, Module, Operand, Space, Symbol, Variable};
 use ptx_core::span::Span;
+use ptx_target::sort::SortSmall;
 
 /// The variables of each entry, by its name.
 pub fn used(module: &Module) -> Vec<(String, Used)> {
@@ -64,7 +65,7 @@ impl<'m> Reach<'m> {
         let leads = leads(&next, functions);
         for list in &mut next {
             list.retain(|at| leads.get(*at) == Some(&true));
-            list.sort_unstable();
+            list.sort_small();
             list.dedup();
         }
         Reach { module, next }

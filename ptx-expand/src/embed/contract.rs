@@ -7,6 +7,7 @@ use crate::kernel::Reader;
 use ptx_core::diag::codes;
 use ptx_core::hash::Map;
 use ptx_core::span::Span;
+use ptx_target::sort::SortSmall;
 use ptx_target::{Breach, MachineCode};
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use std::path::Path;
 pub fn compare_alone(reader: &mut Reader, compiled: &Compiled, ptxas: Option<Ptxas>, cache: Option<&Path>) {
     let Some(ptxas) = ptxas.filter(|_| !compiled.failed) else { return };
     let mut entries: Vec<&str> = compiled.contracts.keys().map(String::as_str).collect();
-    entries.sort_unstable();
+    entries.sort_small();
     for text in &compiled.texts {
         if let Some(log) = logs::log(&ptxas, text, &entries, cache) {
             let cubin = Cubin { arch: text.arch, bytes: Vec::new(), log };
@@ -27,7 +28,7 @@ pub fn compare_alone(reader: &mut Reader, compiled: &Compiled, ptxas: Option<Ptx
 /// Reports each promise that the machine code breaks: local memory where it is declared, everything else on the option of the attribute.
 pub fn compare(reader: &mut Reader, contracts: &Map<String, Promised>, text: &Text, cubin: &Cubin) {
     let mut entries: Vec<&String> = contracts.keys().collect();
-    entries.sort_unstable();
+    entries.sort_small();
     for entry in entries {
         let promised = &contracts[entry];
         let Some(code) = MachineCode::from_log(&cubin.log, entry) else { continue };

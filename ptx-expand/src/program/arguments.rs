@@ -6,6 +6,7 @@ use super::names::Index;
 use super::outline::of_items;
 use crate::describe::Problem;
 use ptx_core::diag::near::nearest;
+use ptx_target::sort::SortSmall;
 
 /// The arguments that no kernel takes, and those that are given twice.
 pub(super) fn wrong(files: &Files, index: &Index, options: &Options) -> Vec<Problem> {
@@ -17,7 +18,7 @@ pub(super) fn wrong(files: &Files, index: &Index, options: &Options) -> Vec<Prob
     let kernels: Vec<_> = kernels.into_iter().filter(|kernel| is_chosen(&kernel.name)).collect();
     let mut known: Vec<&str> =
         kernels.iter().flat_map(|kernel| &kernel.generics).map(|own| own.name.as_str()).collect();
-    known.sort_unstable();
+    known.sort_small();
     known.dedup();
     let mut found = Vec::new();
     for (at, (name, argument)) in options.with.iter().enumerate() {

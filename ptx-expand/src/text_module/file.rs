@@ -10,6 +10,7 @@ use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::hash::Map;
 use ptx_core::lex::lex;
 use ptx_core::span::Span;
+use ptx_target::sort::SortSmall;
 use quote::quote;
 use std::path::{Path, PathBuf};
 use syn::parse::{Parse, ParseStream};
@@ -102,7 +103,7 @@ fn find_below(folder: &Path, written: &Path, depth: u32) -> Option<PathBuf> {
         return here.is_file().then_some(here);
     }
     let mut below: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
-    below.sort();
+    below.sort_small();
     let is_source = |path: &PathBuf| !path.ends_with("target") && path.is_dir() && !path.is_symlink();
     below.iter().filter(|path| is_source(path)).find_map(|path| find_below(path, written, depth - 1))
 }
@@ -115,7 +116,7 @@ impl Places {
     fn new(text: &str, diagnostics: &[Diagnostic]) -> Places {
         let spans = diagnostics.iter().flat_map(|d| std::iter::once(d.span).chain(d.labels.iter().map(|l| l.span)));
         let mut wanted: Vec<u32> = spans.map(|span| span.lo).collect();
-        wanted.sort_unstable();
+        wanted.sort_small();
         wanted.dedup();
         let (mut line, mut column, mut from) = (1, 1, 0);
         let found = wanted.into_iter().map(|at| {

@@ -9,6 +9,7 @@ use crate::map::Map;
 use crate::observe::{Observer, Reasons};
 use crate::warp::{Warp, lanes};
 use ptx_core::diag::{codes, plural};
+use ptx_target::sort::SortSmall;
 
 /// Number of waiting threads that are listed.
 const MOST: usize = 8;
@@ -93,7 +94,7 @@ fn open_phases(observer: &dyn Observer, listing: &Listing, (shared, blocks): Clu
     let here = |spin: &&Spin| blocks.iter().any(|(block, _)| block.id == spin.block);
     let polled = spins.iter().filter(here).filter_map(|spin| spin.reads).map(|read| (read.place.rank, read.place.at));
     let mut places: Vec<(usize, u64)> = shared.awaited().chain(polled).collect();
-    places.sort_unstable();
+    places.sort_small();
     places.dedup();
     let open = places.into_iter().filter_map(|place| Some((place, shared.mbarrier(place)?)));
     open.map(|phase| observer.explain_phase(listing, shared, phase, blocks)).collect()

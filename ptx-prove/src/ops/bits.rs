@@ -4,6 +4,7 @@ use super::{Args, bits_of};
 use crate::form::{Coef, Cond, Form};
 use crate::machine::{Machine, Value};
 use crate::world::Scope;
+use ptx_target::sort::SortSmall;
 
 /// The most runs of ones in a mask that is still a sum of divisions.
 const RUNS: usize = 4;
@@ -93,7 +94,7 @@ fn by_mask(machine: &mut Machine<'_>, a: &Form, b: &Form, bits: u32) -> Option<F
         )
     };
     let mut known: Vec<i128> = masks.to_vec();
-    known.sort_unstable();
+    known.sort_small();
     known.dedup();
     if known.len() > RUNS {
         return None;

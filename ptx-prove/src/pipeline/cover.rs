@@ -10,6 +10,7 @@ use super::state::{Place, State};
 use super::term::{Atom, Atoms, Cond, Def, Facts, Poly, TERM};
 use super::value::Value;
 use ptx_core::hash::{Map, Set};
+use ptx_target::sort::SortSmall;
 use std::rc::Rc;
 
 /// A state of an exploration: the values of its flexible places as terms, and the facts.
@@ -188,14 +189,14 @@ fn absorb(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly
     let is_missing = |(mono, value, _): &&(Vec<Atom>, i128, Atom)| own.terms.get(mono) != Some(value);
     match open.iter().filter(is_missing).count() {
         0 => {}
-        1 => open.sort_by_key(|(mono, value, _)| own.terms.get(mono) == Some(value)),
+        1 => open.sort_small_by_key(|(mono, value, _)| own.terms.get(mono) == Some(value)),
         _ => return false,
     }
     let is_data = |atom: Atom| matches!(atoms.defs[atom as usize], Def::Fresh(_, true));
     let mut candidates: Vec<_> = open.iter().collect();
     match open.iter().any(|one| is_missing(&one)) {
         true => candidates.truncate(1),
-        false => candidates.sort_by_key(|(.., atom)| is_data(*atom)),
+        false => candidates.sort_small_by_key(|(.., atom)| is_data(*atom)),
     }
     let found = candidates.into_iter().find_map(|(mono, value, atom)| {
         let own_part = Poly { terms: [(mono.clone(), *value)].into(), constant: 0 };

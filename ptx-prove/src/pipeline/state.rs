@@ -11,6 +11,7 @@ use super::filled::Filled;
 use super::needs::{Holder, Need, Needs, Of};
 use super::term::{Facts, Poly};
 use super::value::Value;
+use ptx_target::sort::SortSmall;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -547,7 +548,7 @@ impl State {
         }
         for own in &mut marks {
             own.retain(|(event, _)| *event > 0);
-            own.sort_unstable_by_key(|(event, _)| *event);
+            own.sort_small_by_key(|(event, _)| *event);
         }
         marks
     }
@@ -654,7 +655,7 @@ impl State {
             self.ages(&named.done, &mut key);
         }
         let mut stages: Vec<Vec<u32>> = self.stages.iter().map(|stage| self.stage_key(stage)).collect();
-        stages.sort_unstable();
+        stages.sort_small();
         key.push(stages.len() as u32);
         key.extend(stages.into_iter().flatten());
         key.push(self.words.len() as u32);
@@ -769,7 +770,7 @@ impl State {
         for list in [&barrier.passed, &barrier.expected] {
             let mut own: Vec<[u32; 2]> =
                 list.iter().map(|(warp, event)| [*warp as u32, self.age(*warp, *event)]).collect();
-            own.sort_unstable();
+            own.sort_small();
             own.dedup();
             key.push(own.len() as u32);
             key.extend(own.into_iter().flatten());
@@ -819,7 +820,7 @@ pub(crate) fn live(code: &super::code::Code<'_>, warp: &Warp) -> Vec<u32> {
             all.extend(code.live_at(at));
         }
     }
-    all.sort_unstable();
+    all.sort_small();
     all.dedup();
     all
 }

@@ -4,6 +4,7 @@
 //! Terms are numbers without a width. That no term of a condition leaves its register is one of the assumptions of a proof of a pipeline.
 
 use ptx_core::hash::{Map, Set};
+use ptx_target::sort::SortSmall;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
@@ -83,7 +84,7 @@ impl Poly {
                 other.terms.iter().map(|(mono, value)| (&mono[..], *value)).chain([(&[][..], other.constant)])
             {
                 let mut joined = [&mono[..], others].concat();
-                joined.sort_unstable();
+                joined.sort_small();
                 if joined.len() > DEGREE {
                     return None;
                 }
@@ -136,7 +137,7 @@ impl Poly {
         let (divisor, factor) = by.terms.first_key_value().filter(|_| by.terms.len() == 1 && by.constant == 0)?;
         let mut product = divisor.clone();
         product.push(quotient);
-        product.sort_unstable();
+        product.sort_small();
         let value = *self.terms.get(&product)?;
         if value % factor != 0 {
             return None;
@@ -416,7 +417,7 @@ impl Atoms {
             for (mono, value) in sum.terms.clone() {
                 let Some(rest) = without(&mono, first) else { continue };
                 let mut new = [&rest[..], second].concat();
-                new.sort_unstable();
+                new.sort_small();
                 sum.terms.remove(&mono);
                 sum = sum.plus(&Poly { terms: BTreeMap::from([(new, 1)]), constant: 0 }, value)?;
             }

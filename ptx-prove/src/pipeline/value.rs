@@ -1,6 +1,7 @@
 //! Values of a warp's registers, and the operations on them. Lanes that differ are numbers; what the cluster agrees on is a term.
 
 use super::term::{Atoms, Cond, Poly};
+use ptx_target::sort::SortSmall;
 use std::rc::Rc;
 
 /// Lanes of a warp.
@@ -227,7 +228,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
 
 fn sorted(of: &[Poly]) -> Vec<Poly> {
     let mut all = of.to_vec();
-    all.sort();
+    all.sort_small();
     all
 }
 

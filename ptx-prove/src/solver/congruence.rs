@@ -3,6 +3,7 @@
 
 use super::{Linear, gcd};
 use ptx_core::hash::Set;
+use ptx_target::sort::SortSmall;
 
 /// The most equalities that are compared with each other.
 const MOST: usize = 48;
@@ -54,7 +55,7 @@ struct Small {
 /// The parts of a sum without the multiples of what divides its greatest factors.
 fn small_parts(sum: &Linear) -> Vec<Small> {
     let mut factors: Vec<i128> = sum.terms.iter().map(|(_, factor)| *factor).collect();
-    factors.sort_unstable_by_key(|factor| std::cmp::Reverse(factor.unsigned_abs()));
+    factors.sort_small_by_key(|factor| std::cmp::Reverse(factor.unsigned_abs()));
     let (mut modulus, mut found) = (0, Vec::<Small>::new());
     for factor in factors {
         modulus = gcd(modulus, factor).unwrap_or(1);

@@ -3,6 +3,7 @@
 use super::rendezvous::Rendezvous;
 use super::socket::{self, Link, Message, within};
 use crate::error::{Error, ErrorKind, Result};
+use ptx_target::sort::SortSmall;
 use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
@@ -229,7 +230,7 @@ fn welcome(met: &[Option<(Hello, Link)>], own: Hello, turn: &OwnedFd, until: Ins
     let text: Vec<u8> = [0].into_iter().chain(processes.flat_map(u32::to_le_bytes)).collect();
     for (it, links) in met.iter().zip(&mut links) {
         let Some((_, link)) = it else { continue };
-        links.sort_by_key(|(rank, _)| *rank);
+        links.sort_small_by_key(|(rank, _)| *rank);
         let fds: Vec<BorrowedFd<'_>> =
             [turn.as_fd()].into_iter().chain(links.iter().map(|(_, link)| link.as_fd())).collect();
         link.send(&text, &fds, until)?;

@@ -3,6 +3,7 @@
 use super::names::{Meaning, Names};
 use ptx_core::isa::{Class, Type};
 use ptx_core::lower::constant::{Constant, Float, integer, value};
+use ptx_core::sort::SortSmall;
 use ptx_core::syntax::{
     Declarator, Directive, ExprId, ExprKind, ExprList, Func, Inst, Prototype, Stmt, StmtId, StmtKind, Tree, Var,
 };
@@ -377,7 +378,7 @@ impl Writer<'_> {
 }
 
 fn sorted(mut parts: Vec<String>) -> Vec<String> {
-    parts.sort();
+    parts.sort_small();
     parts
 }
 

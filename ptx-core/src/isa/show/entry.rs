@@ -1,6 +1,7 @@
 //! Entries of the table for readers: a form, a special register or a directive with all that the table has about it.
 
 use crate::isa::{Arch, DirectiveInfo, Gate, Row, SpecialRegister, Suffix, table};
+use ptx_target::sort::SortSmall;
 
 /// A form with its sets (of which long ones are cut), rules and operands, and its first target and version.
 pub fn entry(row: &Row, longest: usize) -> String {
@@ -35,7 +36,7 @@ fn is_component(register: &SpecialRegister, whole: &SpecialRegister) -> bool {
 
 /// Components in the order x, y, z, w.
 fn sorted(mut components: Vec<&str>) -> Vec<&str> {
-    components.sort_by_key(|c| "xyzw".find(c));
+    components.sort_small_by_key(|c| "xyzw".find(c));
     components
 }
 

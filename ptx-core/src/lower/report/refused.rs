@@ -12,6 +12,7 @@ use crate::lower::body::Refused;
 use crate::lower::form::modifier;
 use crate::span::Span;
 use crate::syntax::{ExprKind, Inst, Tree};
+use ptx_target::sort::SortSmall;
 
 /// Position of an instruction.
 pub(in crate::lower) struct Place<'a> {
@@ -141,7 +142,7 @@ fn operand(place: &Place, form: &Form, mismatch: &Mismatch, refused: &[(&Form, R
 /// The literals that any of the forms takes at an operand.
 fn allowed(refused: &[(&Form, Refused)], operand: usize) -> String {
     let mut ranges: Vec<Range> = refused.iter().filter_map(|(_, why)| why.range(operand)).collect();
-    ranges.sort_by_key(|range| (range.lo, range.hi));
+    ranges.sort_small_by_key(|range| (range.lo, range.hi));
     ranges.dedup();
     if ranges.iter().all(|range| range.lo == range.hi) {
         return format!("equal to {}", either(ranges.iter().map(|range| range.lo)));

@@ -4,6 +4,7 @@ use super::Case;
 use crate::ir::Operand;
 use crate::isa::rule::NAMED;
 use crate::isa::{Access, Count, OperandKind};
+use ptx_target::sort::SortSmall;
 
 /// The predicate of a named rule.
 type Check = fn(&Case) -> bool;
@@ -124,7 +125,7 @@ fn distinct(case: &Case) -> bool {
         .filter_map(|operand| if let Operand::Reg(id) = operand { Some(id.index()) } else { None })
         .collect();
     let all = registers.len();
-    registers.sort_unstable();
+    registers.sort_small();
     registers.dedup();
     registers.len() == all
 }

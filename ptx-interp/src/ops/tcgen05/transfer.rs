@@ -17,6 +17,7 @@ use crate::tmem::{Cells, Use};
 use ptx_core::diag::codes;
 use ptx_core::ir::Operand;
 use ptx_core::isa::Class;
+use ptx_target::sort::SortSmall;
 
 /// A transfer while it is decoded.
 #[derive(Clone, Copy)]
@@ -50,7 +51,7 @@ impl Transfer {
                 (at.column, width)
             })
             .collect();
-        columns.sort_unstable();
+        columns.sort_small();
         columns.dedup();
         columns.into_iter().fold(Vec::new(), |mut spans: Vec<(u32, u32)>, (column, width)| {
             match spans.last_mut() {

@@ -11,6 +11,7 @@ use crate::watch::extent::Seat;
 use crate::watch::threads::Threads;
 use crate::watch::{ClusterWatch, Reach, Watch};
 use ptx_core::diag::codes;
+use ptx_target::sort::SortSmall;
 
 /// An access to a block of which the thread does not know that it has begun.
 #[cold]
@@ -30,7 +31,7 @@ pub(in crate::watch) fn check_cluster(listing: &Listing, watch: &Watch, cluster:
     for (rank, target) in cluster.blocks.iter().enumerate() {
         let reached = target.reached.borrow();
         let mut warps: Vec<_> = reached.iter().collect();
-        warps.sort_by_key(|(warp, _)| **warp);
+        warps.sort_small_by_key(|(warp, _)| **warp);
         for (warp, lanes) in warps {
             let seat = watch.place(*warp);
             let knows = |lane: usize, reach: &Reach| {

@@ -9,6 +9,7 @@ use crate::pipeline::term::Poly;
 use crate::pipeline::value::{LANES, Value, active};
 use crate::pipeline::walk::{Done, Halt};
 use ptx_core::ir::Operand;
+use ptx_target::sort::SortSmall;
 
 /// Bytes of a barrier, and of a word.
 const BARRIER: u32 = 8;
@@ -268,7 +269,7 @@ impl Here<'_, '_, '_> {
                 }
             }
         }
-        ranges.sort_unstable();
+        ranges.sort_small();
         ranges.dedup();
         Ok(ranges)
     }

@@ -6,6 +6,7 @@
 
 use crate::error::{Error, ErrorKind};
 use ptx_interp::{Fault, Turn};
+use ptx_target::sort::SortSmall;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
@@ -126,7 +127,7 @@ impl Processes {
         }
         let mut groups = self.groups();
         let place = |group: &Arc<dyn Peers>| group.turn().metadata().map_or(0, |metadata| metadata.ino());
-        groups.sort_by_key(place);
+        groups.sort_small_by_key(place);
         groups.dedup_by_key(|group| place(group));
         Turns { _taken: groups.into_iter().map(Taken::of).collect() }
     }
