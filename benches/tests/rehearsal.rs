@@ -25,7 +25,6 @@ fn words(entry: &Value) -> (&str, &str, Option<&str>) {
 }
 
 #[test]
-#[ignore = "takes long: cargo test -p ptx-benches --test rehearsal -- --include-ignored"]
 fn every_promised_kernel_meets_its_rivals() {
     let stub = stub();
     let arguments = ["--all", "--companion", &stub, "--companion", "/nonexistent", "--companion", "true"];
@@ -68,7 +67,6 @@ fn every_promised_kernel_meets_its_rivals() {
 }
 
 #[test]
-#[ignore = "takes long: cargo test -p ptx-benches --test rehearsal -- --include-ignored"]
 fn what_nothing_is_promised_of_runs_too() {
     let (output, folder) = bench(&["--filter", "power", "--filter", "gemm f16", "--alone"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
