@@ -80,7 +80,9 @@ use problem::Gradients;
 #[cfg(feature = "attention_decode")]
 use problem::{Paging, refuse};
 use problem::{Problem, Rows};
-use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Module, Result, StreamRef, TensorMut, TensorRef};
+#[cfg(feature = "attention_backward")]
+use ptx_launch::TensorMut;
+use ptx_launch::{AsStream, IntoTensor, IntoTensorMut, Module, Result, StreamRef, TensorRef};
 
 /// The modules of this operation, by name, for tools that assemble them.
 #[doc(hidden)]
