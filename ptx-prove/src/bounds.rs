@@ -132,9 +132,11 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
     let conds = [access.path.cond(), access.guard.clone()];
     let goal = must.negate();
     let under = Under { world: &machine.world, conds: &conds, facts: &machine.launch.facts };
+    // A way that decides most questions with little work comes before those that take much where they fail.
     if is_decided_nearby(&under, &goal, NEAR_SPLITS)
+        || is_decided_simply(machine, (&conds, &goal), SPLITS, LITTLE)
         || holds(&under, must, By::All)
-        || is_decided_simply(machine, (&conds, &goal), SPLITS)
+        || is_decided_simply(machine, (&conds, &goal), SPLITS, BUDGET / 4)
     {
         return Verdict::Proved;
     }
@@ -154,13 +156,16 @@ fn ask(machine: &Machine<'_>, access: &Access, must: &Cond) -> Verdict {
     }
 }
 
+/// Work that most questions take, of those that conditions around their parts do not decide.
+const LITTLE: u32 = BUDGET / 12;
+
 /// The most choices of which both ways are questions of their own.
 const SPLITS: usize = 3;
 /// The same for questions by the conditions around parts.
 const NEAR_SPLITS: usize = 2;
 
 /// Decides it where the way settles choices, or without the alternatives of the launch that are conjunctions. Most questions need none of these.
-fn is_decided_simply(machine: &Machine<'_>, (conds, goal): (&[Cond], &Cond), splits: usize) -> bool {
+fn is_decided_simply(machine: &Machine<'_>, (conds, goal): (&[Cond], &Cond), splits: usize, budget: u32) -> bool {
     let (world, facts) = (&machine.world, &machine.launch.facts);
     if world.is_spent() {
         return false;
@@ -171,13 +176,13 @@ fn is_decided_simply(machine: &Machine<'_>, (conds, goal): (&[Cond], &Cond), spl
     if let Some(choice) = world.choice_of_factor(left).filter(|_| splits > 0) {
         return [choice.clone(), choice.negate()].into_iter().all(|side| {
             let conds: Vec<Cond> = conds.iter().cloned().chain([side]).collect();
-            is_decided_simply(machine, (&conds, goal), splits - 1)
+            is_decided_simply(machine, (&conds, goal), splits - 1, budget)
         });
     }
     let Some(Settled { world: own, conds, facts: plain, goal }) = question else {
-        return plain.len() < facts.len() && decide(world, conds, &plain, goal, BUDGET / 4).is_impossible();
+        return plain.len() < facts.len() && decide(world, conds, &plain, goal, budget).is_impossible();
     };
-    let is_proved = decide(&own, &conds, &plain, &goal, BUDGET / 4).is_impossible();
+    let is_proved = decide(&own, &conds, &plain, &goal, budget).is_impossible();
     world.work.set(own.work.get());
     is_proved
 }

@@ -67,8 +67,10 @@ pub(crate) struct Symbol {
     pub(crate) facts: Vec<Cond>,
 }
 
-/// The work of each part of a proof, the execution, what is accessed and in which order, in inequalities that are looked at.
+/// The work of each part of a proof, what is accessed and in which order, in inequalities that are looked at.
 pub(crate) const WORK: u32 = 12_000_000;
+/// That of the execution: without the facts about its loops, the other parts have nothing to decide by.
+const EXECUTION: u32 = 6 * WORK;
 /// The most forms of a condition in a register, or of a step of a path.
 const LONGEST: usize = 256;
 
@@ -224,7 +226,7 @@ impl World {
             probe: None,
             known: Map::default(),
             residues: Map::default(),
-            work: Cell::new(WORK),
+            work: Cell::new(EXECUTION),
             facts: Vec::new(),
             here: Path::default(),
             excludes: |_, _, _, _| false,

@@ -40,8 +40,15 @@ const GEMMS: [Gemm; 4] = [
     ("stream_k_m256n192k64_1x2_kk_bf16_bf16", [16384, 24576, 8192], (7, 8)),
 ];
 
-/// The same of the product for Blackwell, whose pipeline is explored with the rest of its proof alone.
-const BLACKWELL: Gemm = ("tcgen05_m128n128k64_1x1_kk_bf16", [16384, 16384, 4096], (3, 8));
+/// The same of products whose pipelines are explored with the rest of their proofs alone.
+const OTHERS: [Gemm; 3] = [
+    ("tcgen05_m128n128k64_1x1_kk_bf16", [16384, 16384, 4096], (3, 8)),
+    ("product_gathered_m128n256_bf16", [16384, 16384, 8192], (8, 8)),
+    ("product_reduced_m128n256_bf16", [16384, 16384, 2048], (14, 8)),
+];
+
+/// The maps of C: one, or one for each rank.
+const RESULTS: [&str; 9] = ["c", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
 
 /// The verdicts on a kernel.
 #[derive(Default)]
@@ -683,7 +690,9 @@ fn of_gemm(contract: Contract, (_, boxes, (param, offset)): &Gemm) -> Contract {
     let depth = Expr::Field(*param, Field { offset: *offset, ty: Plain::Unsigned(4) });
     let some = Expr::Binary(Operator::Ge, Box::new([depth, Expr::Int(1)]), String::new());
     let assume = contract.assume.into_iter().chain([some]).collect();
-    let boxes = ["a", "b", "c"].iter().zip(boxes).map(|(name, bytes)| ((*name).to_owned(), *bytes)).collect();
+    let [a, b, c] = *boxes;
+    let boxes = [("a", a), ("b", b)].into_iter().chain(RESULTS.map(|name| (name, c)));
+    let boxes = boxes.map(|(name, bytes)| (name.to_owned(), bytes)).collect();
     Contract { assume, boxes, ..contract }
 }
 
@@ -691,8 +700,7 @@ fn of_gemm(contract: Contract, (_, boxes, (param, offset)): &Gemm) -> Contract {
 fn row(module: &Module, kernel: &Kernel) -> Row {
     let unknown = |reason| Row { reasons: vec![reason], ..Row::default() };
     let instances = || module.kernels.iter().filter(|own| own.name == kernel.name);
-    let gemm =
-        GEMMS.iter().chain([&BLACKWELL]).find_map(|gemm| Some((instances().find(|own| own.entry == gemm.0)?, gemm)));
+    let gemm = GEMMS.iter().chain(&OTHERS).find_map(|gemm| Some((instances().find(|own| own.entry == gemm.0)?, gemm)));
     let kernel = gemm.map_or(kernel, |(instance, _)| instance);
     let contract = contract(kernel).map(|contract| match gemm {
         Some((_, gemm)) => of_gemm(contract, gemm),

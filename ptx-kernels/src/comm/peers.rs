@@ -14,6 +14,7 @@ pub(crate) mod peers {
     struct Peers {
         table: &[u64],
         meeting: &[u64],
+        #[align(8)]
         counters: &mut [u32],
     }
 }

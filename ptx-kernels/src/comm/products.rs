@@ -25,8 +25,9 @@ use crate::gemm::ClusterIds;
 use half::{bf16, f16};
 use kernels::kernels::{self as device, BLOCK_M, CLUSTER_M, MEETINGS, product_gathered, product_reduced};
 use ptx_launch::{
-    AsStream, Buffer, Config, Device, Devices, Error, ErrorKind, IntoTensor, IntoTensorMut, KernelParam, ProcessGroup,
+    AsStream, Buffer, Device, Devices, Error, ErrorKind, IntoTensor, IntoTensorMut, KernelParam, ProcessGroup,
     Promotion, Result, StreamRef, Swizzle, Symmetric, SymmetricBuffer, TensorElement, TensorMap, TensorRef, WriteSlice,
+    ptx_contract,
 };
 use std::time::Duration;
 
@@ -69,6 +70,45 @@ pub(crate) struct Shape {
     patience: u64,
 }
 
+/// The conditions of launches, and the memory that they take.
+#[ptx_contract]
+impl Shape {
+    /// Runs of 16 bytes of a part of A.
+    pub(crate) fn runs(&self) -> u64 {
+        u64::from(self.rows) * u64::from(self.k / 8)
+    }
+
+    /// The slots of one part's tiles, for each warp group of both blocks.
+    pub(crate) fn slots(&self, block_n: u32) -> u64 {
+        u64::from(self.rows.div_ceil(256)) * u64::from(self.n.div_ceil(block_n)) * 4
+    }
+
+    /// Returns true if there are tiles, which kernels count in 32 bits, and copies are runs of 16 bytes.
+    pub(crate) fn is_divided(&self, block_n: u32) -> bool {
+        self.rank < self.ranks
+            && self.ranks <= 8
+            && self.rows >= 1
+            && self.n >= 1
+            && self.k.is_multiple_of(8)
+            && [self.band, self.run].iter().all(|extent| *extent >= 1 && *extent <= 512)
+            && self.rows <= 1 << 30
+            && self.n <= 1 << 30
+            && self.k <= 1 << 30
+            && self.slots(block_n) * u64::from(self.ranks) <= 1 << 30
+            && self.runs() * u64::from(self.ranks) <= 1 << 42
+            && self.chunk >= 16
+            && self.chunk <= 32768
+            && self.chunk.is_multiple_of(16)
+    }
+
+    /// Returns true if half an inbox has room for the sums of all other ranks, so many bytes in each slot.
+    pub(crate) fn has_inbox(&self, block_n: u32, bytes: u32) -> bool {
+        self.half.is_multiple_of(16)
+            && self.half <= 1 << 45
+            && self.half >= self.slots(block_n) * u64::from(self.ranks - 1) * u64::from(bytes)
+    }
+}
+
 /// A rank of a group whose products communicate: its inbox for tiles, its signals, and the numbers of its calls. Products of all kinds may take turns.
 ///
 /// ```no_run
@@ -98,7 +138,6 @@ pub struct Rank {
     reduced: Buffer<u32>,
     gathered: Buffer<u32>,
     ids: ClusterIds,
-    num_blocks: u32,
     most: [usize; 2],
     chunks: [u32; 2],
     raster: [u32; 2],
@@ -192,10 +231,6 @@ impl Rank {
             patience: self.patience,
         })
     }
-
-    fn grid(&self) -> Config {
-        Config::grid(self.num_blocks)
-    }
 }
 
 /// The sizes of the memory of a rank.
@@ -233,15 +268,13 @@ impl Sizes {
     ) -> Result<Rank> {
         let counters = || device.zeros(2 * self.num_blocks as usize);
         let (reduced, gathered) = (counters()?, counters()?);
-        let (num_blocks, most) = (self.num_blocks, self.most);
         Ok(Rank {
             inbox,
             progress,
             reduced,
             gathered,
             ids,
-            num_blocks,
-            most,
+            most: self.most,
             chunks: CHUNKS,
             raster: RASTER,
             patience: 0,
@@ -297,7 +330,7 @@ where
     }
 
     fn reduced(stream: StreamRef<'_>, rank: &mut Rank, maps: &Reduced, shape: Division) -> Result<()> {
-        let (grid, Reduced { operands: [a, b], outputs: [c0, c1, c2, c3, c4, c5, c6, c7] }) = (rank.grid(), maps);
+        let Reduced { operands: [a, b], outputs: [c0, c1, c2, c3, c4, c5, c6, c7] } = maps;
         let (operands, outputs) = (device::Operands { a, b }, device::Outputs { c0, c1, c2, c3, c4, c5, c6, c7 });
         let inbox = device::Inbox { table: rank.inbox.parts_mut().table, counters: &mut rank.reduced };
         let ClusterIds { gpcs, counters, .. } = &mut rank.ids;
@@ -305,7 +338,7 @@ where
         let instance = product_reduced::Instance::m128n256;
         // SAFETY: the maps describe memory that is bound to the stream, and parts of symmetric memory, in the layouts of the kernel; inbox and signals have
         // room for the tiles of the shape, all counters for all blocks.
-        unsafe { product_reduced::launch::<T>(instance, stream, grid, operands, outputs, inbox, ids, shape.0) }
+        unsafe { product_reduced::launch::<T>(instance, stream, operands, outputs, inbox, ids, shape.0) }
     }
 
     fn gathered(
@@ -315,7 +348,7 @@ where
         table: &Buffer<u64>,
         shape: Division,
     ) -> Result<()> {
-        let (grid, [a, b, c]) = (rank.grid(), maps);
+        let [a, b, c] = maps;
         let meeting = rank.progress.parts_mut().table;
         let (operands, peers) =
             (device::Operands { a, b }, device::Peers { table, meeting, counters: &mut rank.gathered });
@@ -323,7 +356,7 @@ where
         let ids = device::ClusterIds { gpcs: &*gpcs, counters };
         let instance = product_gathered::Instance::m128n256;
         // SAFETY: as above; A has a part of these rows for each rank.
-        unsafe { product_gathered::launch::<T>(instance, stream, grid, operands, c, peers, ids, shape.0) }
+        unsafe { product_gathered::launch::<T>(instance, stream, operands, c, peers, ids, shape.0) }
     }
 }
 

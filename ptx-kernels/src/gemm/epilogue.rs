@@ -46,6 +46,10 @@ pub(crate) mod epilogue {
     fn store_partial(sums: &[b32; 4], at: &Place, p: &Problem) {
         let matrix: u64 = wide(at.split) * p.batches + at.batch as u64;
         let row: u64 = matrix * (p.m as u64) + at.row as u64;
+        invariant!(matrix + 1 <= p.splits * p.batches);
+        invariant!(row + 1 <= p.splits * p.batches * p.m);
+        // The same times the pitch, which is a product of too many numbers for a proof.
+        assume!(row * p.pitch + p.pitch <= p.splits * p.batches * p.m * p.pitch);
         let to: u64 = p.partial + (row * (p.pitch as u64) + at.column as u64) * 4;
         ptx! { st.global.v4.b32 [to], {sums[..]}; }
     }

@@ -4,9 +4,9 @@
 use super::instance::{Instance, Loads};
 use super::maps::Mapped;
 use super::pack::pack;
-use super::params::{self, Problem, Raster};
+use super::params::{self, Problem, Raster, Source};
 use super::plan::{BATCHES, Plan};
-use super::problem::Product;
+use super::problem::{self, Product};
 use super::reduce::kernels::reduce;
 use super::sm90::Scratch;
 use crate::workspace::{self, Workspace};
@@ -26,6 +26,12 @@ impl Call<'_> {
     /// The extents of the product, and its division among blocks.
     pub(crate) fn problem(&self) -> Problem {
         self.plan.problem(self.product, self.memory)
+    }
+
+    /// A and B in runs along K.
+    pub(crate) fn runs(&self) -> [Source; 2] {
+        let Product { a, b, m, n, batches, kind, .. } = *self.product;
+        [(a, m), (b, n)].map(|(source, lines)| source.in_runs(lines, problem::size(kind), batches))
     }
 
     /// The extents, and the order of tiles.

@@ -24,6 +24,7 @@ pub(crate) mod kernels {
     /// Elements of 16 bits, of `f32` cut to `tf32`, and of `i8`. The grid is (tiles, parts of K, batches).
     #[ptx_kernel(
         block = C.threads(),
+        grid = p.grid_of_tiles(),
         shared = C.bytes(),
         min_blocks = 256 / C.threads(),
         instances = [
@@ -68,7 +69,7 @@ pub(super) fn instances() -> impl Iterator<Item = Instance> {
     let rows = rows!(
         mma: [bf16] BF16, [f16] F16, [f32] TF32, [i8] I8;
         row { |_, call, _| let (p, problem) = (call.product, call.problem()); }
-        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+        (call.stream, p.a, p.b, p.output(), problem)
     );
     rows.chain(float8::instances())
 }

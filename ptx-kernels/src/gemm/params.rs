@@ -6,10 +6,16 @@ pub(crate) use super::reduce::kernels::{
     C_WIDE, E4M3, E5M2, F16, F32, GELU, GELU_TANH, I8, I32, RELU, RESIDUAL, RESIDUAL_WIDE, SCALE_COLUMNS, SCALE_ROWS,
     SILU, TF32,
 };
-use ptx_launch::{Config, KernelParam, ptx_contract};
+use ptx_launch::{KernelParam, ptx_contract};
 
 /// The most runs of four neighbors in a matrix of sums: kernels count them in 32 bits, in whole blocks.
 pub(crate) const RUNS: u64 = (1 << 32) - 1024;
+
+/// The most rows or columns of whole tiles, and the most elements along K of whole parts: kernels count a few more in 32 bits.
+const EXTENT: u64 = (1 << 32) - 65536;
+
+/// The most matrices of sums: one for each part of K and batch.
+const MATRICES: u64 = 1 << 27;
 
 /// The number of codes of element types.
 pub(crate) const KINDS: usize = 8;
@@ -237,6 +243,42 @@ impl Output {
 }
 
 #[ptx_contract]
+impl Raster {
+    /// Returns true if there are tiles, and kernels count them in 32 bits.
+    pub(crate) fn is_counted(&self) -> bool {
+        [self.m, self.n].iter().all(|extent| *extent >= 1 && *extent <= 1 << 30)
+            && self.k <= 1 << 30
+            && [self.band, self.run].iter().all(|extent| *extent >= 1 && *extent <= 512)
+    }
+}
+
+#[ptx_contract]
+impl Source {
+    /// Bytes of an operand of so many lines, with elements of `size` bytes.
+    pub(crate) fn bytes(&self, lines: u32, p: Problem, size: u64) -> u64 {
+        Self::reach(self.batch, p.batches) + Self::reach(self.line, lines) + Self::reach(self.k, p.k) + size
+    }
+
+    /// Bytes from the first to the last of so many elements.
+    fn reach(step: u64, count: u32) -> u64 {
+        step * u64::from(count - 1)
+    }
+
+    /// Returns true if all elements are at multiples of `size` bytes.
+    pub(crate) fn is_aligned(&self, size: u64) -> bool {
+        [self.at, self.line, self.k, self.batch].iter().all(|bytes| bytes.is_multiple_of(size))
+    }
+
+    /// Returns true if runs along K have no bytes between elements, and are aligned: by 16 bytes, or else by 4.
+    pub(crate) fn has_runs(&self, size: u64, is_wide: bool) -> bool {
+        let parts = [self.at, self.line, self.batch];
+        self.k == size
+            && parts.iter().all(|bytes| bytes.is_multiple_of(4))
+            && (!is_wide || parts.iter().all(|bytes| bytes.is_multiple_of(16)))
+    }
+}
+
+#[ptx_contract]
 impl Problem {
     /// Four neighbors of all rows of a batch.
     fn runs(&self) -> u64 {
@@ -246,6 +288,44 @@ impl Problem {
     /// The grid of the kernel that adds up the sums of parts of K, with so many threads in a block.
     pub(crate) fn grid_of_runs(&self, threads: u32) -> (u64, u32, u32) {
         (self.runs().div_ceil(u64::from(threads)), 1, self.batches)
+    }
+
+    /// Returns true if the flag `bit` is set.
+    pub(crate) fn has(&self, bit: u32) -> bool {
+        self.flags / bit % 2 == 1
+    }
+
+    /// The grid of the kernels without clusters: a block for each tile, part of K, and batch.
+    pub(crate) fn grid_of_tiles(&self) -> (u64, u32, u32) {
+        (u64::from(self.tiles_m) * u64::from(self.tiles_n), self.splits, self.batches)
+    }
+
+    /// Returns true if these tiles are all of C, and parts of K all of it, in numbers of 32 bits.
+    pub(crate) fn has_tiles(&self, tile: [u32; 2]) -> bool {
+        self.m >= 1
+            && self.n >= 1
+            && self.batches >= 1
+            && self.splits >= 1
+            && self.partial.is_multiple_of(16)
+            && self.tiles_m == self.m.div_ceil(tile[0])
+            && self.tiles_n == self.n.div_ceil(tile[1])
+            && u64::from(self.tiles_m) * u64::from(tile[0]) <= EXTENT
+            && u64::from(self.tiles_n) * u64::from(tile[1]) <= EXTENT
+            && u64::from(self.splits) * u64::from(self.k_split) <= EXTENT
+            && u64::from(self.splits) * u64::from(self.k_split) >= u64::from(self.k)
+            && (self.splits == 1 || self.has_partials())
+            && u64::from(self.splits) * u64::from(self.batches) <= MATRICES
+            && self.partial_bytes() <= 1 << 46
+    }
+
+    /// Bytes of the sums of all parts of K.
+    fn partial_bytes(&self) -> u64 {
+        u64::from(self.splits) * u64::from(self.batches) * u64::from(self.m) * u64::from(self.pitch) * 4
+    }
+
+    /// The same where there are several parts.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        if self.splits > 1 { self.partial_bytes() } else { 0 }
     }
 
     /// Runs of the sums of all parts of K.
@@ -262,12 +342,5 @@ impl Problem {
             && self.pitch.is_multiple_of(4)
             && self.pitch >= self.n
             && self.runs() <= RUNS
-    }
-}
-
-impl Problem {
-    /// A block for each tile, part of K, and batch.
-    pub(crate) fn grid(&self) -> Config {
-        Config::grid((u64::from(self.tiles_m) * u64::from(self.tiles_n), self.splits, self.batches))
     }
 }

@@ -27,6 +27,7 @@ pub(crate) mod kernels {
     /// Tiles of operands of any layout.
     #[ptx_kernel(
         block = C.threads(),
+        grid = p.grid_of_tiles(),
         min_blocks = 8 / C.micro,
         instances = [
             m128n128k16_1x1_xx = (f32, Square::new(128, 8)),
@@ -42,13 +43,32 @@ pub(crate) mod kernels {
     /// Four rows of C, by four columns or 32: operands go from memory to registers once, at any alignment. The threads of a block share K.
     #[ptx_kernel(
         block = C.threads,
+        grid = p.grid_of_tiles(),
         min_blocks = 1024 / C.threads,
         instances = [
             m4n4k512_1x1_xk = ([f32, f16, bf16, e4m3, e5m2, i8], Rows::along_k(512)),
             m4n4k128_1x1_xk = ([f32, f16, bf16, e4m3, e5m2, i8], Rows::along_k(128)),
             m4n32k64_1x1_xn = ([f32, f16, bf16, e4m3, e5m2, i8], Rows::along_n(512)),
             m4n32k16_1x1_xn = ([f32, f16, bf16, e4m3, e5m2, i8], Rows::along_n(128))
-        ]
+        ],
+        requires(
+            p.has_tiles(C.tile()),
+            a.is_aligned(size_of::<T>()),
+            b.is_aligned(size_of::<T>()),
+            out.epilogue.kind < I32 || size_of::<T>() == 1,
+            out.is_aligned(WORDS, WIDE)
+        ),
+        addresses(
+            a.at = [u8; a.bytes(p.m, p, size_of::<T>())],
+            b.at = [u8; b.bytes(p.n, p, size_of::<T>())],
+            p.partial = [u8; p.stored_bytes()],
+            out.c.at = [u8; out.c_bytes(p, WORDS)],
+            out.residual.at = [u8; out.residual_bytes(p, WORDS, RESIDUAL)],
+            out.epilogue.scale_rows.at = [u8; out.scale_rows_bytes(p, SCALE_ROWS)],
+            out.epilogue.scale_columns.at = [u8; out.scale_columns_bytes(p, SCALE_COLUMNS)],
+            out.epilogue.bias_rows.at = [u8; out.bias_rows_bytes(p, WORDS, BIAS_ROWS)],
+            out.epilogue.bias_columns.at = [u8; out.bias_columns_bytes(p, WORDS, BIAS_COLUMNS)]
+        )
     )]
     pub fn rows<T, const C: Rows>(a: Source, b: Source, out: Output, p: Problem) {
         #[shared(align = 16)]
@@ -59,12 +79,32 @@ pub(crate) mod kernels {
     /// The same, by runs of 16 bytes of operands that both lie along K.
     #[ptx_kernel(
         block = C.threads,
+        grid = p.grid_of_tiles(),
         min_blocks = 1024 / C.threads,
         instances = [
             m4n4k2048_1x1_kk = (f32, Rows::along_k(512)),
             m4n4k4096_1x1_kk = ([f16, bf16], Rows::along_k(512)),
             m4n4k8192_1x1_kk = (i8, Rows::along_k(512))
-        ]
+        ],
+        requires(
+            p.has_tiles(C.tile()),
+            p.k_split % 16 == 0,
+            a.has_runs(size_of::<T>(), p.has(A_WIDE)),
+            b.has_runs(size_of::<T>(), p.has(B_WIDE)),
+            out.epilogue.kind < I32 || size_of::<T>() == 1,
+            out.is_aligned(WORDS, WIDE)
+        ),
+        addresses(
+            a.at = [u8; a.bytes(p.m, p, size_of::<T>())],
+            b.at = [u8; b.bytes(p.n, p, size_of::<T>())],
+            p.partial = [u8; p.stored_bytes()],
+            out.c.at = [u8; out.c_bytes(p, WORDS)],
+            out.residual.at = [u8; out.residual_bytes(p, WORDS, RESIDUAL)],
+            out.epilogue.scale_rows.at = [u8; out.scale_rows_bytes(p, SCALE_ROWS)],
+            out.epilogue.scale_columns.at = [u8; out.scale_columns_bytes(p, SCALE_COLUMNS)],
+            out.epilogue.bias_rows.at = [u8; out.bias_rows_bytes(p, WORDS, BIAS_ROWS)],
+            out.epilogue.bias_columns.at = [u8; out.bias_columns_bytes(p, WORDS, BIAS_COLUMNS)]
+        )
     )]
     pub fn runs<T, const C: Rows>(a: Source, b: Source, out: Output, p: Problem) {
         #[shared(align = 16)]
@@ -75,12 +115,32 @@ pub(crate) mod kernels {
     /// The same with fewer threads.
     #[ptx_kernel(
         block = C.threads,
+        grid = p.grid_of_tiles(),
         min_blocks = 1024 / C.threads,
         instances = [
             m4n4k512_1x1_kk = (f32, Rows::along_k(128)),
             m4n4k1024_1x1_kk = ([f16, bf16], Rows::along_k(128)),
             m4n4k2048_1x1_kk = (i8, Rows::along_k(128))
-        ]
+        ],
+        requires(
+            p.has_tiles(C.tile()),
+            p.k_split % 16 == 0,
+            a.has_runs(size_of::<T>(), p.has(A_WIDE)),
+            b.has_runs(size_of::<T>(), p.has(B_WIDE)),
+            out.epilogue.kind < I32 || size_of::<T>() == 1,
+            out.is_aligned(WORDS, WIDE)
+        ),
+        addresses(
+            a.at = [u8; a.bytes(p.m, p, size_of::<T>())],
+            b.at = [u8; b.bytes(p.n, p, size_of::<T>())],
+            p.partial = [u8; p.stored_bytes()],
+            out.c.at = [u8; out.c_bytes(p, WORDS)],
+            out.residual.at = [u8; out.residual_bytes(p, WORDS, RESIDUAL)],
+            out.epilogue.scale_rows.at = [u8; out.scale_rows_bytes(p, SCALE_ROWS)],
+            out.epilogue.scale_columns.at = [u8; out.scale_columns_bytes(p, SCALE_COLUMNS)],
+            out.epilogue.bias_rows.at = [u8; out.bias_rows_bytes(p, WORDS, BIAS_ROWS)],
+            out.epilogue.bias_columns.at = [u8; out.bias_columns_bytes(p, WORDS, BIAS_COLUMNS)]
+        )
     )]
     pub fn runs_small<T, const C: Rows>(a: Source, b: Source, out: Output, p: Problem) {
         #[shared(align = 16)]
@@ -94,22 +154,22 @@ pub(super) fn instances() -> impl Iterator<Item = Instance> {
     let tiles = rows!(
         simt: [f32] F32, [f32] TF32, [f16] F16, [bf16] BF16, [e4m3] E4M3, [e5m2] E5M2, [i8] I8;
         row_of_tiles { |_, call, _| let (p, problem) = (call.product, call.problem()); }
-        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+        (call.stream, p.a, p.b, p.output(), problem)
     );
     let few = rows!(
         few_rows: [f32] F32, [f32] TF32, [f16] F16, [bf16] BF16, [e4m3] E4M3, [e5m2] E5M2, [i8] I8;
         row_of_elements { |_, call, _| let (p, problem) = (call.product, call.problem()); }
-        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+        (call.stream, p.a, p.b, p.output(), problem)
     );
     let long = rows!(
         long_runs: [f32] F32, [f32] TF32, [f16] F16, [bf16] BF16, [i8] I8;
-        row_of_runs { |_, call, _| let (p, problem) = (call.product, call.problem()); }
-        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+        row_of_runs { |_, call, _| let [a, b] = call.runs(); }
+        (call.stream, a, b, call.product.output(), call.problem())
     );
     let short = rows!(
         short_runs: [f32] F32, [f32] TF32, [f16] F16, [bf16] BF16, [i8] I8;
-        row_of_runs { |_, call, _| let (p, problem) = (call.product, call.problem()); }
-        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+        row_of_runs { |_, call, _| let [a, b] = call.runs(); }
+        (call.stream, a, b, call.product.output(), call.problem())
     );
     tiles.chain(few).chain(long).chain(short)
 }

@@ -129,9 +129,11 @@ pub(crate) mod kernels {
 
     /// Partial sums of tiles that clusters share and their flags, the clusters of each GPC, and the counters from which clusters claim their numbers.
     struct StreamKScratch {
+        #[align(16)]
         partials: &mut [f32],
         flags: &mut [u32],
         gpcs: &[u32],
+        #[align(16)]
         counters: &mut [u32],
     }
 
@@ -139,6 +141,7 @@ pub(crate) mod kernels {
     /// block, are zero, and are zero again at the end.
     #[ptx_kernel(
         block = C.threads(),
+        grid = scratch.flags.len() / (2 * C.blocks()) * C.blocks(),
         cluster = C.blocks(),
         max_regs = 168,
         pdl,
@@ -146,7 +149,13 @@ pub(crate) mod kernels {
             m256n192k64_1x2_kk = ([f16, bf16], [f16, bf16], Config::stream_k([256, 192], [1, 2], KK, 3, 3, [9, 1])),
             m256n192k128_1x2_kk = (e4m3, bf16, Config::stream_k([256, 192], [1, 2], KK, 3, 3, [9, 1])),
             m256n192k64_1x2_kn = ([f16, bf16], [f16, bf16], Config::stream_k([256, 192], [1, 2], KN, 3, 3, [9, 1]))
-        ]
+        ],
+        requires(
+            raster.is_counted(),
+            scratch.gpcs.len() >= 17 + 256,
+            scratch.counters.len() >= 17,
+            scratch.partials.len() >= scratch.flags.len() / 2 * (C.tile[0] * C.tile[1])
+        )
     )]
     pub fn stream_k<T, O, const C: Config>(
         a: TensorMap,

@@ -140,6 +140,7 @@ pub(crate) mod gathered {
             while start < part {
                 let mut end: u64 = start + bytes_of_row * (CLUSTER_M as u64);
                 ptx! { min.u64 end, end, part; }
+                invariant!(end <= part);
                 push_rows::<C>(smem, data, [start, end, part], shape.chunk, &mut turn);
                 start = end;
                 sent += 1;
@@ -166,11 +167,16 @@ pub(crate) mod gathered {
     ) {
         let first: u64 = range[2] * (data.rank as u64);
         let (chunk, step): (u32, u64) = (chunk.min(PARCEL), wide(nctaid.x) * chunk.min(PARCEL));
+        // Rows are whole runs of 16 bytes, since K is a multiple of 8.
+        assume!(chunk % 16 == 0 && range[0] % 16 == 0);
         let mut at: u64 = range[0] + wide(ctaid.x) * chunk;
         while at < range[1] {
             let (mut left, most): (u64, u64) = (range[1] - at, chunk as u64);
             ptx! { min.u64 left, left, most; }
             let bytes: u32 = left as u32;
+            // For the same reason.
+            assume!(bytes % 16 == 0);
+            invariant!(at + bytes <= range[1]);
             let (parcel, arrived) = (smem.parcels.at(*turn & 1), smem.arrived.at(*turn & 1));
             // The copy before the last one has left this parcel.
             tma::wait_read::<1>();

@@ -46,6 +46,7 @@ pub(crate) mod kernels {
     /// The clusters of each GPC, and the counters from which clusters claim their numbers.
     struct ClusterIds {
         gpcs: &[u32],
+        #[align(16)]
         counters: &mut [u32],
     }
 
@@ -119,11 +120,25 @@ pub(crate) mod kernels {
     #[ptx_kernel(
         block = THREADS,
         cluster = 2,
+        grid = inbox.counters.len() / 2,
         max_regs = 168,
         pdl,
         instances = [
             m128n256 = ([bf16, f16], Config::tma([BLOCK_M, 256], [2, 1], KK, 3, 4))
-        ]
+        ],
+        requires(
+            shape.is_divided(C.block_n()),
+            shape.has_inbox(C.block_n(), C.bytes()),
+            C.bytes() % shape.chunk == 0,
+            inbox.counters.len() <= 1 << 16,
+            ids.gpcs.len() >= 17 + 256,
+            ids.counters.len() >= 17
+        ),
+        addresses(
+            inbox.table[..shape.ranks] = [u128; shape.half / 8],
+            inbox.table[shape.ranks..2 * shape.ranks] =
+                [u32; inbox.counters.len() / 2 * MEETINGS * shape.ranks + shape.slots(C.block_n()) * shape.ranks]
+        )
     )]
     pub fn product_reduced<T, const C: Config>(
         operands: Operands,
@@ -167,11 +182,21 @@ pub(crate) mod kernels {
     #[ptx_kernel(
         block = THREADS,
         cluster = 2,
+        grid = peers.counters.len() / 2,
         max_regs = 168,
         pdl,
         instances = [
             m128n256 = ([bf16, f16], Config::tma([BLOCK_M, 256], [2, 1], KK, 3, 4))
-        ]
+        ],
+        requires(
+            shape.is_divided(C.block_n()),
+            ids.gpcs.len() >= 17 + 256,
+            ids.counters.len() >= 17
+        ),
+        addresses(
+            peers.table[..shape.ranks] = [u128; shape.runs() * shape.ranks],
+            peers.meeting[shape.ranks..2 * shape.ranks] = [u32; peers.counters.len() / 2 * (MEETINGS + 1) * shape.ranks]
+        )
     )]
     pub fn product_gathered<T, const C: Config>(
         operands: Operands,

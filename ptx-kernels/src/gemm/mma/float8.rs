@@ -21,6 +21,7 @@ pub(crate) mod kernels {
     /// Floats of 8 bits. Eight warps: `sm_90` multiplies them as `f16`, and needs registers for that. The grid is (tiles, parts of K, batches).
     #[ptx_kernel(
         block = C.threads(),
+        grid = p.grid_of_tiles(),
         shared = C.bytes(),
         min_blocks = 256 / C.threads(),
         instances = [
@@ -41,7 +42,7 @@ pub(super) fn instances() -> impl Iterator<Item = Instance> {
     rows!(
         mma: [e4m3] E4M3, [e5m2] E5M2;
         row { |_, call, _| let (p, problem) = (call.product, call.problem()); }
-        (call.stream, problem.grid(), p.a, p.b, p.output(), problem)
+        (call.stream, p.a, p.b, p.output(), problem)
     )
 }
 

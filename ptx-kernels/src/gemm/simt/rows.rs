@@ -29,6 +29,11 @@ pub(crate) mod rows {
             if self.along_k == 1 { 4 } else { 1 }
         }
 
+        /// Rows and columns of a block.
+        pub const fn tile(&self) -> [u32; 2] {
+            [4, if self.along_k == 1 { 4 } else { 32 }]
+        }
+
         /// Steps along K whose elements are on their way at the same time.
         pub const fn ahead(&self) -> u32 {
             if self.along_k == 1 { 3 } else { 4 }
@@ -59,10 +64,12 @@ pub(crate) mod rows {
         let (step_a, step_b): (u64, u64) = (a.k * (STEP as u64), b.k * (STEP as u64));
         let sums: [[b32; C.columns()]; 4];
         clear(&mut sums);
+        invariant!(k_end <= p.k);
         while k < k_end {
             let (rows, columns): ([[b32; 4]; C.ahead()], [[b32; C.columns()]; C.ahead()]);
             for step in 0..C.ahead() {
                 let there: pred = k < k_end;
+                invariant!(k >= k_end || k + 1 <= p.k);
                 load_lines::<T>(&mut rows[step], from_a, a.line, place.row, p.m, there);
                 load_lines::<T>(&mut columns[step], from_b, b.line, column0, p.n, there);
                 k += STEP;

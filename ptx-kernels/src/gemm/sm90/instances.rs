@@ -28,11 +28,11 @@ pub(crate) fn instances() -> impl Iterator<Item = Instance> {
         stream_k: [bf16, bf16] (BF16, BF16), [f16, f16] (F16, F16), [e4m3, bf16] (E4M3, BF16);
         row {
             |row, call, config|
-            let Scheduled { stream, maps: [a, b, c], raster, grid, scratch } = Scheduled::new(row, call, &config)?;
+            let Scheduled { stream, maps: [a, b, c], raster, scratch, .. } = Scheduled::new(row, call, &config)?;
             let Scratch { partials, flags, ids: ClusterIds { gpcs, counters, .. } } = scratch;
             let scratch = kernels::StreamKScratch { partials, flags, gpcs: &*gpcs, counters };
         }
-        (stream, grid, &a, &b, &c, scratch, raster)
+        (stream, &a, &b, &c, scratch, raster)
     );
     let static_tiles = rows!(
         static_tiles: [bf16] (BF16, BF16), [f16] (F16, F16);

@@ -107,7 +107,10 @@ pub(crate) mod stream_k {
         range: &mainloop::KRange,
     ) {
         let (mut cluster, mut missing): (u32, u32) = (shared.cluster, range.begin);
+        invariant!(cluster <= shared.cluster);
         while missing > 0 {
+            // Clusters share the steps in order, the first one from the first step on: what is missing is that of clusters before this one.
+            assume!(cluster > 0);
             cluster -= 1;
             let part: scheduler::StreamK = shared.of_cluster(cluster);
             if part.begin < part.end {
@@ -139,6 +142,8 @@ pub(crate) mod stream_k {
         /// launch; `bar.sync`, and `N` / 4 `ld.global.v4` with four additions.
         fn add_to(&self, acc: &mut [f32; N], cluster: u32) {
             let slot: u32 = cluster * self.slots + self.slot;
+            // Two slots for each block.
+            invariant!(slot < 2 * nctaid.x);
             let (from, flag) = (self.sums.at(slot).quads.at(0).at(self.thread), self.flags.at(slot));
             if self.thread == 0 {
                 let mut stored: u32 = 0;
