@@ -333,6 +333,12 @@ impl World {
         Form::symbol(self.loose(range, scope))
     }
 
+    /// Returns true for a number of which nothing is known but its range.
+    pub(crate) fn is_name(&self, form: &Form) -> bool {
+        let is = |symbol: Sym| self.symbol(symbol).origin == Origin::Loose && self.symbol(symbol).facts.is_empty();
+        matches!(form.terms.as_slice(), [(mono, Coef::One(1))] if form.constant.is_zero() && mono.len() == 1 && is(mono[0]))
+    }
+
     /// The symbol of such a value.
     pub(crate) fn loose(&mut self, (least, most): (i128, i128), scope: Scope) -> Sym {
         let (origin, meaning) = (Origin::Loose, Meaning::Other);

@@ -73,7 +73,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 57] = [
+const FROM_TEXT: [(&str, &str, &str); 63] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -123,6 +123,38 @@ const FROM_TEXT: [(&str, &str, &str); 57] = [
         "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows + 1)",
         "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; invariant!(i < rows * 32); let at = x.at(i); ptx! { st.global.u32 [at], 0; }",
         "bounds are not decided: the invariant is not proved",
+    ),
+    // A cut: proofs have nothing else of its registers, and so not that threads have different ones; numbers of a thread, and of the launch, they keep.
+    (
+        "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows)",
+        "x: &mut [u32], rows: u32, g: u32) { let t = tid.x; let n = rows * 32; cut!(t < 32 && n >= 32); let i = ctaid.x * 32 + t; invariant!(i < n); let at = x.at(i); ptx! { st.global.u32 [at], 0; }",
+        "",
+    ),
+    (
+        "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows)",
+        "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; cut!(i < rows * 32); let at = x.at(i); ptx! { red.global.add.u32 [at], 1; }",
+        "",
+    ),
+    (
+        "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows)",
+        "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; cut!(i < rows * 32); let at = x.at(i); ptx! { st.global.u32 [at], 0; }",
+        "races are not decided",
+    ),
+    (
+        "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows)",
+        "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; cut!(i <= rows * 32); let at = x.at(i); ptx! { red.global.add.u32 [at], 1; }",
+        "bounds are not decided",
+    ),
+    (
+        "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows + 1)",
+        "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; cut!(i < rows * 32); let at = x.at(i); ptx! { red.global.add.u32 [at], 1; }",
+        "bounds are not decided: the invariant is not proved",
+    ),
+    // One of two conditions limits nothing by itself.
+    (
+        "block = 32, grid = g, requires(x.len() >= 32, rows <= 100, g == rows)",
+        "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; cut!(i < 32 || i < rows * 32); let at = x.at(i); ptx! { red.global.add.u32 [at], 1; }",
+        "bounds are not decided",
     ),
     // The launch before may still read `x`.
     (

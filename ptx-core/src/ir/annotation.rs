@@ -1,6 +1,6 @@
-//! Annotations: conditions over registers in the body of a function, which make no instruction, `.pragma "assume %i < %n";` and
-//! `.pragma "invariant %i <= %n";`. ptxas ignores them. The prover (`ptx-prove`) takes an assumption for granted and proves an invariant; the watcher of
-//! the CPU device compares both with the values of each thread that comes to them.
+//! Annotations: conditions over registers in the body of a function, which make no instruction, `.pragma "assume %i < %n";`,
+//! `.pragma "invariant %i <= %n";` and `.pragma "cut %i <= %n";`. ptxas ignores them. The prover (`ptx-prove`) takes an assumption for granted and proves the
+//! others; the watcher of the CPU device compares all with the values of each thread that comes to them.
 //!
 //! The condition has registers, special registers and numbers, `* / %`, `+ -`, `<< >>`, comparisons, `!`, `&&`, `||` and parentheses, as in Rust. A
 //! register is an integer of its type: `.s32` with a sign, `.u32` and `.b32` without; `s32(%r1)` reads one as another type. Arithmetic is exact.
@@ -19,10 +19,12 @@ pub enum Kind {
     Assume,
     /// `invariant`: it is proved for all threads that come to it; where a loop begins, at its first turn and over one turn.
     Invariant,
+    /// `cut`: it is proved as an invariant is, and proofs of what follows have nothing else of its registers, but for numbers of the whole launch.
+    Cut,
 }
 
 /// The word of each kind.
-pub const KINDS: [(&str, Kind); 2] = [("assume", Kind::Assume), ("invariant", Kind::Invariant)];
+pub const KINDS: [(&str, Kind); 3] = [("assume", Kind::Assume), ("invariant", Kind::Invariant), ("cut", Kind::Cut)];
 
 /// An annotation of a function.
 #[derive(Clone, Debug)]

@@ -469,6 +469,8 @@ pub struct Gradients {
     pub(super) heads_k: u32,
     /// Bytes of the pairs of numbers.
     pub(super) scratch: u64,
+    /// Heads of Q of all sequences, of which packed ones are one.
+    pub(super) lines: u64,
 }
 
 impl Gradients {
@@ -485,7 +487,8 @@ impl Gradients {
         let [.., heads_k, _] = inputs[1].shape;
         let reach = grads.map(Rows::reach);
         let scratch = 8 * (batch * tokens * heads) as u64;
-        Ok(Gradients { out, q, k, v, reach, slope: scale, heads_k: heads_k as u32, scratch })
+        let lines = (batch * heads) as u64;
+        Ok(Gradients { out, q, k, v, reach, slope: scale, heads_k: heads_k as u32, scratch, lines })
     }
 }
 
@@ -498,8 +501,12 @@ impl Gradients {
 
     /// Returns true if so many bytes hold a pair of numbers for each query of each head. Packed sequences are one.
     pub(super) fn holds_pairs(&self, problem: Problem, bytes: u64) -> bool {
-        let sequences = if problem.variable == 1 { 1 } else { u64::from(problem.batch) };
-        bytes >= 8 * sequences * u64::from(problem.heads) * u64::from(problem.tokens_q)
+        let each = 8 * u64::from(problem.heads) * u64::from(problem.tokens_q);
+        let all = u64::from(problem.batch) * u64::from(problem.heads);
+        (problem.variable == 0 || bytes >= each && self.lines >= u64::from(problem.heads))
+            && (problem.variable == 1 || bytes >= u64::from(problem.batch) * each && self.lines >= all)
+            && bytes >= 8 * self.lines * u64::from(problem.tokens_q)
+            && self.lines < 1 << 32
     }
 
     /// Returns true if there are heads of K and V, and so many bytes hold what the passes on Hopper leave for each other: for each query of each

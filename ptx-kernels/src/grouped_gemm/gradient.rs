@@ -69,9 +69,9 @@ pub mod kernels {
         ],
         unsafe(requires(
             schedule.num_blocks > 0,
-            schedule.band > 0,
+            schedule.band > 0 && schedule.band <= 64,
             groups > 0,
-            R == groups * K,
+            R == groups * K && R < 1 << 32,
             K > 0 && K % 8 == 0 && K < 1 << 31,
             N > 0 && N % 8 == 0 && N < 1 << 31,
             // Tiles are counted in 32 bits.
@@ -121,6 +121,9 @@ pub mod kernels {
     fn place<const C: Config>(work: &Work, tile: u32) -> Place {
         let (group, index): (u32, u32) = scheduler::linear(tile, work.tiles_k * work.tiles_n);
         let (row, column): (u32, u32) = scheduler::grouped(index, work.tiles_k, work.tiles_n, work.band);
+        // The bands are those of a group's tiles, so that a number of one of them leads to no other row and column.
+        assume!(row < work.tiles_k && column < work.tiles_n);
+        cut!(group < work.groups && row < work.tiles_k && column < work.tiles_n);
         let at = work.offsets.at(group);
         let (mut begin, mut end): (u32, u32);
         ptx! {
@@ -240,6 +243,7 @@ pub mod kernels {
         if of.row < work.k {
             rows = work.k - of.row;
         }
+        cut!((rows == 0 || m + rows <= work.groups * work.k) && column % 64 == 0 && column < work.n + C.block_n());
         let pitch: u64 = wide(work.n) * size_of::<T>();
         let corner: u64 = result.at + (m as u64 * pitch + wide(column) * size_of::<T>());
         for subtile in 0..C.block_n() / 64 {
@@ -250,6 +254,7 @@ pub mod kernels {
                 if work.n > column + 64 * subtile {
                     left = work.n - (column + 64 * subtile);
                 }
+                invariant!(left == 0 || column + 64 * subtile + left <= work.n);
                 epilogue::store_rows(from, store.thread, corner + (128 * subtile) as u64, pitch, rows, left);
             } else if store.thread == 0 {
                 tma::store_2d(result.map, column + 64 * subtile, m, from);

@@ -125,6 +125,7 @@ pub mod kernels {
         let mut cursor = scheduler::GroupCursor::new();
         let mut tile: u32 = ctaid.x / C.cluster_n();
         let range = mainloop::KRange { begin: 0, end: k, backward: 0 };
+        invariant!(cursor.end_row <= work.groups.rows);
         loop {
             cursor.seek::<BLOCK_M>(&work.groups, tile);
             if cursor.group >= work.groups.count {
@@ -146,6 +147,7 @@ pub mod kernels {
         let mut cursor = scheduler::GroupCursor::new();
         let mut tile: u32 = ctaid.x / C.cluster_n();
         let range = mainloop::KRange { begin: 0, end: k, backward: 0 };
+        invariant!(cursor.end_row <= work.groups.rows);
         loop {
             cursor.seek::<BLOCK_M>(&work.groups, tile);
             if cursor.group >= work.groups.count {
@@ -162,6 +164,9 @@ pub mod kernels {
             if n < output.n {
                 columns = output.n - n;
             }
+            cut!(
+                (rows == 0 || m + rows <= work.groups.rows) && (columns == 0 || n + columns <= output.n) && n % 64 == 0
+            );
             let corner: u64 = output.at + (m as u64 * output.pitch + wide(n) * size_of::<O>());
             if size_of::<O>() == 4 {
                 epilogue::store_pairs(&acc, consumer.thread, corner, output.pitch, rows, columns);
@@ -174,6 +179,7 @@ pub mod kernels {
                         if columns > 64 * subtile {
                             left = columns - 64 * subtile;
                         }
+                        invariant!(left == 0 || n + 64 * subtile + left <= output.n);
                         let to: u64 = corner + (128 * subtile) as u64;
                         epilogue::store_rows(from, store.thread, to, output.pitch, rows, left);
                     } else if store.thread == 0 {

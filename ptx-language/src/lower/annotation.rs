@@ -47,7 +47,7 @@ impl<'a> Lowerer<'a> {
         match kind {
             _ if self.f.code.dead => {}
             Kind::Invariant if is_before_loop(block, at) => self.f.invariants.push((line, condition.span)),
-            Kind::Assume | Kind::Invariant => self.push(line, condition.span),
+            Kind::Assume | Kind::Invariant | Kind::Cut => self.push(line, condition.span),
         }
         Value::unit()
     }

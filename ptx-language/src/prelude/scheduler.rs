@@ -226,6 +226,7 @@ impl GroupCursor {
     /// call it. Each lane looks at one group: for every 32 two `ld.global.nc`, a `warp::scan_max`, a `warp::scan_sum` and a
     /// `vote.sync.ballot`, then `brev`, `clz` and four `shfl.sync.idx`.
     fn seek<const BLOCK_M: u32>(&mut self, groups: &Groups, tile: u32) {
+        invariant!(self.end_row <= groups.rows);
         loop {
             if tile < self.end_tile {
                 break;

@@ -61,12 +61,6 @@ pub(crate) mod kernels {
         stages + stages + size_of::<Stage<T, C>>() - stage
     }
 
-    /// The number of a query's first pair in the scratch memory, which has two numbers for each head of each token.
-    fn pair_at(p: &Problem, pairs: u64, sequence: &attention::Sequence, query: u32, head: u32) -> u64 {
-        let batch: u32 = (p.variable != 0).select(0, ctaid.z);
-        pairs + (wide(batch * p.heads + head) * p.tokens_q + (sequence.start + query) as u64) * 8
-    }
-
     /// Waits until the copies of all threads of the block have arrived.
     fn wait_for_copies() {
         cp_async::wait::<0>();
@@ -92,14 +86,18 @@ pub(crate) mod kernels {
         }
     }
 
-    /// The tensors that a block walks over: rows of Q and dO of head 0, and the pairs of numbers of its first query.
+    /// The tensors that a block walks over: rows of Q and dO of head 0, and two numbers for each head of each token: `line` is that of head 0 of the
+    /// sequence, of `lines` with `tokens` tokens each, and `start` its first token.
     struct Queries {
         query: attention::Rows,
         grad: attention::Rows,
         pairs: u64,
+        line: u32,
+        lines: u64,
+        start: u32,
+        tokens: u32,
         head_stride: u64,
         grad_stride: u64,
-        pair_stride: u64,
     }
 
     impl Queries {
@@ -123,7 +121,9 @@ pub(crate) mod kernels {
             grad.copy::<{ C.block }, { C.head_v }, { 32 * C.warps }>(to, row);
             if tid.x < C.block {
                 let bytes: u32 = (row + tid.x < self.query.len).select(8, 0);
-                let from: u64 = self.pairs + walk.head as u64 * self.pair_stride + wide(row + tid.x) * 8;
+                let line: u32 = self.line + walk.head;
+                cut!(self.lines > line as u64);
+                let from: u64 = self.pairs + (wide(line) * self.tokens + (self.start + row + tid.x) as u64) * 8;
                 let pair: u32 = to + C.block * fragment::pitch(C.head_v) + tid.x * 8;
                 ptx! { cp.async.ca.shared.global [pair], [from], 8, bytes; }
             }
@@ -187,29 +187,40 @@ pub(crate) mod kernels {
     pub fn grad_keys<T, const C: Config>(tensors: Tensors<T>, p: Problem, g: Gradients) {
         const NT: u32 = C.block / 8;
         const THREADS: u32 = 32 * C.warps;
+        /// Numbers of tiles are no greater, since those of queries fit `i32`.
+        const LAST: u32 = (1 << 31) / C.block;
         #[shared(dynamic)]
         let tiles: Tiles<T, C>;
 
         let first: u32 = ctaid.x * C.owned();
         let in_q = attention::Sequence::locate(tensors.starts_q, p.variable, ctaid.z, p.tokens_q, p.queries);
         let in_k = attention::Sequence::locate(tensors.starts_k, p.variable, ctaid.z, p.tokens_k, p.keys);
+        cut!(in_q.start + in_q.len <= p.tokens_q && in_q.len <= p.queries);
         if first >= in_k.len {
             return;
         }
         let last: u32 = (first + C.owned()).min(in_k.len) - 1;
         let mask = attention::Mask::new(in_q.len, in_k.len, p.top_left, p.left, p.right).transposed(in_q.len);
         let (begin, end): (u32, u32) = mask.tiles::<{ C.block }>(first, last);
+        cut!(begin <= LAST && end <= LAST);
         let (q_from, k_from, v_from, grad_from, pairs_from): (u64, u64, u64, u64, u64) =
             (tensors.q, tensors.k, tensors.v, tensors.out_grad, tensors.pairs);
         let key = attention::Rows::of_head(k_from, p.k, ctaid.z, ctaid.y, &in_k, p.dim);
         let value = attention::Rows::of_head(v_from, p.v, ctaid.z, ctaid.y, &in_k, p.dim_v);
+        let batch: u32 = (p.variable != 0).select(0, ctaid.z);
+        cut!(batch <= 65535 && (batch == 0 || p.variable == 0 && batch < p.batch));
+        let line: u32 = batch * p.heads;
+        cut!(g.lines >= line as u64 + p.heads as u64);
         let queries = Queries {
             query: attention::Rows::of_head(q_from, p.q, ctaid.z, 0, &in_q, p.dim),
             grad: attention::Rows::of_head(grad_from, g.out, ctaid.z, 0, &in_q, p.dim_v),
-            pairs: pair_at(&p, pairs_from, &in_q, 0, 0),
+            pairs: pairs_from,
+            line,
+            lines: g.lines,
+            start: in_q.start,
+            tokens: p.tokens_q,
             head_stride: p.q[2],
             grad_stride: g.out[2],
-            pair_stride: wide(p.tokens_q) * 8,
         };
         let (k_tile, v_tile, stages): (u32, u32, u32) = (tiles.own, tiles.own_v, tiles.stages);
         key.copy::<{ C.owned() }, { C.head }, THREADS>(k_tile, first);
@@ -218,6 +229,7 @@ pub(crate) mod kernels {
         let mut now = Walk { head: ctaid.y * p.kv_group, tile: begin, begin, end };
         let mut next = Walk { head: ctaid.y * p.kv_group, tile: begin, begin, end };
         let mut left: u32 = (end.max(begin) - begin) * p.kv_group;
+        cut!(next.head < p.heads && next.tile <= LAST);
         queries.copy::<T, C>(stage, &next);
 
         let warp_row: u32 = tid.x / 32 * 16;
@@ -233,7 +245,11 @@ pub(crate) mod kernels {
         let (dk, dv): ([[[f32; 4]; C.head / 8]; 1], [[[f32; 4]; C.head_v / 8]; 1]);
         fragment::clear(&mut dk);
         fragment::clear(&mut dv);
+        invariant!(now.tile <= LAST && next.tile <= LAST);
         while left > 0 {
+            // While tiles are left, the head is one of those that share this block's head of K: `left` counts the tiles of all that follow.
+            assume!(now.head < p.heads);
+            cut!(now.head < p.heads && now.tile <= LAST);
             let column: u32 = now.tile * C.block;
             wait_for_copies();
             left -= 1;
@@ -243,6 +259,8 @@ pub(crate) mod kernels {
             if C.stages == 2 {
                 stage = other_stage::<T, C>(stages, stage);
                 if left > 0 {
+                    assume!(next.head < p.heads);
+                    cut!(next.head < p.heads && next.tile <= LAST);
                     queries.copy::<T, C>(stage, &next);
                 }
             }
@@ -274,6 +292,8 @@ pub(crate) mod kernels {
             if C.stages == 1 {
                 block::sync();
                 if left > 0 {
+                    assume!(next.head < p.heads);
+                    cut!(next.head < p.heads && next.tile <= LAST);
                     queries.copy::<T, C>(stage, &next);
                 }
             }
