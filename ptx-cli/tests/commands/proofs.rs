@@ -50,6 +50,10 @@ const OTHERS: [Gemm; 3] = [
 /// The maps of C: one, or one for each rank.
 const RESULTS: [&str; 9] = ["c", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
 
+/// Kernels that take tensor maps as they are, by a part of their files' paths, with the bytes of the boxes that a plan makes for the first instance.
+const MAPPED: [(&str, &str, &[(&str, u64)]); 1] =
+    [("/attention/hopper/e4m3/", "forward", &[("q_map", 4096), ("k_map", 10240), ("v_map", 10240)])];
+
 /// The verdicts on a kernel.
 #[derive(Default)]
 struct Row {
@@ -648,7 +652,8 @@ fn proofs_are_up_to_date() {
                 let at = declared.iter().position(|(name, _)| *name == kernel.name);
                 let own = at.map_or_else(|| file.clone(), |at| declared.remove(at).1);
                 if chosen.has(&own, &kernel.name) || chosen.has(&file, &kernel.name) {
-                    kernels.insert((own, kernel.name.clone()), row(module, kernel));
+                    let row = row(module, kernel, &own);
+                    kernels.insert((own, kernel.name.clone()), row);
                 }
             }
         }
@@ -729,7 +734,7 @@ fn of_gemm(contract: Contract, (_, boxes, (param, offset)): &Gemm) -> Contract {
 }
 
 /// Proves an instance of a kernel, the one whose boxes are known if there is one; the others differ in types and vectors alone.
-fn row(module: &Module, kernel: &Kernel) -> Row {
+fn row(module: &Module, kernel: &Kernel, file: &str) -> Row {
     let unknown = |reason| Row { reasons: vec![reason], ..Row::default() };
     let instances = || module.kernels.iter().filter(|own| own.name == kernel.name);
     let gemm = GEMMS.iter().chain(&OTHERS).find_map(|gemm| Some((instances().find(|own| own.entry == gemm.0)?, gemm)));
@@ -738,10 +743,12 @@ fn row(module: &Module, kernel: &Kernel) -> Row {
         Some((_, gemm)) => of_gemm(contract, gemm),
         None => of_ptx(kernel, contract),
     });
-    let contract = match contract {
+    let mut contract = match contract {
         Ok(contract) => contract,
         Err((message, _)) => return unknown(message),
     };
+    let mapped = MAPPED.iter().filter(|(own, name, _)| file.contains(own) && kernel.name == *name);
+    contract.boxes.extend(mapped.flat_map(|(.., boxes)| *boxes).map(|(name, bytes)| ((*name).to_owned(), *bytes)));
     let text = module.texts.first().map(|text| &*text.ptx).unwrap_or_default();
     let Some(checked) = checked(text) else { panic!("{}", kernel.entry) };
     let start = Instant::now();
@@ -842,7 +849,7 @@ fn document(rows: &[(String, String, Row)], gemms: &str) -> String {
         "# Proofs of our kernels\n\n\
          The verdicts of `ptx-prove` on every kernel of the examples and of the library, for all launches that its attribute admits: bounds with alignment, races \
          with barriers and reads of unwritten shared memory. Where a kernel has barriers in memory, its pipeline is explored: its states, and the steps \
-         of the exploration. The first instance of each kernel is tried. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test --config profile.dev.package.ptx-prove.opt-level=2 -p ptx-cli --test commands -- --ignored proofs`.\n\n\
+         of the exploration. The first instance of each kernel is tried; boxes of tensor maps that it takes as they are, are those that a plan makes. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test --config profile.dev.package.ptx-prove.opt-level=2 -p ptx-cli --test commands -- --ignored proofs`.\n\n\
          Of {} kernels, bounds are proved of {}: outright of {}, and under assumptions, such as those about numbers that memory holds, of {}. Assumptions are `assume!` in the text of a \
          kernel: the watcher compares them with the registers of every thread, and a launch of the kernel is `unsafe`. Races are proved of {}, decided of {}, and a property is refuted of {}.\n\n\
          | file | kernel | bounds | races | pipeline | reason |\n|---|---|---|---|---|---|\n",

@@ -42,11 +42,6 @@ impl Factors {
 
 #[ptx_contract]
 impl Factors {
-    /// Returns true if there are so many factors of Q, K and V that they hold all offsets.
-    pub(super) fn covers(&self, lengths: [u64; 3]) -> bool {
-        lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
-    }
-
     /// Returns true if so many bytes hold the factors of all heads of K, where there are some.
     pub(super) fn holds(&self, extents: [u32; 2], bytes: [u64; 3]) -> bool {
         let strides = [self.q, self.k, self.v];

@@ -20,6 +20,7 @@ pub(crate) mod flash {
                 self.stage = 0;
                 self.phase = self.phase ^ 1;
             }
+            cut!(self.stage < STAGES);
         }
     }
 

@@ -150,6 +150,7 @@ pub(crate) mod kernels {
         q_factors: &[f32],
         k_factors: &[f32],
         v_factors: &[f32],
+        #[align(16)]
         out: &mut [T],
         lse: &mut [f32],
     }
@@ -176,8 +177,13 @@ pub(crate) mod kernels {
             d256_causal = ([bf16, f16], Config { head: 256, groups: 2, keys: 128, causal: 1 })
         ],
         requires(
+            p.is_counted(),
+            p.dim == C.head && p.dim_v == C.head,
+            p.kv_group > 0 && p.heads % p.kv_group == 0,
             p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len(), 0]),
-            f.covers([tensors.q_factors.len(), tensors.k_factors.len(), tensors.v_factors.len()]),
+            p.holds_queries(2 * tensors.out.len(), p.out, p.dim_v, 2),
+            p.holds_logarithms(4 * tensors.lse.len()),
+            f.holds([p.batch, p.heads / p.kv_group], [4 * tensors.q_factors.len(), 4 * tensors.k_factors.len(), 4 * tensors.v_factors.len()]),
             p.has_tiles(C.rows(), schedule.blocks) && p.variable == 0,
             schedule.head_block > 0 && p.heads * p.batch % schedule.head_block == 0 && schedule.blocks > 0 && tile_counter.len() > 0
         )

@@ -9,6 +9,7 @@ pub(crate) mod producers {
         let scheduler = scheduler::<C>(p, head_block);
         let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
         let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
+        invariant!(at.stage < STAGES);
         loop {
             let work = scheduler.work_tile(index);
             memory.slots.send(&work, &flash::Bounds::none(), turn);
@@ -22,6 +23,7 @@ pub(crate) mod producers {
             memory.q.load::<{ C.width() }>(maps.q, &work, turn);
             memory.v.load::<{ C.width() }>(maps.v, &at, head, block * C.keys, work.batch);
             at.advance();
+            invariant!(at.stage < STAGES);
             while block > 0 {
                 block -= 1;
                 memory.v.load::<{ C.width() }>(maps.v, &at, head, block * C.keys, work.batch);
@@ -39,12 +41,14 @@ pub(crate) mod producers {
         let mut bounds = flash::Bounds::none();
         let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
         let mut turn: u32 = 0;
+        invariant!(at.stage < STAGES);
         loop {
             memory.slots.receive(&mut work, &mut bounds, turn);
             if work.blocks == 0 {
                 break;
             }
             let mut block: u32 = work.blocks;
+            invariant!(at.stage < STAGES);
             while block > 0 {
                 block -= 1;
                 memory.v.wait(&at);

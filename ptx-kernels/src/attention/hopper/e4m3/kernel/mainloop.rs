@@ -52,6 +52,9 @@ pub(crate) mod consumer {
             let mut at = flash::Position::<STAGES> { stage: 0, phase: 0 };
             let mut turn: u32 = 0;
             memory.slots.receive(&mut work, &mut bounds, turn);
+            // Producers send work tiles of sequences and heads that there are, and each block has one.
+            assume!(work.batch < p.batch && work.head < p.heads);
+            cut!(work.batch < p.batch && work.head < p.heads && work.first >= 0);
             let (mut score, mut factor): (f32, f32) = descale.of_head(work.batch, work.head / p.kv_group);
             memory.q.wait(self.warp_group, 0);
             memory.k.wait(&at);
@@ -59,6 +62,7 @@ pub(crate) mod consumer {
             self.issue_qk(0);
             wgmma::commit();
             wgmma::wait::<0>();
+            invariant!(at.stage < STAGES && work.batch < p.batch && work.head < p.heads);
             loop {
                 (self.exponent, self.factor) = (p.exponent * score, factor);
                 self.reset(&work, high::<C>(p));
@@ -71,7 +75,11 @@ pub(crate) mod consumer {
                     self.epilogue(&done, p, out, lse);
                     break;
                 }
-                (score, factor) = descale.of_head(work.batch, work.head / p.kv_group);
+                assume!(work.batch < p.batch && work.head < p.heads);
+                cut!(work.batch < p.batch && work.head < p.heads && work.first >= 0);
+                let head_k: u32 = work.head / p.kv_group;
+                cut!(head_k < p.heads / p.kv_group);
+                (score, factor) = descale.of_head(work.batch, head_k);
                 memory.q.wait(self.warp_group, turn);
                 memory.k.wait(&at);
                 wgmma::fence();
@@ -108,6 +116,7 @@ pub(crate) mod consumer {
             self.mask_dense(block, keys);
             self.softmax.update(&mut self.s, self.exponent);
             flash8::pack::<{ C.keys / 2 }>(&mut self.p, &self.s);
+            invariant!(at.stage < STAGES);
             while block > 0 {
                 block -= 1;
                 let (v_stage, v_phase): (u32, u32) = (at.stage, at.phase);
