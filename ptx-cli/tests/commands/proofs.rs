@@ -50,8 +50,11 @@ const OTHERS: [Gemm; 3] = [
 /// The maps of C: one, or one for each rank.
 const RESULTS: [&str; 9] = ["c", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
 
-/// Kernels that take tensor maps as they are, by a part of their files' paths, with the bytes of the boxes that a plan makes for the first instance.
-const MAPPED: [(&str, &str, &[(&str, u64)]); 1] =
+/// A kernel by a part of its file's path and by its name, and the bytes of boxes by the names of their maps.
+type Mapped = (&'static str, &'static str, &'static [(&'static str, u64)]);
+
+/// Kernels that take tensor maps as they are, with the boxes that a plan makes for the first instance.
+const MAPPED: [Mapped; 1] =
     [("/attention/hopper/e4m3/", "forward", &[("q_map", 4096), ("k_map", 10240), ("v_map", 10240)])];
 
 /// The verdicts on a kernel.

@@ -65,6 +65,7 @@ pub mod control {
         // Behind the loop, it is one of the threads that come here.
         invariant!(i >= n);
         i += 1;
+        cut!(i > n);
     }
 
     #[ptx_kernel]
