@@ -101,6 +101,25 @@ pub(crate) mod kernels {
     }
 
     impl Queries {
+        /// Those of a sequence in the tensors at three addresses.
+        fn new(p: &Problem, g: &Gradients, from: [u64; 3], in_q: &attention::Sequence) -> Queries {
+            let batch: u32 = (p.variable != 0).select(0, ctaid.z);
+            cut!(batch <= 65535 && (batch == 0 || p.variable == 0 && batch < p.batch));
+            let line: u32 = batch * p.heads;
+            cut!(g.lines >= line as u64 + p.heads as u64);
+            Queries {
+                query: attention::Rows::of_head(from[0], p.q, ctaid.z, 0, in_q, p.dim),
+                grad: attention::Rows::of_head(from[1], g.out, ctaid.z, 0, in_q, p.dim_v),
+                pairs: from[2],
+                line,
+                lines: g.lines,
+                start: in_q.start,
+                tokens: p.tokens_q,
+                head_stride: p.q[2],
+                grad_stride: g.out[2],
+            }
+        }
+
         /// Begins to copy a tile to a stage; queries behind the last one become zeros, and so do their products.
         fn copy<T, const C: Config>(&self, stage: u32, walk: &Walk) {
             let row: u32 = walk.tile * C.block;
@@ -207,21 +226,7 @@ pub(crate) mod kernels {
             (tensors.q, tensors.k, tensors.v, tensors.out_grad, tensors.pairs);
         let key = attention::Rows::of_head(k_from, p.k, ctaid.z, ctaid.y, &in_k, p.dim);
         let value = attention::Rows::of_head(v_from, p.v, ctaid.z, ctaid.y, &in_k, p.dim_v);
-        let batch: u32 = (p.variable != 0).select(0, ctaid.z);
-        cut!(batch <= 65535 && (batch == 0 || p.variable == 0 && batch < p.batch));
-        let line: u32 = batch * p.heads;
-        cut!(g.lines >= line as u64 + p.heads as u64);
-        let queries = Queries {
-            query: attention::Rows::of_head(q_from, p.q, ctaid.z, 0, &in_q, p.dim),
-            grad: attention::Rows::of_head(grad_from, g.out, ctaid.z, 0, &in_q, p.dim_v),
-            pairs: pairs_from,
-            line,
-            lines: g.lines,
-            start: in_q.start,
-            tokens: p.tokens_q,
-            head_stride: p.q[2],
-            grad_stride: g.out[2],
-        };
+        let queries = Queries::new(&p, &g, [q_from, grad_from, pairs_from], &in_q);
         let (k_tile, v_tile, stages): (u32, u32, u32) = (tiles.own, tiles.own_v, tiles.stages);
         key.copy::<{ C.owned() }, { C.head }, THREADS>(k_tile, first);
         value.copy::<{ C.owned() }, { C.head_v }, THREADS>(v_tile, first);
