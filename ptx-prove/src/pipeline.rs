@@ -97,8 +97,8 @@ const STATES: usize = 20_000;
 const ROUNDS: usize = 12;
 /// States of one key that are explored before two of them are joined.
 const EARLY: usize = 2;
-/// The least number of states of an exploration in which checks have missed events.
-const LEAST: usize = 2;
+/// The least and the most states that are explored behind an event that a check has missed, in search of others.
+const SEARCHED: [usize; 2] = [2, 64];
 /// The numbers of a state's key that take as long as a step.
 const KEY: u64 = 4;
 
@@ -295,13 +295,14 @@ impl Search<'_, '_, '_> {
         Ok(())
     }
 
-    /// Returns true if checks have missed events, and no others for as many states again: the rest is left to the next exploration.
+    /// Returns true if checks have missed events, and no others for as many states again, or for many: the rest is left to the next exploration.
     fn has_asked(&mut self) -> bool {
         let asked = self.walk.needs.borrow().asked();
         if asked > self.asked.0 {
             self.asked = (asked, self.states);
         }
-        asked > 0 && self.states > 2 * self.asked.1 + LEAST
+        let [least, most] = SEARCHED;
+        asked > 0 && self.states > self.asked.1 + least + self.asked.1.min(most)
     }
 
     /// The condition that is open for the longest time: so no warp goes ahead of others without need.

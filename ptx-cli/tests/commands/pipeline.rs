@@ -278,6 +278,44 @@ const PAIR_MUTANTS: [Mutant; 11] = [
     ("a release that orders nothing", "arrive.release.cluster", "arrive.relaxed.cluster"),
 ];
 
+/// A ring whose stages the products of `tcgen05` read and release.
+const ISSUE: &str = include_str!("pipeline/issue.ptx");
+
+const ISSUE_MUTANTS: [Mutant; 8] = [
+    ("nothing reads the stage", "    tcgen05.mma.cta_group::1.kind::f16 [%sums], %da, %db, 134481040, %adds;\n", ""),
+    (
+        "one stage is read for two",
+        "mul.lo.u32 %o, %s, 18432;\n    mov.u32 %a, stages;\n    add.u32 %a, %a, %o;\n    and.b32",
+        "mov.u32 %a, stages;\n    and.b32",
+    ),
+    (
+        "the stage is not waited for",
+        "FULL:\n    mbarrier.try_wait.parity.shared.b64 %q, [%f], %phase;\n    @!%q bra FULL;\n",
+        "",
+    ),
+    (
+        "the producer does not wait",
+        "EMPTY:\n    mbarrier.try_wait.parity.shared.b64 %q, [%f+16], %parity;\n    @!%q bra EMPTY;\n",
+        "",
+    ),
+    (
+        "the stage is released at once",
+        "    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%f];\n    add.u32 %k",
+        "    mbarrier.arrive.shared.b64 _, [%f];\n    add.u32 %k",
+    ),
+    (
+        "the other stage is released",
+        "    add.u32 %f, %f, 16;\n",
+        "    xor.b32 %o, %o, 8;\n    add.u32 %f, %b, 16;\n    add.u32 %f, %f, %o;\n",
+    ),
+    ("half of the bytes are expected", "_, [%f], 18432", "_, [%f], 16384"),
+    (
+        "the sums are not waited for",
+        "LAST:\n    mbarrier.try_wait.parity.shared.b64 %q, [%f], 0;\n    @!%q bra LAST;\n",
+        "",
+    ),
+];
+
 /// A change: its name, what is replaced, and by what.
 type Mutant = (&'static str, &'static str, &'static str);
 
@@ -405,6 +443,29 @@ fn relays_and_pairs_are_proved_and_their_harmful_mutants_are_not() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A fence behind another one takes nothing of what that one shows. Alone, it is too late.
+#[test]
+fn the_first_fence_shows_stores() {
+    let fence = "    fence.proxy.async.shared::cta;\n    bar.sync 1, 64;\n";
+    let later = "    @!%first fence.proxy.async.shared::cta;\n";
+    for (fences, is_proved) in [(format!("{fence}{later}"), true), (format!("    bar.sync 1, 64;\n{later}"), false)] {
+        let found = explored(&RELAY.replacen(fence, &fences, 1), [96, 1, 1], [1; 3]);
+        assert_eq!(found.outcome == ptx_prove::pipeline::Outcome::Proved, is_proved, "{found:?}");
+    }
+}
+
+/// Products of `tcgen05` release stages when they are complete: a copy that is behind them is behind the copy before it, too.
+#[test]
+fn products_release_what_they_have_read() {
+    let explore = |text: &str| explored(text, [64, 1, 1], [1; 3]).outcome;
+    assert_eq!(explore(ISSUE), ptx_prove::pipeline::Outcome::Proved);
+    for (name, from, to) in ISSUE_MUTANTS {
+        let mutant = ISSUE.replacen(from, to, 1);
+        assert_ne!(mutant, ISSUE, "{name}");
+        assert_ne!(explore(&mutant), ptx_prove::pipeline::Outcome::Proved, "{name}");
+    }
+}
+
 #[test]
 fn sides_of_a_branch_are_those_of_all_lanes() {
     for (name, from, to) in MAIL_UNKNOWN {
@@ -457,6 +518,116 @@ fn quotients_of_places_are_bounded_by_the_grid() {
     ] {
         let (line, all) = verdict_of_grid(&text, assume);
         assert_eq!(line.starts_with("pipeline: proved"), is_proved, "{assume}: {all}");
+    }
+}
+
+/// Instructions that decide in `%q` if a block has a stage, and conditions of its launch: the consumer waits for the stage in any case.
+const OWNERS: [(&str, &str, &str, bool); 22] = [
+    // A quotient is not less than one of a smaller number by the same one.
+    ("quotients by one number", GREATER, "h >= 1 && g >= n", true),
+    ("the smaller number is greater", GREATER, "h >= 1 && n >= g + 1", false),
+    ("one more", GREATER, "h >= 1 && g + 1 >= n", false),
+    (
+        "divisors that differ",
+        "    div.u32 %o, %g, %h;\n    div.u32 %v, %n, %n;\n    setp.ge.u32 %q, %o, %v;\n",
+        "h >= 1 && n >= 1 && g >= n",
+        false,
+    ),
+    (
+        "other divisors that differ",
+        "    div.u32 %o, %g, %n;\n    div.u32 %v, %n, %h;\n    setp.ge.u32 %q, %o, %v;\n",
+        "h >= 1 && n >= 1 && g >= n",
+        false,
+    ),
+    (
+        "one quotient is greater",
+        "    div.u32 %o, %g, %h;\n    div.u32 %v, %n, %h;\n    setp.gt.u32 %q, %o, %v;\n",
+        "h >= 1 && g >= n + 1",
+        false,
+    ),
+    // A maximum that is more than one of two is the other one, and a minimum that is less.
+    (
+        "a maximum is the other number",
+        "    max.u32 %v, %n, %h;\n    setp.le.u32 %q, %v, %h;\n    setp.le.or.u32 %q, %v, %n, %q;\n",
+        "h >= 0",
+        true,
+    ),
+    (
+        "a maximum may be both",
+        "    max.u32 %v, %n, %h;\n    setp.lt.u32 %q, %v, %h;\n    setp.lt.or.u32 %q, %v, %n, %q;\n",
+        "h >= 0",
+        false,
+    ),
+    (
+        "a maximum that is not less than one",
+        "    max.u32 %v, %n, %h;\n    setp.lt.u32 %q, %v, %h;\n    setp.le.or.u32 %q, %v, %n, %q;\n",
+        "h >= 0",
+        false,
+    ),
+    (
+        "a minimum is the other number",
+        "    min.u32 %v, %n, %h;\n    setp.ge.u32 %q, %v, %h;\n    setp.ge.or.u32 %q, %v, %n, %q;\n",
+        "h >= 0",
+        true,
+    ),
+    (
+        "a minimum that is not more than one",
+        "    min.u32 %v, %n, %h;\n    setp.gt.u32 %q, %v, %h;\n    setp.ge.or.u32 %q, %v, %n, %q;\n",
+        "h >= 0",
+        false,
+    ),
+    (
+        "a minimum of others",
+        "    min.u32 %v, %n, %g;\n    setp.ge.u32 %q, %v, %h;\n    setp.ge.or.u32 %q, %v, %n, %q;\n",
+        "h >= 0",
+        false,
+    ),
+    // The factors of a product that is not zero are not.
+    ("a factor", POSITIVE, "n * h >= 1", true),
+    ("a factor of a product that is not less than a positive number", POSITIVE, "g >= 1 && n * h >= g", true),
+    ("a factor of a product that may be zero", POSITIVE, "n * h >= 0", false),
+    ("a number that is added", POSITIVE, "n + h >= 1", false),
+    ("a factor of one of two products", POSITIVE, "n * h + g >= 1", false),
+    ("a factor of a product that is less by one at most", POSITIVE, "n * h + 1 >= g", false),
+    (
+        "a product of positive numbers",
+        "    mul.lo.u32 %v, %n, %h;\n    setp.ge.u32 %q, %v, 1;\n",
+        "n >= 1 && h >= 1",
+        true,
+    ),
+    (
+        "a product of positive numbers and more",
+        "    mul.lo.u32 %v, %n, %h;\n    setp.ge.u32 %q, %v, 2;\n",
+        "n >= 1 && h >= 1",
+        false,
+    ),
+    (
+        "a product of a number and one that may be zero",
+        "    mul.lo.u32 %v, %n, %h;\n    setp.ge.u32 %q, %v, 1;\n",
+        "n >= 1",
+        false,
+    ),
+    (
+        "a product that is less than a factor",
+        "    mul.lo.u32 %v, %n, %h;\n    setp.ge.u32 %q, %v, %h;\n",
+        "h >= 1",
+        false,
+    ),
+];
+const GREATER: &str = "    div.u32 %o, %g, %h;\n    div.u32 %v, %n, %h;\n    setp.ge.u32 %q, %o, %v;\n";
+const POSITIVE: &str = "    setp.ge.u32 %q, %n, 1;\n";
+
+#[test]
+fn conditions_follow_from_those_of_the_launch() {
+    let waits = "CONSUME:\n    setp.eq.u32 %p, %k, 1;\n    @%p bra STORE;\n";
+    for (name, owns, assume, is_proved) in OWNERS {
+        let owns = format!("{owns}    selp.u32 %n, 1, 0, %q;\n    mov.u32 %b, bars;\n");
+        let text = shared_ring(&[
+            ("    mov.u32 %b, bars;\n", &owns),
+            ("CONSUME:\n    setp.ge.u32 %p, %k, %n;\n    @%p bra STORE;\n", waits),
+        ]);
+        let (line, all) = verdict_of_grid(&text, assume);
+        assert_eq!(line.starts_with("pipeline: proved"), is_proved, "{name}: {all}");
     }
 }
 

@@ -57,6 +57,19 @@ type Mapped = (&'static str, &'static str, &'static [(&'static str, u64)]);
 const MAPPED: [Mapped; 1] =
     [("/attention/hopper/e4m3/", "forward", &[("q_map", 4096), ("k_map", 10240), ("v_map", 10240)])];
 
+/// An instance of attention.
+type Forward = (&'static str, [u64; 3]);
+
+/// Instances of Hopper attention's forward whose pipelines are explored: the entry, and the bytes of the boxes of Q, K and V as their plan makes them.
+const FORWARDS: [Forward; 4] = [
+    ("forward_d64_bf16", [8192, 16384, 16384]),
+    ("forward_d64_causal_bf16", [8192, 16384, 16384]),
+    ("forward_d128_bf16", [8192, 16384, 16384]),
+    ("forward_d128_causal_bf16", [8192, 16384, 16384]),
+];
+/// The last part of the path of their kernel's file.
+const FORWARD: &str = "attention/hopper/forward.rs";
+
 /// The verdicts on a kernel.
 #[derive(Default)]
 struct Row {
@@ -80,7 +93,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 63] = [
+const FROM_TEXT: [(&str, &str, &str); 67] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -217,6 +230,28 @@ const FROM_TEXT: [(&str, &str, &str); 63] = [
         "block = 32, grid = rows * n.div_ceil(32) + 1, requires(n > 0, n < 1 << 31, x.len() >= rows)",
         "x: &mut [u32], n: u32, rows: u32) { let at = x.at(ctaid.x / ((n + 31) / 32)); ptx! { red.global.add.u32 [at], 1; }",
         "[P0916",
+    ),
+    // A quotient by a product stays below a factor where the dividend is below the product: with one more element, or elsewhere, it does not.
+    (
+        "block = 32, grid = 99, requires(h > 0, w > 0, n > 0, h < 1024, w < 1024, n < 1024, x.len() >= n)",
+        "x: &mut [u32], h: u32, w: u32, n: u32) { let i = ctaid.x * 32 + tid.x; if i < n * (h * w) { let at = x.at(i / (h * w)); ptx! { red.global.add.u32 [at], 1; } }",
+        "",
+    ),
+    (
+        "block = 32, grid = 99, requires(h > 0, w > 0, n > 0, h < 1024, w < 1024, n < 1024, x.len() >= n)",
+        "x: &mut [u32], h: u32, w: u32, n: u32) { let i = ctaid.x * 32 + tid.x; if i <= n * (h * w) { let at = x.at(i / (h * w)); ptx! { red.global.add.u32 [at], 1; } }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = 99, requires(h > 0, w > 0, n > 0, h < 1024, w < 1024, n < 1024, x.len() >= n)",
+        "x: &mut [u32], h: u32, w: u32, n: u32) { let i = ctaid.x * 32 + tid.x; if i < n * (h * w) { let at = x.at(i / (h * w)); ptx! { red.global.add.u32 [at], 1; } }
+         let at = x.at(i / (h * w)); ptx! { red.global.add.u32 [at], 1; }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = 99, requires(h > 0, w > 0, n > 0, h < 1024, w < 1024, n < 1024, x.len() >= n)",
+        "x: &mut [u32], h: u32, w: u32, n: u32) { let i = ctaid.x * 32 + tid.x; if i < n * (h * w) { let at = x.at(i / (h * n)); ptx! { red.global.add.u32 [at], 1; } }",
+        "[P091",
     ),
     // Neither is a multiple of 4 in every launch.
     (
@@ -662,11 +697,11 @@ fn proofs_are_up_to_date() {
         }
         rows.extend(kernels.into_iter().map(|((file, kernel), row)| (file, kernel, row)));
     }
-    let gemms = gemms(&chosen);
+    let pipelines = [gemms(&chosen), attentions(&chosen)];
     if !chosen.is_all() {
-        return eprintln!("{}", document(&rows, &gemms));
+        return eprintln!("{}", document(&rows, &pipelines));
     }
-    expect_file!["../../../docs/proofs.md"].assert_eq(&document(&rows, &gemms));
+    expect_file!["../../../docs/proofs.md"].assert_eq(&document(&rows, &pipelines));
 }
 
 /// The kernels that `PTX_PROOFS` names, by a part of their file's path, such as `comm/dispatch,hopper/forward/forward`: their verdicts are printed
@@ -710,19 +745,50 @@ fn gemms(chosen: &Chosen) -> String {
         let kernels =
             || program.modules().iter().flat_map(|module| module.kernels.iter().map(move |own| (module, own)));
         let (module, kernel) = kernels().find(|(_, own)| own.entry == *entry).unwrap_or_else(|| panic!("{entry}"));
-        let contract = of_gemm(contract(kernel).unwrap_or_else(|error| panic!("{entry}: {error:?}")), gemm);
-        let ptx = module.texts.first().map(|text| &*text.ptx).unwrap_or_default();
-        let checked = checked(ptx).unwrap_or_else(|| panic!("{entry}"));
-        let pipeline = explore(&checked, entry, &contract, &contract.boxes).unwrap_or_else(|| panic!("{entry}"));
-        eprintln!("{entry} {:?}", pipeline.time);
-        let reason = match &pipeline.outcome {
-            Outcome::Proved => "",
-            Outcome::Violated(..) => "a later turn of a loop may violate it",
-            Outcome::Unknown(_, missing) => missing,
-        };
-        format!("| `{entry}` | {} | {reason} |\n", explored(&pipeline))
+        line_of((module, kernel), |contract| of_gemm(contract, gemm))
     };
     wanted.into_iter().map(line).collect()
+}
+
+/// The pipelines of attention, as lines of a table.
+fn attentions(chosen: &Chosen) -> String {
+    let wanted: Vec<_> = FORWARDS.iter().filter(|(entry, _)| chosen.has("attention", entry)).collect();
+    if wanted.is_empty() {
+        return String::new();
+    }
+    let Operation { text, mut declared } = Operation::new("attention");
+    let program = Source::text("attention", text).without_proofs().compile();
+    let program = program.unwrap_or_else(|error| panic!("attention: {error}"));
+    // Modules are in the order of the text.
+    let mut file_of = |module: &Module| {
+        let name = &module.kernels.first()?.name;
+        Some(declared.remove(declared.iter().position(|(own, _)| own == name)?).1)
+    };
+    let module = program.modules().iter().find(|module| file_of(module).is_some_and(|file| file.ends_with(FORWARD)));
+    let module = module.expect("the forward kernels of attention");
+    let line = |(entry, boxes): &Forward| {
+        let kernel = module.kernels.iter().find(|own| own.entry == *entry).unwrap_or_else(|| panic!("{entry}"));
+        let names = ["q_map", "k_map", "v_map"].into_iter().map(str::to_owned);
+        let boxes = names.zip(*boxes).collect();
+        line_of((module, kernel), |contract| Contract { boxes, ..contract })
+    };
+    wanted.into_iter().map(line).collect()
+}
+
+/// The pipeline of a kernel as a line of a table, with what its plan makes of the launch.
+fn line_of((module, kernel): (&Module, &Kernel), plan: impl FnOnce(Contract) -> Contract) -> String {
+    let entry = &kernel.entry;
+    let contract = plan(contract(kernel).unwrap_or_else(|error| panic!("{entry}: {error:?}")));
+    let ptx = module.texts.first().map(|text| &*text.ptx).unwrap_or_default();
+    let checked = checked(ptx).unwrap_or_else(|| panic!("{entry}"));
+    let pipeline = explore(&checked, entry, &contract, &contract.boxes).unwrap_or_else(|| panic!("{entry}"));
+    eprintln!("{entry} {:?}", pipeline.time);
+    let reason = match &pipeline.outcome {
+        Outcome::Proved => "",
+        Outcome::Violated(..) => "a later turn of a loop may violate it",
+        Outcome::Unknown(_, missing) => missing,
+    };
+    format!("| `{entry}` | {} | {reason} |\n", explored(&pipeline))
 }
 
 /// The contract of a matrix product with what its plan makes of the launch.
@@ -843,7 +909,7 @@ fn checked(ptx: &str) -> Option<Checked> {
     check(tree, earlier, &Default::default()).0
 }
 
-fn document(rows: &[(String, String, Row)], gemms: &str) -> String {
+fn document(rows: &[(String, String, Row)], [gemms, attentions]: &[String; 2]) -> String {
     let share = |is: fn(&Row) -> bool| {
         let part = rows.iter().filter(|(.., row)| is(row)).count();
         format!("{part} ({} %)", part * 100 / rows.len().max(1))
@@ -876,6 +942,9 @@ fn document(rows: &[(String, String, Row)], gemms: &str) -> String {
     out + "\n## Pipelines of matrix products\n\nOf kernels of `ptx-kernels/src/gemm/sm90`, with the boxes that a plan makes, for every number of tiles and every extent along K \
            from one on.\n\n| instance | pipeline | reason |\n|---|---|---|\n"
         + gemms
+        + "\n## Pipelines of attention\n\nOf the kernel of `ptx-kernels/src/attention/hopper/forward.rs`, with the boxes that a plan makes, for every problem that its attribute \
+           admits.\n\n| instance | pipeline | reason |\n|---|---|---|\n"
+        + attentions
 }
 
 fn root() -> PathBuf {

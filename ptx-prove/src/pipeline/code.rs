@@ -122,7 +122,7 @@ pub(crate) const READS: &[(Role, &[&str])] = &[
     (Role::SyncArrive, &["a", "b"]), (Role::ReadShared, &["a", "p"]), (Role::WriteShared, &["a", "p", "b"]),
     (Role::TensorAllocate, &["dst", "ncols"]), (Role::TensorFree, &["taddr"]), (Role::TensorCommit, &["mbar"]),
     (Role::TensorIssue, &["d", "taddr", "a_desc", "b_desc", "s_desc", "idesc", "enable_input_d"]),
-    (Role::TensorStore, &["taddr"]), (Role::WarpSync, &["membermask"]),
+    (Role::TensorLoad, &["taddr"]), (Role::TensorStore, &["taddr"]), (Role::WarpSync, &["membermask"]),
 ];
 
 /// An entry.

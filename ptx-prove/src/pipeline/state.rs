@@ -207,11 +207,18 @@ pub(crate) struct Named {
     pub(crate) done: Clock,
 }
 
-/// The last write of a warp by its instructions, and the fence that shows it to copies and products.
-#[derive(Clone, Copy, Debug)]
+/// The last write of a warp by its instructions, and the fences that show it to copies and products: whoever is behind one of them sees it. Of those behind
+/// another one, that one counts alone.
+#[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) event: u32,
-    pub(crate) fence: Option<(usize, u32)>,
+    pub(crate) fences: BTreeMap<usize, u32>,
+}
+
+impl Written {
+    pub(crate) fn new(event: u32) -> Written {
+        Written { event, fences: BTreeMap::new() }
+    }
 }
 
 /// Bytes that copies and products access.
@@ -253,18 +260,30 @@ impl Word {
     }
 }
 
+/// Columns of tensor memory: the address where the address of their allocation is, the first one there, and the one behind the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Columns {
+    pub(crate) slot: u32,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+}
+
+impl Columns {
+    /// Returns true if both have a column in common.
+    pub(crate) fn meet(&self, other: &Columns) -> bool {
+        self.slot == other.slot && self.from < other.to && other.from < self.to
+    }
+}
+
 /// A kind of what a warp issues for columns of tensor memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Issued {
     pub(crate) component: usize,
     pub(crate) pipe: super::effect::Pipe,
-    /// The address where the columns' address is, the first column and their number.
-    pub(crate) slot: u32,
-    pub(crate) at: u32,
-    pub(crate) columns: u32,
+    pub(crate) columns: Columns,
 }
 
-/// The loads and stores of tensor memory of a warp.
+/// The loads and stores of columns by a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// Stores, and loads, that the warp has not waited for.
@@ -291,8 +310,8 @@ pub(crate) struct Tensor {
     pub(crate) slots: BTreeMap<u32, u32>,
     /// The last event of each kind of what is issued.
     pub(crate) issued: BTreeMap<Issued, u32>,
-    /// By warp.
-    pub(crate) taken: BTreeMap<usize, Taken>,
+    /// By warp and the columns that it loads or stores.
+    pub(crate) taken: BTreeMap<(usize, Columns), Taken>,
     /// Columns that were written: of each slot, in each quarter of the lanes.
     pub(crate) filled: Filled,
 }
@@ -529,7 +548,7 @@ impl State {
             stage.reads.iter().for_each(|(component, event)| mark(*component, *event, Of::Read(place)));
             for (component, written) in &stage.writes {
                 mark(*component, written.event, Of::Written(place));
-                written.fence.iter().for_each(|(component, event)| mark(*component, *event, Of::Shown(place)));
+                written.fences.iter().for_each(|(component, event)| mark(*component, *event, Of::Shown(place)));
             }
         }
         for (place, word) in &self.words {
@@ -593,9 +612,11 @@ impl State {
             if all(stage.full.0, stage.full.1) {
                 stage.full = (0, 0);
             }
-            stage.reads.retain(|component, event| !all(*component, *event));
+            // Some are behind a copy because they are behind a read.
+            let is_full = stage.full == (0, 0);
+            stage.reads.retain(|component, event| !(is_full && all(*component, *event)));
             stage.writes.retain(|component, written| {
-                let is_shown = written.fence.is_some_and(|(component, event)| all(component, event));
+                let is_shown = written.fences.iter().any(|(component, event)| all(*component, *event));
                 !(is_shown && all(*component, written.event))
             });
         }
@@ -782,11 +803,11 @@ impl State {
         tensor.slots.iter().for_each(|(slot, columns)| key.extend([*slot, *columns]));
         tensor.filled.key(key);
         for (own, event) in &tensor.issued {
-            key.extend([own.pipe as u32, own.slot, own.at, own.columns]);
+            key.extend([own.pipe as u32, own.columns.slot, own.columns.from, own.columns.to]);
             self.event_key((own.component, *event), key);
         }
-        for (warp, taken) in &tensor.taken {
-            key.push(*warp as u32);
+        for ((warp, columns), taken) in &tensor.taken {
+            key.extend([*warp as u32, columns.slot, columns.from, columns.to]);
             match taken {
                 Taken::Open(open) => key.extend([1, open[0].into(), open[1].into()]),
                 Taken::Complete => key.push(2),
@@ -805,8 +826,8 @@ impl State {
         stage.reads.iter().for_each(|(component, event)| self.event_key((*component, *event), &mut key));
         for (component, written) in &stage.writes {
             self.event_key((*component, written.event), &mut key);
-            key.push(written.fence.is_some().into());
-            written.fence.iter().for_each(|fence| self.event_key(*fence, &mut key));
+            key.push(written.fences.len() as u32);
+            written.fences.iter().for_each(|(component, event)| self.event_key((*component, *event), &mut key));
         }
         key
     }

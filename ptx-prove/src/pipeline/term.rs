@@ -231,6 +231,19 @@ impl Atoms {
         self.steps.set(self.steps.get() + steps);
     }
 
+    /// The truth of a term that has been decided by these facts; the inner one is open if it does not follow.
+    fn decided(&self, facts: &Facts, of: &Poly) -> Option<Option<bool>> {
+        self.decided.borrow().get(&facts.0)?.get(of).copied()
+    }
+
+    fn note(&self, facts: &Facts, of: &Poly, truth: Option<bool>) {
+        let mut decided = self.decided.borrow_mut();
+        if decided.len() > MOST_DECIDED {
+            decided.clear();
+        }
+        decided.entry(facts.0.clone()).or_default().insert(of.clone(), truth);
+    }
+
     pub(crate) fn intern(&mut self, def: Def) -> Atom {
         if let Some(old) = self.index.get(&def) {
             return *old;
@@ -478,6 +491,19 @@ impl Atoms {
         })
     }
 
+    /// Returns true if a term may be at least zero because a fact is: the fact has the first product that is less than zero, or the number. The order of
+    /// facts does not matter. Quotients that stand alone have bounds of their own, which may take the place of other products.
+    fn helps(&self, fact: &Poly, of: &Poly) -> bool {
+        let is_alone = |mono: &[Atom]| matches!(mono, [atom] if matches!(self.defs[*atom as usize], Def::Floor(..)));
+        if !shares(fact, of) || fact.terms.keys().chain(of.terms.keys()).any(|mono| is_alone(mono)) {
+            return shares(fact, of);
+        }
+        match of.terms.iter().find(|(_, value)| **value < 0) {
+            Some((mono, _)) => fact.terms.get(mono).is_some_and(|value| *value < 0),
+            None => fact.constant < 0,
+        }
+    }
+
     /// For messages.
     pub(crate) fn show(&self, of: &Poly) -> String {
         let mut text = String::new();
@@ -640,11 +666,11 @@ impl Facts {
             return true;
         }
         let count = || atoms.spend(FACT);
-        self.0.iter().filter(|fact| shares(fact, of)).any(|fact| {
+        self.0.iter().filter(|fact| atoms.helps(fact, of)).any(|fact| {
             count();
             let Some(rest) = of.plus(fact, -1) else { return false };
             atoms.is_positive(&rest)
-                || self.0.iter().filter(|other| shares(other, &rest)).any(|other| {
+                || self.0.iter().filter(|other| atoms.helps(other, &rest)).any(|other| {
                     count();
                     rest.plus(other, -1).is_some_and(|rest| atoms.is_positive(&rest))
                 })
@@ -653,23 +679,49 @@ impl Facts {
 
     /// The truth of `of >= 0`, if it follows.
     pub(crate) fn decide(&self, atoms: &Atoms, of: &Poly) -> Option<bool> {
-        if let Some(known) = atoms.decided.borrow().get(&self.0).and_then(|all| all.get(of)) {
-            return *known;
+        if let Some(known) = atoms.decided(self, of) {
+            return known;
         }
         let own = atoms.normal(of);
-        let truth = match self.holds(atoms, &own, CASES) {
-            true => Some(true),
-            false => {
+        let facts = self.about(atoms, &own);
+        let truth = match atoms.decided(&facts, of) {
+            Some(known) => known,
+            None if facts.holds(atoms, &own, CASES) => Some(true),
+            None => {
                 let not = atoms.normal(&own.scale(-1)?.add(-1));
-                self.holds(atoms, &not, CASES).then_some(false)
+                facts.holds(atoms, &not, CASES).then_some(false)
             }
         };
-        let mut decided = atoms.decided.borrow_mut();
-        if decided.len() > MOST_DECIDED {
-            decided.clear();
-        }
-        decided.entry(self.0.clone()).or_default().insert(of.clone(), truth);
+        [self, &facts].into_iter().for_each(|facts| atoms.note(facts, of, truth));
         truth
+    }
+
+    /// The facts that say something about a term: about its atoms, and about those of such facts. So a condition is decided once, whatever the facts
+    /// about others are.
+    fn about(&self, atoms: &Atoms, of: &Poly) -> Facts {
+        let mut held = Set::default();
+        atoms.all_in(of, &mut held);
+        let mut is_about = vec![false; self.0.len()];
+        loop {
+            atoms.spend(self.0.len() as u64);
+            let before = held.len();
+            for (first, second) in &atoms.equal {
+                if first.iter().any(|atom| held.contains(atom)) {
+                    held.extend(second);
+                }
+            }
+            for (fact, is_about) in self.0.iter().zip(&mut is_about).filter(|(_, is_about)| !**is_about) {
+                *is_about = fact.atoms().any(|atom| held.contains(&atom));
+                if *is_about {
+                    atoms.all_in(fact, &mut held);
+                }
+            }
+            if held.len() == before {
+                break;
+            }
+        }
+        let own = self.0.iter().zip(is_about).filter(|(_, is_about)| *is_about);
+        Facts(own.map(|(fact, _)| fact.clone()).collect())
     }
 
     /// The same as `implies`, with what minima, maxima and quotients are.

@@ -104,8 +104,9 @@ impl Here<'_, '_, '_> {
         let fence = self.state.access(self.w, self.lanes);
         for stage in &mut self.state.stages {
             for (component, written) in &mut stage.writes {
-                if known.at(*component) >= written.event {
-                    written.fence = Some(fence);
+                let is_shown = written.fences.iter().any(|(component, event)| known.at(*component) >= *event);
+                if known.at(*component) >= written.event && !is_shown {
+                    written.fences.insert(fence.0, fence.1);
                 }
             }
         }

@@ -121,7 +121,8 @@ impl Here<'_, '_, '_> {
             if !self.is_read(stage, &clock, |_| true) {
                 return self.wrong(format!("the copy of {who} may overwrite {bytes} before they are read"));
             }
-            if !self.is_full(stage, &clock) {
+            // A read is behind the copy, and so is what is behind a read.
+            if stage.reads.is_empty() && !self.is_full(stage, &clock) {
                 return self.wrong(format!("the copy of {who} may overwrite {bytes} while another copy writes them"));
             }
             if !self.sees_writes(stage, &clock) {
@@ -174,10 +175,11 @@ impl Here<'_, '_, '_> {
         };
         let is_hidden = |(component, written): &(&usize, &Written)| {
             let write = (**component, Of::Written(place));
-            let is_shown = match written.fence {
-                Some((component, event)) => is_behind(component, Of::Shown(place), event),
+            let shows = |(component, event): (&usize, &u32)| is_behind(*component, Of::Shown(place), *event);
+            let is_shown = match written.fences.is_empty() {
+                false => written.fences.iter().any(shows),
                 // The thread of a fence may not have been behind it.
-                None => self.walk.may_come_behind(self.state, self.w, write),
+                true => self.walk.may_come_behind(self.state, self.w, write),
             };
             !(is_behind(write.0, write.1, written.event) && is_shown)
         };
@@ -238,7 +240,7 @@ impl Here<'_, '_, '_> {
             let stage = &mut self.state.stages[at];
             match is_read {
                 true => drop(stage.reads.insert(event.0, event.1)),
-                false => drop(stage.writes.insert(event.0, Written { event: event.1, fence: None })),
+                false => drop(stage.writes.insert(event.0, Written::new(event.1))),
             }
         }
         Ok(())

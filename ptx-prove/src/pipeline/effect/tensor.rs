@@ -1,13 +1,12 @@
 //! `tcgen05`: products, copies and shifts that a thread issues, and the loads and stores of warps, in the tensor memory of a block.
 //!
 //! What a thread issues is complete for those who have waited at a barrier that `tcgen05.commit` arrives at, and reads matrices in shared memory until
-//! then. All columns are one place: a load, a store and an issued instruction are ordered, whatever their columns are. Loads and stores of warps are
-//! compared with issued instructions here, and with each other in `crate::tensor`.
+//! then. Loads and stores of warps are compared with instructions that are issued for the same columns here, and with each other in `crate::tensor`.
 
 use super::{Here, groups};
 use crate::memory::count;
 use crate::pipeline::code::Role;
-use crate::pipeline::state::{Issued, State, Taken, Word};
+use crate::pipeline::state::{Columns, Issued, State, Taken, Word};
 use crate::pipeline::value::Value;
 use crate::pipeline::walk::{Done, Halt};
 use crate::signals::{COPIES, KINDS, lines_of};
@@ -42,6 +41,9 @@ const LANES_OF_QUARTER: i128 = 32;
 /// Columns that a copy writes for each 128 bits of a row, and those of a shift.
 const COLUMNS_OF_PIECE: u64 = 4;
 const COLUMNS_OF_SHIFT: u64 = 8;
+
+/// Modifiers of loads and stores with two numbers in a register, whose columns are not described.
+const PACKED: [&str; 2] = ["pack::16b", "unpack::16b"];
 
 /// The component of what a warp has issued.
 fn issued(state: &State, w: usize) -> usize {
@@ -119,21 +121,25 @@ impl Here<'_, '_, '_> {
     /// A load or a store of a warp.
     fn use_tensor(&mut self) -> Result<Done, Halt> {
         let (block, w) = (self.block(), self.w);
-        let live = self.state.warps[w].live;
+        let (used, live) = (self.used_columns(), self.state.warps[w].live);
         let (lanes, fenced) = &self.state.warps[w].fenced;
         let is_behind = |own: &Issued, event: u32| live & !lanes == 0 && fenced.at(own.component) >= event;
+        let meets = |own: &Issued| used.iter().any(|columns| columns.meet(&own.columns));
         let tensor = self.state.tensor.get(&block);
-        if tensor.is_some_and(|tensor| tensor.issued.iter().any(|(own, event)| !is_behind(own, *event))) {
+        if tensor.is_some_and(|tensor| tensor.issued.iter().any(|(own, event)| meets(own) && !is_behind(own, *event))) {
             return self.wrong(format!(
                 "{} may use tensor memory before what was issued there is complete, or without a `tcgen05.fence::after_thread_sync`",
                 self.who()
             ));
         }
         let is_load = self.role() == Role::TensorLoad;
-        let own = self.state.tensor.entry(block).or_default().taken.entry(w).or_insert(Taken::Open([false; 2]));
-        let mut open = own.open();
-        open[usize::from(is_load)] = true;
-        *own = Taken::Open(open);
+        let taken = &mut self.state.tensor.entry(block).or_default().taken;
+        for columns in used {
+            let own = taken.entry((w, columns)).or_insert(Taken::Open([false; 2]));
+            let mut open = own.open();
+            open[usize::from(is_load)] = true;
+            *own = Taken::Open(open);
+        }
         match is_load {
             true => self.write(&Value::Unknown),
             false => self.fill_quarter(),
@@ -141,19 +147,31 @@ impl Here<'_, '_, '_> {
         Ok(Done::Next)
     }
 
+    /// The columns of a load or a store, with the lanes of its shape and the first one of them.
+    fn columns(&mut self) -> Option<(Columns, [i128; 2])> {
+        let registers = count(&self.site, self.operand("r")?);
+        let [lanes, each] = self.site.one_of(&SHAPES).filter(|_| !PACKED.iter().any(|own| self.site.is(own)))?;
+        let (slot, at) = self.slot("taddr")?;
+        let from = (at & 0xffff) as u32;
+        Some((Columns { slot, from, to: from + each as u32 * registers as u32 }, [lanes, at >> 16]))
+    }
+
+    /// The columns that a load or a store may use: all, where they are not described.
+    fn used_columns(&mut self) -> Vec<Columns> {
+        if let Some((columns, _)) = self.columns() {
+            return vec![columns];
+        }
+        let slots = self.state.tensor.get(&self.block()).map(|tensor| tensor.slots.keys()).into_iter().flatten();
+        slots.map(|slot| Columns { slot: *slot, from: 0, to: u32::MAX }).collect()
+    }
+
     /// A store writes columns of its warp's quarter, if its shape has all lanes.
     fn fill_quarter(&mut self) {
-        let registers = self.operand("r").map_or(0, |values| count(&self.site, values));
-        let ([lanes, each], Some((slot, at))) = (self.site.one_of(&SHAPES).unwrap_or([0; 2]), self.slot("taddr"))
-        else {
-            return;
-        };
+        let Some((Columns { slot, from, to }, [lanes, lane])) = self.columns() else { return };
         let quarter = self.state.warps[self.w].index % QUARTERS;
-        let (lane, column) = (at >> 16, (at & 0xffff) as u32);
         if lanes == LANES_OF_QUARTER && lane == quarter as i128 * LANES_OF_QUARTER {
-            let columns = (column, column + each as u32 * registers as u32);
             let block = self.block();
-            self.state.tensor.entry(block).or_default().filled.add(quarter_of(slot, quarter), columns);
+            self.state.tensor.entry(block).or_default().filled.add(quarter_of(slot, quarter), (from, to));
         }
     }
 
@@ -164,10 +182,11 @@ impl Here<'_, '_, '_> {
             Some(value) => value.at(lane) != Some(0),
             None => false,
         };
-        let columns = (new.at, new.at + new.columns);
+        let Columns { slot, from, to } = new.columns;
+        let columns = (from, to);
         let block = self.block();
         let filled = &mut self.state.tensor.entry(block).or_default().filled;
-        let all = || (0..QUARTERS).map(|quarter| quarter_of(new.slot, quarter));
+        let all = || (0..QUARTERS).map(|quarter| quarter_of(slot, quarter));
         if adds && !all().all(|quarter| filled.has(quarter, columns)) {
             return self.gap("a product may be added to tensor memory that nothing has written");
         }
@@ -180,12 +199,13 @@ impl Here<'_, '_, '_> {
     fn wait_tensor(&mut self) -> Result<Done, Halt> {
         let (block, w) = (self.block(), self.w);
         let is_load = self.role() == Role::TensorWaitLoad;
-        if let Some(own) = self.state.tensor.get_mut(&block).and_then(|tensor| tensor.taken.get_mut(&w))
-            && let Taken::Open(open) = own
-        {
-            open[usize::from(is_load)] = false;
-            if *open == [false; 2] {
-                *own = Taken::Complete;
+        let taken = self.state.tensor.get_mut(&block).map(|tensor| tensor.taken.iter_mut()).into_iter().flatten();
+        for (_, own) in taken.filter(|((warp, _), _)| *warp == w) {
+            if let Taken::Open(open) = own {
+                open[usize::from(is_load)] = false;
+                if *open == [false; 2] {
+                    *own = Taken::Complete;
+                }
             }
         }
         Ok(Done::Next)
@@ -194,10 +214,13 @@ impl Here<'_, '_, '_> {
     /// Loads and stores that are complete come before what others issue behind this.
     fn before_sync(&mut self) -> Result<Done, Halt> {
         let (block, w) = (self.block(), self.w);
-        let is_complete = |state: &State| state.tensor.get(&block)?.taken.get(&w).map(|own| *own == Taken::Complete);
-        if self.is_whole() && is_complete(self.state) == Some(true) {
-            let event = self.state.access(w, self.lanes);
-            self.state.tensor.entry(block).or_default().taken.insert(w, Taken::Fenced(event));
+        if !self.is_whole() {
+            return Ok(Done::Next);
+        }
+        let event = self.state.access(w, self.lanes);
+        let taken = self.state.tensor.get_mut(&block).map(|tensor| tensor.taken.iter_mut()).into_iter().flatten();
+        for (_, own) in taken.filter(|((warp, _), own)| *warp == w && **own == Taken::Complete) {
+            *own = Taken::Fenced(event);
         }
         Ok(Done::Next)
     }
@@ -245,7 +268,8 @@ impl Here<'_, '_, '_> {
         if at < 0 || at + i128::from(columns) > room.into() {
             return self.gap("columns that are not allocated, or lanes behind the first one");
         }
-        let new = Issued { component, pipe: *pipe, slot, at: at as u32, columns: columns as u32 };
+        let columns = Columns { slot, from: at as u32, to: at as u32 + columns as u32 };
+        let new = Issued { component, pipe: *pipe, columns };
         self.in_order(&new)?;
         self.fill(&new, rows == LANES)?;
         self.state.tensor.entry(block).or_default().issued.insert(new, event.1);
@@ -257,7 +281,7 @@ impl Here<'_, '_, '_> {
         let (lanes, fenced) = &self.state.warps[self.w].fenced;
         let known = |component: usize, event: u32| self.lanes & !lanes == 0 && fenced.at(component) >= event;
         let Some(tensor) = self.state.tensor.get(&self.block()) else { return Ok(()) };
-        for (warp, taken) in &tensor.taken {
+        for ((warp, _), taken) in tensor.taken.iter().filter(|((_, columns), _)| columns.meet(&new.columns)) {
             let is_behind = match taken {
                 Taken::Fenced((component, event)) => known(*component, *event),
                 Taken::Complete | Taken::Open(_) => false,
@@ -269,8 +293,8 @@ impl Here<'_, '_, '_> {
         }
         for (old, event) in &tensor.issued {
             let is_piped = old.component == new.component && PIPES.contains(&(old.pipe, new.pipe));
-            let is_same = (old.slot, old.at, old.columns) == (new.slot, new.at, new.columns);
-            let is_apart = old.slot != new.slot || old.at + old.columns <= new.at || new.at + new.columns <= old.at;
+            let is_same = old.columns == new.columns;
+            let is_apart = !old.columns.meet(&new.columns);
             let are_products = (old.pipe, new.pipe) == (Pipe::Product, Pipe::Product);
             if is_piped && (!are_products || is_same) || is_apart || known(old.component, *event) {
                 continue;
