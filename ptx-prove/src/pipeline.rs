@@ -98,7 +98,7 @@ const ROUNDS: usize = 12;
 /// States of one key that are explored before two of them are joined.
 const EARLY: usize = 2;
 /// The least and the most states that are explored behind an event that a check has missed, in search of others.
-const SEARCHED: [usize; 2] = [2, 64];
+const SEARCHED: [usize; 2] = [2, 32];
 /// The numbers of a state's key that take as long as a step.
 const KEY: u64 = 4;
 

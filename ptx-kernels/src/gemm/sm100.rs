@@ -170,6 +170,7 @@ pub(crate) mod kernels {
             }
             tile += nctaid.x / C.cluster_m;
         }
+        ring.drain();
     }
 
     /// Loads this block's share of a stage, from `at` on: K, the row of A and the column of B.

@@ -168,6 +168,7 @@ pub mod kernels {
             }
             tile += nctaid.x;
         }
+        ring.drain();
     }
 
     /// The thread that issues products.

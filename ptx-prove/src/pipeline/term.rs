@@ -207,6 +207,15 @@ pub(crate) enum Def {
 /// By term: the truth of `term >= 0`, if it follows.
 type Truths = Map<Poly, Option<bool>>;
 
+/// What is known of a term by facts.
+#[derive(Clone, Copy)]
+enum Held {
+    /// It is at least zero.
+    Yes,
+    /// That does not follow with so many minima, maxima and quotients.
+    NotIn(u32),
+}
+
 /// All atoms of an exploration.
 #[derive(Default)]
 pub(crate) struct Atoms {
@@ -223,6 +232,8 @@ pub(crate) struct Atoms {
     pub(crate) steps: Cell<u64>,
     /// By facts: the truth of terms that are at least zero.
     decided: RefCell<Map<Vec<Poly>, Truths>>,
+    /// By facts: what is known of terms on the way.
+    held: RefCell<Map<Vec<Poly>, Map<Poly, Held>>>,
 }
 
 impl Atoms {
@@ -724,8 +735,25 @@ impl Facts {
         Facts(own.map(|(fact, _)| fact.clone()).collect())
     }
 
-    /// The same as `implies`, with what minima, maxima and quotients are.
+    /// The same as `implies`, with what minima, maxima and quotients are. Ways of looking into these come to the same terms.
     fn holds(&self, atoms: &Atoms, of: &Poly, cases: u32) -> bool {
+        let known = atoms.held.borrow().get(&self.0).and_then(|all| all.get(of)).copied();
+        match known {
+            Some(Held::Yes) => return true,
+            Some(Held::NotIn(tried)) if tried >= cases => return false,
+            _ => {}
+        }
+        let holds = self.holds_by(atoms, of, cases);
+        let held = if holds { Held::Yes } else { Held::NotIn(cases) };
+        let mut all = atoms.held.borrow_mut();
+        if all.len() > MOST_DECIDED {
+            all.clear();
+        }
+        all.entry(self.0.clone()).or_default().insert(of.clone(), held);
+        holds
+    }
+
+    fn holds_by(&self, atoms: &Atoms, of: &Poly, cases: u32) -> bool {
         if self.implies(atoms, of) {
             return true;
         }
