@@ -288,7 +288,8 @@ pub(crate) struct Issued {
 pub(crate) enum Taken {
     /// Stores, and loads, that the warp has not waited for.
     Open([bool; 2]),
-    Complete,
+    /// Behind the wait for them, which is this event.
+    Complete((usize, u32)),
     /// Behind `tcgen05.fence::before_thread_sync`, which is this event.
     Fenced((usize, u32)),
 }
@@ -298,7 +299,15 @@ impl Taken {
     pub(crate) fn open(self) -> [bool; 2] {
         match self {
             Taken::Open(open) => open,
-            Taken::Complete | Taken::Fenced(_) => [false; 2],
+            Taken::Complete(_) | Taken::Fenced(_) => [false; 2],
+        }
+    }
+
+    /// The event behind which they are complete.
+    pub(crate) fn end(self) -> Option<(usize, u32)> {
+        match self {
+            Taken::Open(_) => None,
+            Taken::Complete(event) | Taken::Fenced(event) => Some(event),
         }
     }
 }
@@ -561,9 +570,8 @@ impl State {
         }
         for tensor in self.tensor.values() {
             tensor.issued.iter().for_each(|(own, event)| mark(own.component, *event, Of::Other));
-            let fences =
-                tensor.taken.values().filter_map(|own| if let Taken::Fenced(at) = own { Some(*at) } else { None });
-            fences.for_each(|(component, event)| mark(component, event, Of::Other));
+            let ends = tensor.taken.values().filter_map(|own| own.end());
+            ends.for_each(|(component, event)| mark(component, event, Of::Other));
         }
         for own in &mut marks {
             own.retain(|(event, _)| *event > 0);
@@ -810,9 +818,8 @@ impl State {
             key.extend([*warp as u32, columns.slot, columns.from, columns.to]);
             match taken {
                 Taken::Open(open) => key.extend([1, open[0].into(), open[1].into()]),
-                Taken::Complete => key.push(2),
-                Taken::Fenced(event) => {
-                    key.push(3);
+                Taken::Complete(event) | Taken::Fenced(event) => {
+                    key.push(if matches!(taken, Taken::Fenced(_)) { 3 } else { 2 });
                     self.event_key(*event, key);
                 }
             }

@@ -104,6 +104,7 @@ impl Here<'_, '_, '_> {
         })
     }
 
+    /// Tensor memory is given back behind all that is issued and done there.
     fn free(&mut self) -> Result<Done, Halt> {
         let Some((slot, 0)) = self.slot("taddr") else {
             return self.gap("the address of tensor memory that is given back is not described");
@@ -112,7 +113,10 @@ impl Here<'_, '_, '_> {
         let Some(tensor) = self.state.tensor.get_mut(&block) else { return Ok(Done::Next) };
         // Zero columns: the slot is not allocated a second time.
         tensor.slots.insert(slot, 0);
-        if tensor.issued.iter().any(|(own, event)| clock.at(own.component) < *event) {
+        let is_over = |taken: &Taken| taken.end().is_some_and(|(component, event)| clock.at(component) >= event);
+        if tensor.issued.iter().any(|(own, event)| clock.at(own.component) < *event)
+            || !tensor.taken.values().all(is_over)
+        {
             return self.wrong(format!("{} may give tensor memory back while it is used", self.who()));
         }
         Ok(Done::Next)
@@ -199,12 +203,13 @@ impl Here<'_, '_, '_> {
     fn wait_tensor(&mut self) -> Result<Done, Halt> {
         let (block, w) = (self.block(), self.w);
         let is_load = self.role() == Role::TensorWaitLoad;
+        let event = self.state.access(w, self.lanes);
         let taken = self.state.tensor.get_mut(&block).map(|tensor| tensor.taken.iter_mut()).into_iter().flatten();
         for (_, own) in taken.filter(|((warp, _), _)| *warp == w) {
             if let Taken::Open(open) = own {
                 open[usize::from(is_load)] = false;
                 if *open == [false; 2] {
-                    *own = Taken::Complete;
+                    *own = Taken::Complete(event);
                 }
             }
         }
@@ -219,7 +224,7 @@ impl Here<'_, '_, '_> {
         }
         let event = self.state.access(w, self.lanes);
         let taken = self.state.tensor.get_mut(&block).map(|tensor| tensor.taken.iter_mut()).into_iter().flatten();
-        for (_, own) in taken.filter(|((warp, _), own)| *warp == w && **own == Taken::Complete) {
+        for (_, own) in taken.filter(|((warp, _), own)| *warp == w && matches!(own, Taken::Complete(_))) {
             *own = Taken::Fenced(event);
         }
         Ok(Done::Next)
@@ -284,7 +289,7 @@ impl Here<'_, '_, '_> {
         for ((warp, _), taken) in tensor.taken.iter().filter(|((_, columns), _)| columns.meet(&new.columns)) {
             let is_behind = match taken {
                 Taken::Fenced((component, event)) => known(*component, *event),
-                Taken::Complete | Taken::Open(_) => false,
+                Taken::Complete(_) | Taken::Open(_) => false,
             };
             if !is_behind {
                 let other = super::who(self.state, *warp);
