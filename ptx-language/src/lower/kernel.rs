@@ -76,7 +76,7 @@ impl<'a> Lowerer<'a> {
     fn write_entry(&mut self, index: usize, kernel: &'a Kernel, instance: Option<usize>, name: String) {
         self.declare_params(kernel);
         let limits = self.limits(kernel);
-        self.f.threads = self.extent("block", &kernel.options.block).and_then(|extent| threads_of(&extent));
+        self.f.threads = self.extent("block", &kernel.options.block).and_then(|extent| product_of(&extent));
         self.f.frames.push(Frame { end: None, dest: None });
         self.statements(&kernel.body, None);
         self.ret(kernel.span);
@@ -109,20 +109,26 @@ impl<'a> Lowerer<'a> {
         for (what, name, exprs) in extents {
             if let (Some(extent), Some(first), Some(last)) = (self.extent(what, exprs), exprs.first(), exprs.last()) {
                 let span = self.at(first.span.to(last.span));
-                if name == ".reqntid" {
-                    self.threads(&extent, span);
+                match what {
+                    "cluster" => self.blocks(&extent, span),
+                    _ if name == ".reqntid" => self.threads(&extent, span),
+                    _ => {}
                 }
                 out.push((format!("{name} {extent}\n"), span));
             }
         }
         let counts = [
-            (".maxclusterrank", &options.max_cluster),
-            (".maxnreg", &options.max_regs),
-            (".minnctapersm", &options.min_blocks),
+            (".maxclusterrank", &options.max_cluster, MOST_BLOCKS, "a cluster has", "blocks"),
+            (".maxnreg", &options.max_regs, MOST_REGISTERS, "a thread has", "registers"),
+            (".minnctapersm", &options.min_blocks, u64::MAX, "", ""),
         ];
-        for (name, value) in counts {
+        for (name, value, most, of, what) in counts {
             if let Some((count, expr)) = value.as_ref().and_then(|expr| Some((self.count(expr)?, expr))) {
-                out.push((format!("{name} {count}\n"), self.at(expr.span)));
+                let span = self.at(expr.span);
+                if count > most {
+                    self.fail(&codes::P0609, span, format!("{of} at most {most} {what}"), "write a smaller number");
+                }
+                out.push((format!("{name} {count}\n"), span));
             }
         }
         out
@@ -130,7 +136,7 @@ impl<'a> Lowerer<'a> {
 
     /// A block that no launch can have: ptxas takes it.
     fn threads(&mut self, extent: &str, span: Span) {
-        let threads = threads_of(extent);
+        let threads = product_of(extent);
         let limits = isa::table().target(self.variant.arch).map_or(&[][..], |target| &target.limits);
         let Some((_, most)) = limits.iter().find(|(name, _)| *name == "threads") else { return };
         if threads.is_none_or(|threads| threads > *most) {
@@ -139,6 +145,19 @@ impl<'a> Lowerer<'a> {
         } else if extent.split(", ").nth(2).is_some_and(|z| z.parse().is_ok_and(|z: u64| z > MOST_ALONG_Z)) {
             let message = format!("a block has at most {MOST_ALONG_Z} threads along z");
             self.fail(&codes::P0609, span, message, "let x or y be the largest extent");
+        }
+    }
+
+    /// A cluster that no launch can have: ptxas takes it.
+    fn blocks(&mut self, extent: &str, span: Span) {
+        if product_of(extent).is_none_or(|blocks| blocks > MOST_BLOCKS) {
+            let message = format!("a cluster has at most {MOST_BLOCKS} blocks");
+            self.fail(
+                &codes::P0609,
+                span,
+                message,
+                "use smaller clusters; every chip with clusters has those of 8 blocks",
+            );
         }
     }
 
@@ -229,7 +248,13 @@ fn argument_text(binding: &Binding<'_>, arg: &GenericArg) -> String {
 /// The most threads of a block along z, on every target.
 const MOST_ALONG_Z: u64 = 64;
 
+/// The most blocks of a cluster, where a kernel may have more than the portable 8 (CUDA programming guide, thread block clusters).
+const MOST_BLOCKS: u64 = 16;
+
+/// ptxas ignores a `.maxnreg` above it.
+const MOST_REGISTERS: u64 = 255;
+
 /// The product of `256, 1, 1`.
-fn threads_of(extent: &str) -> Option<u64> {
+fn product_of(extent: &str) -> Option<u64> {
     extent.split(", ").try_fold(1u64, |product, extent| product.checked_mul(extent.parse().ok()?))
 }
