@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "a C interface, and a list of statics")]
 
 use crate::function::{Default, Dim, Element, Function, Kind, Param, TensorKind};
+use ptx_target::sort::SortSmall;
 use std::ffi::{CString, c_char};
 use std::fmt::Write;
 use std::ptr::{null, null_mut};
@@ -47,7 +48,7 @@ pub(crate) fn functions() -> Vec<&'static Function> {
         found.push(node.function);
         at = node.next.load(Acquire);
     }
-    found.sort_by_key(|function| function.name);
+    found.sort_small_by_key(|function| function.name);
     found
 }
 

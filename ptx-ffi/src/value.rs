@@ -3,6 +3,7 @@
 use crate::dtype::DType;
 use crate::error::{Exception, Raised};
 use crate::function::{Dim, NAMES, Param, TensorKind};
+use ptx_target::sort::SortSmall;
 
 /// The most dimensions of a tensor.
 pub(crate) const RANK: usize = 8;
@@ -242,7 +243,7 @@ impl Tensor {
                 (self.strides[at] as i128, high.shape[at] as i128 - 1, low.shape[at] as i128 - 1)
             })
             .collect();
-        dims.sort_by_key(|dim| std::cmp::Reverse(dim.0));
+        dims.sort_small_by_key(|dim| std::cmp::Reverse(dim.0));
         meets(i128::from(apart / bytes), &dims)
     }
 }

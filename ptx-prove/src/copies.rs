@@ -38,7 +38,10 @@ impl Flight {
             Since::Began(turns) => Some((*own, Some(-turns))),
             Since::Open => Some((*own, None)),
         });
-        turns.collect()
+        // Inserted, since std sorts what a map collects.
+        let mut began = BTreeMap::new();
+        began.extend(turns);
+        began
     }
 
     /// The number of the turn at this place, of loops that were entered since it began.
@@ -115,7 +118,8 @@ impl Flights {
         let trace = &machine.trace;
         let around = copies.first().map(|copy| trace.accesses[*copy].turns.clone()).unwrap_or_default();
         let together = around.iter().filter(|own| trace.loops[**own].together);
-        let turns = together.map(|own| (*own, Since::Began(0))).collect();
+        let mut turns = Turns::new();
+        turns.extend(together.map(|own| (*own, Since::Began(0))));
         let mut pending = vec![State { node, place, turns, groups: None }];
         let mut seen: Set<State> = Set::default();
         while let Some(state) = pending.pop() {

@@ -7,6 +7,7 @@ use super::facts::{Fact, Way};
 use super::sectors::{Extent, SECTOR, each_sector, measure};
 use crate::space::Where;
 use crate::warp::lanes;
+use ptx_target::sort::SortSmall;
 
 /// A memory that has counters of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +209,7 @@ impl Open {
         let updates: u64 = self.accesses.iter().map(|access| u64::from(access.lanes.count_ones())).sum();
         let mut addresses: Vec<(bool, u64)> =
             self.accesses.iter().map(|access| (access.memory == Memory::Global, access.at)).collect();
-        addresses.sort_unstable();
+        addresses.sort_small();
         addresses.dedup();
         counts.atomic_updates += updates;
         counts.atomic_conflicts += updates.saturating_sub(addresses.len() as u64);
@@ -232,7 +233,7 @@ impl Open {
     fn update_sectors(&self) -> u64 {
         let place = |access: &Access| (access.range().0, access.range().1, access.lanes.count_ones());
         let mut lanes: Vec<(u64, u64, u32)> = self.of(Memory::Global, true).map(place).collect();
-        lanes.sort_unstable();
+        lanes.sort_small();
         lanes.dedup_by(|next, kept| {
             let same = (next.0, next.1) == (kept.0, kept.1);
             kept.2 += if same { next.2 } else { 0 };

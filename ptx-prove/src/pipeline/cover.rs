@@ -146,7 +146,7 @@ fn bind(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly>,
     if unbound.len() != open.len() || unbound.iter().any(|atom| *atom != unbound[0]) {
         return;
     }
-    let part = Poly { terms: open.iter().cloned().collect(), constant: 0 };
+    let part = Poly::sum(open.iter().cloned());
     let Some(rest) = own.plus(&left, -1).and_then(|rest| rest.plus(&part, 1)) else { return };
     if open.len() == 1 {
         if let Some(quotient) = quotient(&rest, mono, *value, unbound[0]) {
@@ -158,10 +158,8 @@ fn bind(atoms: &mut Atoms, general: &Poly, own: &Poly, by: &mut Map<Atom, Poly>,
     let mut factors = mono.clone();
     factors.retain(|atom| *atom != unbound[0]);
     let has = |own: &[Atom]| factors.iter().all(|factor| own.contains(factor));
-    let first = Poly {
-        terms: rest.terms.iter().filter(|(own, _)| has(own)).map(|(own, value)| (own.clone(), *value)).collect(),
-        constant: 0,
-    };
+    let of_factors = rest.terms.iter().filter(|(own, _)| has(own));
+    let first = Poly::sum(of_factors.map(|(own, value)| (own.clone(), *value)));
     if let Some(quotient) = quotient(&first, mono, *value, unbound[0])
         && part.with(unbound[0], &quotient) == Some(rest)
     {

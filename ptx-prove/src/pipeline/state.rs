@@ -646,8 +646,9 @@ impl State {
             self.ended[block].at(warp) >= event
                 || live.iter().any(|(own, clock)| *own == block && clock.at(warp) >= event)
         };
-        let remote = std::mem::take(&mut self.remote);
-        self.remote = remote.into_iter().filter(|((block, warp), event)| !is_behind(*block, *warp, *event)).collect();
+        let mut remote = std::mem::take(&mut self.remote);
+        remote.retain(|(block, warp), event| !is_behind(*block, *warp, *event));
+        self.remote = remote;
     }
 
     /// Lifts clocks that warps join to what all warps are behind that go on: whoever joins one is behind that already, so that clocks which differ in

@@ -42,7 +42,19 @@ impl Poly {
     }
 
     pub(crate) fn atom(atom: Atom) -> Poly {
-        Poly { terms: BTreeMap::from([(vec![atom], 1)]), constant: 0 }
+        Poly::product(vec![atom])
+    }
+
+    /// The product of atoms in their order.
+    fn product(atoms: Vec<Atom>) -> Poly {
+        Poly::sum([(atoms, 1)].into_iter())
+    }
+
+    /// The sum of different products. Each is inserted: std sorts what a map collects, with four kilobytes of code for each kind of it.
+    pub(crate) fn sum(products: impl Iterator<Item = (Vec<Atom>, i128)>) -> Poly {
+        let mut sum = Poly::number(0);
+        sum.terms.extend(products);
+        sum
     }
 
     pub(crate) fn known(&self) -> Option<i128> {
@@ -88,8 +100,7 @@ impl Poly {
                 if joined.len() > DEGREE {
                     return None;
                 }
-                let product = Poly { terms: BTreeMap::from([(joined, 1)]), constant: 0 };
-                sum = sum.plus(&product, value.checked_mul(factor)?)?;
+                sum = sum.plus(&Poly::product(joined), value.checked_mul(factor)?)?;
             }
         }
         sum.checked()
@@ -186,8 +197,8 @@ impl Poly {
 
     /// Divided by a common divisor of its coefficients, rounded down.
     fn divided(&self, by: i128) -> Poly {
-        let terms = self.terms.iter().map(|(mono, value)| (mono.clone(), value / by)).collect();
-        Poly { terms, constant: self.constant.div_euclid(by) }
+        let sum = Poly::sum(self.terms.iter().map(|(mono, value)| (mono.clone(), value / by)));
+        Poly { constant: self.constant.div_euclid(by), ..sum }
     }
 }
 
@@ -443,7 +454,7 @@ impl Atoms {
                 let mut new = [&rest[..], second].concat();
                 new.sort_small();
                 sum.terms.remove(&mono);
-                sum = sum.plus(&Poly { terms: BTreeMap::from([(new, 1)]), constant: 0 }, value)?;
+                sum = sum.plus(&Poly::product(new), value)?;
             }
         }
         Some(sum)
