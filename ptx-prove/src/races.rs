@@ -475,7 +475,8 @@ fn entered(machine: &Machine<'_>, start: usize, events: [&Event; 2]) -> Vec<(usi
 
 /// The turns of the second access relative to those of the first.
 fn relation(a: &Crossings, b: &Crossings) -> Turns {
-    let loops: std::collections::BTreeSet<usize> = a.keys().chain(b.keys()).copied().collect();
+    let mut loops = std::collections::BTreeSet::new();
+    loops.extend(a.keys().chain(b.keys()).copied());
     let of = |crossed: &Crossings, own: usize| crossed.get(&own).copied().unwrap_or(Some(0));
     let relative = |own: usize| Some(of(b, own)? - of(a, own)?);
     loops.into_iter().map(|own| (own, relative(own))).filter(|(_, turns)| *turns != Some(0)).collect()

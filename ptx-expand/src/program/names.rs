@@ -102,7 +102,8 @@ impl Index {
 
     /// Those of the structs that the names in the module at `place` mean, each with the module that has them.
     pub fn contracts_at(&self, place: &[String]) -> Vec<&(Place, syn::ItemImpl)> {
-        let names: BTreeSet<&String> = self.contracts.keys().filter_map(|at| at.last()).collect();
+        let mut names = BTreeSet::new();
+        names.extend(self.contracts.keys().filter_map(|at| at.last()));
         let path = |name: &String| syn::parse_str::<syn::Path>(name).ok();
         names.into_iter().filter_map(|name| self.find(&self.contracts, place, &path(name)?)).collect()
     }
