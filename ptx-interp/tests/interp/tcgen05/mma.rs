@@ -496,8 +496,10 @@ fn put_scale(start: &mut Start, at: usize, byte: usize, (index, all): (usize, us
 /// Writes a line of a matrix: codes of `own` bits in places of `bits`; of 4 and 6 bits in bytes, 16 together and padding.
 fn put(shared: &mut [u8], layout: Layout, (line, lines): (usize, usize), codes: &[u32], (own, bits): (u32, usize)) {
     let own = own as usize;
+    // So many bits lie in one byte.
+    let together = 1 << own.trailing_zeros().min(3);
     for (k, code) in codes.iter().enumerate() {
-        for bit in 0..own {
+        for bit in (0..own).step_by(together) {
             let at = if layout.transposed {
                 layout.place(k, line * bits / 8 + bit / 8, lines * bits / 8, codes.len()) * 8 + bit % 8
             } else {
@@ -506,7 +508,7 @@ fn put(shared: &mut [u8], layout: Layout, (line, lines): (usize, usize), codes: 
                 // K = 96 of 4 bits begins 96 bytes into its row: the second 16 bytes of it stand in the other half.
                 layout.place(line, inside / 8, codes.len() * bits / 8, lines) * 8 + inside % 8
             };
-            shared[at / 8] |= ((code >> bit & 1) as u8) << (at % 8);
+            shared[at / 8] |= ((code >> bit & ((1 << together) - 1)) as u8) << (at % 8);
         }
     }
 }
