@@ -1,6 +1,5 @@
 //! The table of GPCs that `scheduler::claim` reads, from a name for the GPC of each SM. No kernels: `tests/units.rs` builds this file alone.
 
-use ptx_target::sort::SortSmall;
 use std::cmp::Reverse;
 
 /// GPCs that `scheduler::claim` distinguishes; any others count as one of them.
@@ -19,7 +18,7 @@ pub(crate) const COUNTER_WORDS: usize = GPCS + 1;
 pub(super) fn numbering(gpcs: &[u32], blocks: u32) -> Vec<u32> {
     let size = |gpc: u32| gpcs.iter().filter(|other| **other == gpc).count();
     let mut names = gpcs.to_vec();
-    names.sort_small_by_key(|gpc| (Reverse(size(*gpc)), *gpc));
+    names.sort_by_key(|gpc| (Reverse(size(*gpc)), *gpc));
     names.dedup();
     let mut words = vec![NOWHERE; GPCS + 1];
     let mut first = 0;
