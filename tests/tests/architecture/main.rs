@@ -33,7 +33,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ptx-jit", &["ptx_core", "ptx_expand", "ptx_runtime", "ptx_transpile"]),
     ("ptx-kernels", &["ptx_launch"]),
     ("ptx-ffi-macros", &[]),
-    ("ptx-ffi", &["ptx_ffi_macros", "ptx_jit", "ptx_launch"]),
+    ("ptx-ffi", &["ptx_ffi_macros", "ptx_jit", "ptx_launch", "ptx_target"]),
     ("benches", &["ptx_kernels", "ptx_launch"]),
     // Layouts of fragments are drawn from the functions of the CPU device.
     ("ptx-lsp", &["ptx_core", "ptx_expand", "ptx_interp", "ptx_language"]),
