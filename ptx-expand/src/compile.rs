@@ -148,7 +148,7 @@ pub fn module(reader: &mut Reader, module: &Module, arches: &[Arch], version: Op
     compiled
 }
 
-/// True where rustdoc collects the examples of a crate that rustc has compiled: it expands all macros, and then reads comments alone.
+/// Returns true if rustdoc collects the examples of a crate that rustc has compiled: it expands all macros, and then reads comments alone.
 fn collects_examples() -> bool {
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_default();

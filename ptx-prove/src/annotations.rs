@@ -29,8 +29,8 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// Gives the registers of a condition new numbers, of which nothing is known but their ranges and the condition. Those that the whole launch has in
-    /// common stay, those that are known for each thread, and names. Returns the condition for the new ones.
+    /// Replaces the registers of a condition by new numbers, for which only their ranges and the condition hold. Keeps numbers that are the same for the
+    /// whole launch, numbers that are known for each thread, and names. Returns the condition over the new numbers.
     fn cut(&mut self, one: &Annotation, state: &mut State) -> Option<Cond> {
         for (at, number) in one.numbers.iter().enumerate() {
             let Operand::Reg(register) = number.operand else { continue };

@@ -469,7 +469,7 @@ pub struct Gradients {
     pub(super) heads_k: u32,
     /// Bytes of the pairs of numbers.
     pub(super) scratch: u64,
-    /// Heads of Q of all sequences, of which packed ones are one.
+    /// The number of heads of Q over all sequences. Packed sequences count as one.
     pub(super) lines: u64,
 }
 

@@ -112,7 +112,7 @@ pub(crate) mod kernels {
         multiply_runs::<T, C>(&a, &b, &out, &p, memory);
     }
 
-    /// The same with fewer threads.
+    /// The same with fewer threads. It is a kernel of its own, since names of instances do not have the threads: `m4n4k2048_1x1_kk` is `i8` here.
     #[ptx_kernel(
         block = C.threads,
         grid = p.grid_of_tiles(),

@@ -218,7 +218,7 @@ pub(crate) enum Def {
 /// By term: the truth of `term >= 0`, if it follows.
 type Truths = Map<Poly, Option<bool>>;
 
-/// What is known of a term by facts.
+/// The result of a proof of `term >= 0` by facts.
 #[derive(Clone, Copy)]
 enum Held {
     /// It is at least zero.
@@ -243,7 +243,7 @@ pub(crate) struct Atoms {
     pub(crate) steps: Cell<u64>,
     /// By facts: the truth of terms that are at least zero.
     decided: RefCell<Map<Vec<Poly>, Truths>>,
-    /// By facts: what is known of terms on the way.
+    /// By facts: the results for terms on the way.
     held: RefCell<Map<Vec<Poly>, Map<Poly, Held>>>,
 }
 
