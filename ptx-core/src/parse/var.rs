@@ -113,8 +113,14 @@ impl Parser {
     fn dimension_list(&mut self) -> Parsed<ExprList> {
         let base = self.pending.len();
         while self.at(b'[') {
-            let first = self.at;
-            let size = self.bracketed(b']')?;
+            let first = self.bump();
+            let inside = self.pending.len();
+            if !self.at(b']') {
+                let size = self.expr()?;
+                self.pending.push(size);
+            }
+            self.expect(b']')?;
+            let size = self.list_from(inside);
             let dimension = self.push_expr(first, ExprKind::Brackets(size));
             self.pending.push(dimension);
         }
