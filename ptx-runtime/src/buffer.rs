@@ -25,12 +25,12 @@ pub(crate) use uses::{Access, Recorded};
 pub use view::{View, ViewMut};
 
 use crate::device::Device;
-#[cfg(all(target_os = "linux", feature = "cpu"))]
+#[cfg(all(target_os = "linux", feature = "cpu", feature = "processes"))]
 use crate::device::cpu::CpuMemory;
 use crate::device::cuda::CudaDevice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::param::KernelParam;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 use crate::process_group::handles::Mapping;
 use crate::stream::StreamRef;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
@@ -172,14 +172,14 @@ impl<T: Element> Buffer<T> {
     }
 
     /// Memory that lies in a mapping of processes.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "processes"))]
     pub(crate) fn of_mapping(device: &CudaDevice, mapping: Arc<Mapping>, offset: usize, len: usize) -> Buffer<T> {
         let memory = CudaMemory::of_mapping(device, mapping, (offset, len * size_of::<T>()));
         Buffer { memory: Memory::Cuda(Arc::new(memory)), len, element: PhantomData }
     }
 
     /// Memory of a CPU device that processes share.
-    #[cfg(all(target_os = "linux", feature = "cpu"))]
+    #[cfg(all(target_os = "linux", feature = "cpu", feature = "processes"))]
     pub(crate) fn of_cpu(memory: CpuMemory, len: usize) -> Buffer<T> {
         Buffer { memory: Memory::Cpu(memory), len, element: PhantomData }
     }

@@ -4,7 +4,10 @@
 //! Nothing here depends on kernels or buffers.
 #![allow(unsafe_code, reason = "foreign functions")]
 #![allow(non_snake_case, reason = "the driver's names")]
-#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "memory of several processes is for Linux alone"))]
+#![cfg_attr(
+    not(all(target_os = "linux", feature = "processes")),
+    allow(dead_code, reason = "memory of several processes is for Linux and a feature alone")
+)]
 
 use crate::error::{Error, ErrorKind, Result};
 use cudarc::driver::DriverError;

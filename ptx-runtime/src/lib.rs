@@ -28,7 +28,7 @@ mod load;
 mod nccl;
 pub mod packed;
 mod param;
-#[cfg_attr(not(target_os = "linux"), path = "process_group/elsewhere.rs")]
+#[cfg_attr(not(all(target_os = "linux", feature = "processes")), path = "process_group/elsewhere.rs")]
 mod process_group;
 mod properties;
 #[cfg(feature = "cpu")]

@@ -2,7 +2,7 @@
 //! one process, `processes` those of several.
 #![allow(unsafe_code, reason = "memory that outlives its owner's handle")]
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 mod processes;
 
 use crate::buffer::{Buffer, Element};
@@ -261,10 +261,10 @@ impl<T: Element> fmt::Debug for SymmetricBuffer<T> {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 use processes::join;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", feature = "processes")))]
 fn join<T: Element>(group: &ProcessGroup, _: usize, _: usize) -> Result<Symmetric<T>> {
     match *group {}
 }

@@ -9,7 +9,7 @@ use crate::device::cuda::CudaDevice;
 use crate::driver::{Driver, cudarc_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 use crate::process_group::handles::Mapping;
 use crate::stream::{Entered, StreamRef, Submission, Turn, is_per_thread, synchronize_context, unknown_state};
 use cudarc::driver::sys::CUresult;
@@ -24,7 +24,7 @@ pub(crate) struct CudaMemory {
     /// There until the memory is given away or freed.
     slice: Option<CudaSlice<u8>>,
     /// What it lies in, if that is memory that processes share.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "processes"))]
     mapping: Option<Arc<Mapping>>,
 }
 
@@ -42,13 +42,13 @@ impl CudaMemory {
             address,
             len,
             slice: None,
-            #[cfg(target_os = "linux")]
+            #[cfg(all(target_os = "linux", feature = "processes"))]
             mapping: None,
         }
     }
 
     /// `len` bytes of memory that processes share, from `offset` on. The last that has the mapping waits for the device, and frees it.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "processes"))]
     pub(super) fn of_mapping(device: &CudaDevice, mapping: Arc<Mapping>, (offset, len): (usize, usize)) -> CudaMemory {
         let (order, address) = (Order::of_module(device.default_stream().clone()), mapping.address() + offset as u64);
         let mut memory = CudaMemory::without_slice(order, (address, len));

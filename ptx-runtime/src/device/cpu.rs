@@ -9,7 +9,7 @@ use ptx_interp::{Fault, FaultKind, Options, Program};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 use {super::node::Peers, ptx_interp::OutsideMemory, std::sync::Weak};
 
 /// A CPU device. A clone is the same one.
@@ -69,7 +69,7 @@ impl CpuDevice {
     }
 
     /// Takes turns with the devices of a group of processes from now on.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "processes"))]
     pub(crate) fn join(&self, group: Weak<dyn Peers>) {
         self.0.node.join(group);
     }
@@ -158,7 +158,7 @@ impl CpuDevice {
     }
 
     /// Memory that processes share.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "processes"))]
     pub(crate) fn map(&self, memory: Box<dyn OutsideMemory>, bytes: usize) -> CpuMemory {
         let address = self.machine().map(memory);
         CpuMemory { device: self.clone(), address, bytes, is_used: AtomicBool::new(false) }

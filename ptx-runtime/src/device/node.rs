@@ -7,15 +7,15 @@
 //!
 //! A device that has joined a group of processes is a node of one rank, which takes turns with those of the other processes: see `processes`.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 mod processes;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", feature = "processes")))]
 #[path = "node/no_processes.rs"]
 mod processes;
 
 use crate::device::cpu::{CpuDevice, fault_error};
 use crate::error::{Error, ErrorKind, Result};
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 pub(crate) use processes::Peers;
 use processes::{Processes, Wait};
 use ptx_interp::{Fault, Launch, Machine, Program, Stats, Turn};
@@ -102,7 +102,7 @@ impl Node {
     }
 
     /// Takes turns with the devices of a group of processes from now on.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "processes"))]
     pub(crate) fn join(&self, group: std::sync::Weak<dyn Peers>) {
         self.processes.join(group);
     }

@@ -1,4 +1,4 @@
-//! Groups of processes on other systems than Linux: a type without values, so that no code runs for it.
+//! Groups of processes on other systems than Linux, and without the feature `processes`: a type without values, so that no code runs for it.
 
 #[path = "rendezvous.rs"]
 mod rendezvous;
@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::stream::Stream;
 use std::time::Duration;
 
-/// A rank of a group of processes on one machine; none exists on this system.
+/// A rank of a group of processes on one machine; none exists on this system, or without the feature `processes`.
 #[derive(Clone, Copy, Debug)]
 pub enum ProcessGroup {}
 
@@ -20,7 +20,8 @@ impl ProcessGroup {
     /// # Errors
     /// [`ErrorKind::Unsupported`]
     pub fn join(_: &Device, _: &Rendezvous) -> Result<ProcessGroup> {
-        Err(Error::new(ErrorKind::Unsupported, "processes are to share the memory of devices").possible("Linux"))
+        Err(Error::new(ErrorKind::Unsupported, "processes are to share the memory of devices")
+            .possible("Linux, with the feature `processes` of `ptx-launch`"))
     }
 
     /// The rank of this process.

@@ -93,7 +93,7 @@ impl Rendezvous {
         &self.path
     }
 
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "processes"))]
     pub(super) fn patience_of(&self) -> Duration {
         self.patience
     }

@@ -1,16 +1,16 @@
-//! Groups of processes on systems where there are none.
+//! Groups of processes on systems where there are none, and without the feature `processes`.
 
 use crate::error::Error;
 use ptx_interp::{Fault, Turn};
 
 #[derive(Default)]
-pub(super) struct Processes;
+pub(super) struct Processes(());
 
 #[derive(Default)]
 pub(super) struct Turns;
 
 #[derive(Default)]
-pub(super) struct Wait;
+pub(super) struct Wait(());
 
 impl Wait {
     pub(super) fn note(&mut self, _: &Turn) {}
