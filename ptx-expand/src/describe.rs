@@ -245,6 +245,11 @@ impl Problem {
         Problem { start: (0, 0), end: (0, 0), ..problem("", message, Span::call_site(), Span::call_site()) }
     }
 
+    /// Returns true for the same mistake at the same place.
+    pub(crate) fn is_same(&self, other: &Problem) -> bool {
+        (self.start, self.code, &self.message) == (other.start, other.code, &other.message)
+    }
+
     /// `3:38: [P0201] there is no instruction `sd``
     pub(crate) fn to_line(&self) -> String {
         let (line, column) = self.start;

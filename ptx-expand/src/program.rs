@@ -170,7 +170,14 @@ fn of_items(
         program.warnings.extend(warnings);
         wrong.extend(errors);
     }
-    if wrong.is_empty() { Ok(program) } else { Err(Problems(wrong)) }
+    // Two phases may find the same mistake.
+    let mut found: Vec<Problem> = Vec::with_capacity(wrong.len());
+    for problem in wrong {
+        if !found.iter().any(|known| known.is_same(&problem)) {
+            found.push(problem);
+        }
+    }
+    if found.is_empty() { Ok(program) } else { Err(Problems(found)) }
 }
 
 /// A compiled module, if it has no errors, and what is wrong.

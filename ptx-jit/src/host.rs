@@ -123,6 +123,7 @@ impl<K: Known + ?Sized> Arguments<'_, K> {
         // Most lists are written as such, and need no list of values.
         if let Expr::List(parts) = expr {
             return match &parts[..] {
+                [x] => Ok(self.integer(x)?.into_dim()),
                 [x, y] => Ok((self.integer(x)?, self.integer(y)?).into_dim()),
                 [x, y, z] => Ok((self.integer(x)?, self.integer(y)?, self.integer(z)?).into_dim()),
                 _ => Err(self.no_number()),
@@ -130,6 +131,7 @@ impl<K: Known + ?Sized> Arguments<'_, K> {
         }
         match self.value(expr)? {
             Value::List(extents) => match extents[..] {
+                [x] => Ok(x.into_dim()),
                 [x, y] => Ok((x, y).into_dim()),
                 [x, y, z] => Ok((x, y, z).into_dim()),
                 _ => Err(self.no_number()),

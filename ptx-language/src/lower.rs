@@ -14,6 +14,7 @@ mod call;
 mod cast;
 mod code;
 mod constant;
+mod elements;
 mod errors;
 mod expr;
 mod flow;

@@ -43,10 +43,10 @@ impl fmt::Display for Dim {
     }
 }
 
-/// Size of a grid, a block or a cluster: an integer, or two or three of them.
+/// Size of a grid, a block or a cluster: an integer, or a tuple or array of one to three.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a grid, block or cluster size",
-    label = "expected an integer, or a tuple or array of two or three"
+    label = "expected an integer, or a tuple or array of up to three"
 )]
 pub trait IntoDim {
     /// As extents.
@@ -73,6 +73,13 @@ impl<X: ToInt> IntoDim for X {
     }
 }
 
+impl<X: ToInt> IntoDim for (X,) {
+    #[inline]
+    fn into_dim(self) -> Dim {
+        self.0.into_dim()
+    }
+}
+
 impl<X: ToInt, Y: ToInt> IntoDim for (X, Y) {
     #[inline]
     fn into_dim(self) -> Dim {
@@ -84,6 +91,14 @@ impl<X: ToInt, Y: ToInt, Z: ToInt> IntoDim for (X, Y, Z) {
     #[inline]
     fn into_dim(self) -> Dim {
         Dim([extent(self.0), extent(self.1), extent(self.2)])
+    }
+}
+
+impl<X: ToInt> IntoDim for [X; 1] {
+    #[inline]
+    fn into_dim(self) -> Dim {
+        let [x] = self;
+        x.into_dim()
     }
 }
 

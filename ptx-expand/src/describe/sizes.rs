@@ -49,7 +49,7 @@ fn extents(name: &str, least: i64, expr: &Expr, params: &[Param]) -> Result<(), 
         one => std::slice::from_ref(one),
     };
     let help = "write one to three integers, such as `256` or `(32, 8)`";
-    if matches!(expr, Expr::List(_)) && !(2..=3).contains(&all.len()) {
+    if matches!(expr, Expr::List(_)) && !(1..=3).contains(&all.len()) {
         return Err((Some(format!("a {name} has one, two or three extents, and this has {}", all.len())), help));
     }
     for extent in all {

@@ -36,28 +36,50 @@ pub fn kernels(items: &[syn::Item]) -> Vec<Item<'_>> {
     found
 }
 
-/// The problem of each function with the name of an earlier kernel of its module.
+/// The problem of each item that has the name of a kernel of its module.
 pub fn declared_twice(items: &[syn::Item]) -> Vec<Problem> {
-    let mut seen: Vec<&Ident> = Vec::new();
+    declared_twice_in(items, false)
+}
+
+/// The same. The expansion of a kernel module reports kernels with the names of its helpers.
+fn declared_twice_in(items: &[syn::Item], has_helpers: bool) -> Vec<Problem> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Kind {
+        Kernel,
+        Function,
+        Variable,
+    }
+    let mut seen: Vec<(&Ident, Kind)> = Vec::new();
     let mut found = Vec::new();
     for item in items {
-        match item {
-            // Of several with conditions, one remains.
-            syn::Item::Fn(function) if !function.attrs.iter().any(|attribute| is_named(attribute, "cfg")) => {
-                let name = &function.sig.ident;
-                if seen.contains(&name) {
-                    let message = format!("`{name}` is declared twice");
-                    let help = vec!["give one of them another name".to_owned()];
-                    found.push(Problem { help, ..problem(codes::P0502.id, message, name.span(), name.span()) });
-                } else if options(&function.attrs, "ptx_kernel").is_some() {
-                    seen.push(name);
-                }
-            }
+        let (name, attrs, kind) = match item {
+            syn::Item::Fn(function) => match options(&function.attrs, "ptx_kernel") {
+                Some(_) => (&function.sig.ident, &function.attrs, Kind::Kernel),
+                None => (&function.sig.ident, &function.attrs, Kind::Function),
+            },
+            syn::Item::Const(constant) => (&constant.ident, &constant.attrs, Kind::Variable),
+            syn::Item::Static(variable) => (&variable.ident, &variable.attrs, Kind::Variable),
             syn::Item::Mod(module) => {
-                found.extend(module.content.iter().flat_map(|(_, items)| declared_twice(items)));
+                let has_helpers = options(&module.attrs, "ptx_module").is_some();
+                found.extend(module.content.iter().flat_map(|(_, items)| declared_twice_in(items, has_helpers)));
+                continue;
             }
-            _ => {}
+            _ => continue,
+        };
+        // Of several with conditions, one remains.
+        if attrs.iter().any(|attribute| is_named(attribute, "cfg")) {
+            continue;
         }
+        let is_wrong = |kinds: [Kind; 2]| match has_helpers {
+            true => kinds.contains(&Kind::Kernel) && !kinds.contains(&Kind::Function),
+            false => kinds.contains(&Kind::Kernel),
+        };
+        if seen.iter().any(|(other, other_kind)| *other == name && is_wrong([*other_kind, kind])) {
+            let message = format!("`{name}` is declared twice");
+            let help = vec!["give one of them another name".to_owned()];
+            found.push(Problem { help, ..problem(codes::P0502.id, message, name.span(), name.span()) });
+        }
+        seen.push((name, kind));
     }
     found
 }

@@ -44,10 +44,48 @@ impl Reader {
             None => unsigned(function, name, &params),
         };
         let launch = &mut launchable.launch;
+        self.fits_limits(function, launch.block.as_ref());
         launch.block = launch.block.take().or_else(|| limit(function, "reqntid"));
         launch.cluster = launch.cluster.take().or_else(|| limit(function, "reqnctapercluster"));
         launchable
     }
+
+    /// Reports a block that the entry is never launched with.
+    fn fits_limits(&mut self, function: &Function, block: Option<&syn::Expr>) {
+        let Some((block, extents)) = block.and_then(|block| Some((block, literal_extents(block)?))) else { return };
+        let limit = |name: &str| limit(function, name).and_then(|limit| literal_extents(&limit));
+        let threads = |extents: [u64; 3]| extents.into_iter().fold(1u64, u64::saturating_mul);
+        let wrong = match (limit("reqntid"), limit("maxntid")) {
+            (Some(needed), _) if needed != extents => Some(("needs blocks of", "reqntid", needed)),
+            (None, Some(most)) if threads(most) < threads(extents) => {
+                Some(("takes blocks of at most", "maxntid", most))
+            }
+            _ => None,
+        };
+        if let Some((verb, directive, [x, y, z])) = wrong {
+            let extents = match (y, z) {
+                (1, 1) => x.to_string(),
+                _ => format!("({x}, {y}, {z})"),
+            };
+            let message = format!("the entry {verb} {} threads: it has `.{directive}`", threads([x, y, z]));
+            self.error(&codes::P0903, block, message, &format!("write `block = {extents}`, or leave it out"));
+        }
+    }
+}
+
+/// The extents of a list of literals, or of one; a missing extent is 1.
+fn literal_extents(expr: &syn::Expr) -> Option<[u64; 3]> {
+    let mut extents = [1; 3];
+    let parts: Vec<&syn::Expr> = match expr {
+        syn::Expr::Tuple(tuple) => tuple.elems.iter().collect(),
+        syn::Expr::Array(array) => array.elems.iter().collect(),
+        one => vec![one],
+    };
+    for (at, part) in parts.into_iter().enumerate() {
+        let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(number), .. }) = part else { return None };
+        *extents.get_mut(at)? = number.base10_parse().ok()?;
+    }
+    Some(extents)
 }
 
 /// The parameters of an entry.

@@ -267,6 +267,7 @@ impl<'a> Lowerer<'a> {
     }
 
     fn field_type(&mut self, ty: &'a tree::Type) -> Option<Ty> {
+        self.no_whole_parameter(ty)?;
         match self.ty(ty)? {
             Ty::Tuple(_) | Ty::Struct(_) | Ty::Address(_) => self.not_stored(ty.span),
             scalar if scalar.innermost().scalar().is_none_or(|ty| ty.name() == "pred") => self.not_stored(ty.span),

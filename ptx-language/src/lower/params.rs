@@ -238,11 +238,12 @@ impl<'a> Lowerer<'a> {
     /// `&[T]`: its value is an address in global memory, or a number where it is a generic address.
     fn param_pointer(&mut self, element: &'a tree::Type, mutable: bool, said: Pointer) -> Option<(Kind, Option<Ty>)> {
         let align = self.element_size(element);
+        let of = self.element_type(element)?;
         let ty = match said {
-            Pointer::Global => self.ty(element).map(|element| global(element, mutable)),
-            Pointer::Generic | Pointer::Bare => address(),
+            Pointer::Global => global(of, mutable),
+            Pointer::Generic | Pointer::Bare => address()?,
         };
-        Some((Kind::Pointer(align, said), Some(ty?)))
+        Some((Kind::Pointer(align, said), Some(ty)))
     }
 
     fn param_kind_by_name(
@@ -277,8 +278,9 @@ impl<'a> Lowerer<'a> {
     }
 
     fn param_array(&mut self, param: &'a tree::Param) -> Option<(Kind, Option<Ty>)> {
+        self.no_whole_parameter(&param.ty)?;
         let ty = self.ty(&param.ty)?;
-        match ty.innermost().scalar().map(|element| element.bytes()) {
+        match ty.innermost().scalar().filter(|element| element.name() != "pred").map(|element| element.bytes()) {
             Some(bytes) if bytes > 0 => Some((Kind::Array(ty, bytes), None)),
             _ => self.not_passed(param),
         }
