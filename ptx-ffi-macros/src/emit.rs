@@ -115,9 +115,7 @@ fn emit_param(generics: &[Ident], names: &[&Ident], param: &Param, options: &Opt
                 written: #written, element: #element, rank: #rank, dims: &[#(#dims),*], align: #align
             }))
         }
-        // Numbers of 64 bits without a sign come as those with one.
-        Kind::Int(ty) if ty == "u64" || ty == "usize" => quote!(Int(0, i64::MAX)),
-        Kind::Int(ty) => quote!(Int(#ty::MIN as i64, #ty::MAX as i64)),
+        Kind::Int(ty) => quote!(Int(#ty::MIN as i64, #ty::MAX as u64)),
         Kind::Float(ty) => quote!(Float(<#ty as __rt::Dtype>::DTYPE)),
         Kind::Bool => quote!(Bool),
         Kind::Str | Kind::Struct(_) => quote!(Str),

@@ -284,7 +284,9 @@ fn check_kind(param: &Param, value: &mut Value<'_>) -> std::result::Result<(), R
             *value = Value::Int((*truth).into());
             return Ok(());
         }
-        (Kind::Int(low, high), Value::Int(number)) if (*low..=*high).contains(number) => return Ok(()),
+        (Kind::Int(low, high), Value::Int(number)) if ((*low).into()..=(*high).into()).contains(number) => {
+            return Ok(());
+        }
         (Kind::Int(low, high), Value::Int(number)) => {
             let message = format!("{number} is outside of {low} to {high}");
             return Err(Raised::wrong_value(param.name, message));
@@ -306,7 +308,7 @@ fn too_large(param: &Param, ty: DType, number: impl std::fmt::Debug) -> Raised {
 
 fn default<'a>(default: Default) -> Value<'a> {
     match default {
-        Default::Int(value) => Value::Int(value),
+        Default::Int(value) => Value::Int(value.into()),
         Default::Float(value) => Value::Float(value),
         Default::Bool(value) => Value::Bool(value),
         Default::Str(value) => Value::Str(value),

@@ -96,8 +96,8 @@ impl DType {
     /// The bits of a floating-point number in this type, and the number that they stand for; nothing for an integer type.
     pub(crate) fn rounded(self, value: f64) -> Option<(u64, f64)> {
         match self {
-            DType::F16 => Some(f16::from_f64(value)).map(|value| (value.to_bits().into(), value.into())),
-            DType::BF16 => Some(bf16::from_f64(value)).map(|value| (value.to_bits().into(), value.into())),
+            DType::F16 => Some(f16::from_f32(to_odd(value))).map(|value| (value.to_bits().into(), value.into())),
+            DType::BF16 => Some(bf16::from_f32(to_odd(value))).map(|value| (value.to_bits().into(), value.into())),
             DType::F32 => Some(value as f32).map(|value| (value.to_bits().into(), value.into())),
             DType::F64 => Some((value.to_bits(), value)),
             _ => None,
@@ -114,6 +114,17 @@ impl DType {
     pub(crate) fn from_xla(code: i32) -> Option<DType> {
         TABLE.iter().find(|row| row.4 == code).map(|row| row.0)
     }
+}
+
+/// The number in single precision, rounded to an odd mantissa: rounding it again to fewer bits is then as rounding once.
+fn to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let back = f64::from(nearest);
+    if back == value || value.is_nan() {
+        return nearest;
+    }
+    let toward_zero = nearest.to_bits() - u32::from(back.abs() > value.abs());
+    f32::from_bits(toward_zero | 1)
 }
 
 impl fmt::Display for DType {
@@ -143,6 +154,7 @@ dtypes! { i8: I8; i16: I16; i32: I32; i64: I64; u8: U8; u16: U16; u32: U32; u64:
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]
@@ -155,6 +167,23 @@ mod tests {
             assert!([f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-300].iter().all(|value| !dtype.overflows(*value)));
         }
         assert!(!DType::F64.overflows(f64::MAX));
+    }
+
+    #[test]
+    fn numbers_are_rounded_once() {
+        let half = |value: f64| DType::F16.rounded(value).unwrap().1;
+        let (tie, above) = (1.0 + 2f64.powi(-11), 1.0 + 2f64.powi(-11) + 2f64.powi(-40));
+        assert_eq!((half(tie), half(above), half(-above)), (1.0, 1.0 + 2f64.powi(-10), -1.0 - 2f64.powi(-10)));
+        let least = 2f64.powi(-24);
+        assert_eq!(
+            (half(least / 2.0), half(least / 2.0 + 2f64.powi(-60)), half(least * 1.5)),
+            (0.0, least, 2.0 * least)
+        );
+        assert_eq!((half(1e-300), half(f64::INFINITY)), (0.0, f64::INFINITY));
+        let bfloat = |value: f64| DType::BF16.rounded(value).unwrap().1;
+        let above = 1.0 + 2f64.powi(-8) + 2f64.powi(-50);
+        assert_eq!((bfloat(1.0 + 2f64.powi(-8)), bfloat(above)), (1.0, 1.0 + 2f64.powi(-7)));
+        assert_eq!(bfloat(1e-45), 0.0);
     }
 
     #[test]

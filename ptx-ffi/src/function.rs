@@ -59,7 +59,7 @@ pub enum Kind {
     /// A tensor.
     Tensor(TensorKind),
     /// A number from the first to the second one.
-    Int(i64, i64),
+    Int(i64, u64),
     /// A number of a floating-point type. A finite one that the type cannot hold is refused.
     Float(DType),
     /// A truth value.

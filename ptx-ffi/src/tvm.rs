@@ -35,6 +35,11 @@ impl Any {
         Any::new(1, value.to_ne_bytes())
     }
 
+    /// Returns true for an integer below zero.
+    pub fn is_negative(&self) -> bool {
+        self.index == 1 && i64::from_ne_bytes(self.payload) < 0
+    }
+
     /// A truth value.
     pub fn bool(value: bool) -> Any {
         Any::new(2, u64::from(value).to_ne_bytes())
@@ -207,7 +212,7 @@ unsafe fn read(any: &Any) -> Result<Value<'_>, Wrong> {
     unsafe {
         Ok(match any.index {
             0 => Value::Missing,
-            1 => Value::Int(bits as i64),
+            1 => Value::Int((bits as i64).into()),
             2 => Value::Bool(bits != 0),
             3 => Value::Float(f64::from_bits(bits)),
             7 => Value::Tensor(read_tensor(&*pointer.cast())?),
@@ -219,13 +224,32 @@ unsafe fn read(any: &Any) -> Result<Value<'_>, Wrong> {
                 let bytes = if text.size == 0 { &[] } else { std::slice::from_raw_parts(text.data, text.size) };
                 Value::Str(read_text(bytes)?)
             }
-            78 => Value::Other("an int of more than 64 bits"),
+            78 => read_big_int(any),
             68 => Value::Other("a function"),
             71 | 75 => Value::Other("a list"),
             72 | 76 => Value::Other("a dict"),
             _ => Value::Other("an object"),
         })
     }
+}
+
+/// An integer that does not fit 64 bits with a sign.
+///
+/// # Safety
+/// As [`call`].
+#[cold]
+unsafe fn read_big_int(any: &Any) -> Value<'_> {
+    type Content = unsafe extern "C" fn(*const Any) -> ByteArray;
+    static CONTENT: OnceLock<Option<Content>> = OnceLock::new();
+    let number = CONTENT.get_or_init(|| symbol("TVMFFIBigIntGetContentByteArray")).and_then(|content| {
+        // SAFETY: the value is such an integer. Its words stay where they are while it lives, the least significant one first.
+        let words = unsafe {
+            let words = content(any);
+            std::slice::from_raw_parts(words.data, words.size)
+        };
+        words.try_into().map(i128::from_ne_bytes).ok()
+    });
+    number.map_or(Value::Other("an int of more than 128 bits"), Value::Int)
 }
 
 /// Returns true for the tags of values that lie elsewhere: tensors, C's texts, and all objects.

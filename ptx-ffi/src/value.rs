@@ -13,7 +13,7 @@ pub(crate) const RANK: usize = 8;
 pub(crate) enum Value<'a> {
     /// None.
     Missing,
-    Int(i64),
+    Int(i128),
     Float(f64),
     Bool(bool),
     Str(&'a str),

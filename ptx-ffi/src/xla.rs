@@ -6,7 +6,7 @@
 use crate::call::{PARAMS, run};
 use crate::dtype::DType;
 use crate::error::{Exception, Raised};
-use crate::function::Function;
+use crate::function::{Function, Kind};
 use crate::value::{Place, Tensor, Value, Wrong};
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::null_mut;
@@ -174,7 +174,7 @@ pub(crate) unsafe fn call_named(
     // SAFETY: passed on.
     unsafe {
         answer(frame, on_gpu, |frame| match attribute(&frame.attributes, FUNCTION) {
-            Some(Value::Int(key)) => find(key),
+            Some(Value::Int(key)) => find(i64::try_from(key).unwrap_or(0)),
             _ => Err(Raised::new(Exception::Type, "the call names no kernel")),
         })
     }
@@ -229,7 +229,7 @@ unsafe fn read_all<'a>(
     let number = |name| {
         // SAFETY: passed on.
         match unsafe { attribute(&frame.attributes, name) } {
-            Some(Value::Int(number)) => number,
+            Some(Value::Int(number)) => i64::try_from(number).unwrap_or(0),
             _ => 0,
         }
     };
@@ -239,6 +239,12 @@ unsafe fn read_all<'a>(
         let Some(kind) = param.tensor() else {
             // SAFETY: passed on.
             *value = unsafe { attribute(&frame.attributes, param.name.as_bytes()) }.unwrap_or(Value::Missing);
+            // JAX has no attributes of 64 bits without a sign: a larger number is the negative one of the same bits.
+            if let (Kind::Int(_, high), Value::Int(number @ ..0)) = (param.kind, *value)
+                && i64::try_from(high).is_err()
+            {
+                *value = Value::Int(number + (1 << 64));
+            }
             continue;
         };
         if absent >> at & 1 != 0 {
@@ -323,7 +329,7 @@ unsafe fn read_scalar<'a>(scalar: &Scalar) -> Option<Value<'a>> {
             (_, Some(DType::F32)) => Value::Float((*scalar.value.cast::<f32>()).into()),
             (_, Some(DType::F64)) => Value::Float(*scalar.value.cast()),
             (_, Some(DType::I32)) => Value::Int((*scalar.value.cast::<i32>()).into()),
-            (_, Some(DType::I64)) => Value::Int(*scalar.value.cast()),
+            (_, Some(DType::I64)) => Value::Int((*scalar.value.cast::<i64>()).into()),
             (_, Some(DType::U32)) => Value::Int((*scalar.value.cast::<u32>()).into()),
             _ => Value::Other("a scalar of another type"),
         })

@@ -141,6 +141,42 @@ mod kernels {
 }
 """
 
+# A factor of 64 bits without a sign, also in the gradient.
+WIDE = """
+#[ptx_module(arch = "sm_80")]
+mod kernels {
+    fn scaled(value: f32, factor: u64) -> f32 {
+        let by: f32;
+        ptx! { cvt.rn.f32.u64 by, factor; }
+        value * by
+    }
+
+    #[ptx_kernel(block = 64, grid = N.div_ceil(64), unsafe(requires(N > 0)))]
+    fn wide(x: Tile<f32, (N,)>, factor: u64, out: TileMut<f32, (N,)>) {
+        let i: u32 = ctaid.x * ntid.x + tid.x;
+        if i < N {
+            let (from, to) = (x.at(i), out.at(i));
+            let value: f32;
+            ptx! { ld.global.f32 value, [from]; }
+            let made = scaled(value, factor);
+            ptx! { st.global.f32 [to], made; }
+        }
+    }
+
+    #[ptx_kernel(block = 64, grid = N.div_ceil(64), unsafe(requires(N > 0)))]
+    fn wide_grad(grad_out: Tile<f32, (N,)>, factor: u64, grad_x: TileMut<f32, (N,)>) {
+        let i: u32 = ctaid.x * ntid.x + tid.x;
+        if i < N {
+            let (from, to) = (grad_out.at(i), grad_x.at(i));
+            let value: f32;
+            ptx! { ld.global.f32 value, [from]; }
+            let made = scaled(value, factor);
+            ptx! { st.global.f32 [to], made; }
+        }
+    }
+}
+"""
+
 PTX = """.version 8.0
 .target sm_80
 .address_size 64

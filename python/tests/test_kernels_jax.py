@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import has
-from test_kernels import ADD, SAXPY, SCALE, SQUARE
+from test_kernels import ADD, SAXPY, SCALE, SQUARE, WIDE
 
 if not has("jax"):
     pytest.skip("JAX is not installed", allow_module_level=True)
@@ -64,3 +64,18 @@ def test_programs_are_exported() -> None:
     scale = ptx_kernels.kernel(SCALE)
     program = export.export(jax.jit(lambda x: scale(x, 2.0)), disabled_checks=ptx_kernels.jax.export_checks())(X)
     np.testing.assert_array_equal(export.deserialize(program.serialize()).call(X), 2 * X)
+
+
+def test_integers_of_64_bits_without_a_sign() -> None:
+    both = ptx_kernels.kernels(WIDE)
+    wide = ptx_kernels.differentiable(both.wide, both.wide_grad)
+    for factor in [5, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, np.uint64(1 << 63)]:
+        for run in [wide, jax.jit(wide, static_argnums=1)]:
+            np.testing.assert_array_equal(run(X, factor), X * np.float32(factor))
+        grad = jax.grad(lambda x: wide(x, factor).sum())  # noqa: B023
+        np.testing.assert_array_equal(grad(X), np.full(300, np.float32(factor)))
+    for wrong in [-1, np.int64(-1)]:
+        with pytest.raises(ValueError, match="wide: factor: -1 is outside of 0 to 18446744073709551615"):
+            wide(X, wrong)
+    with pytest.raises(OverflowError, match="wide: factor: 18446744073709551616 has more than 64 bits"):
+        wide(X, 1 << 64)

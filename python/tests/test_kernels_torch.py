@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import has, has_gpu, needs_gpu
-from test_kernels import ADD, PTX, SAXPY, SCALE, SIGNATURE, SQUARE
+from test_kernels import ADD, PTX, SAXPY, SCALE, SIGNATURE, SQUARE, WIDE
 
 if not has("torch"):
     pytest.skip("PyTorch is not installed", allow_module_level=True)
@@ -107,3 +107,29 @@ def test_ptx_of_other_compilers(tmp_path: Any) -> None:
     x, out = torch.randn(300), torch.zeros(300)
     ptx_kernels.ptx_file(path, "twice", SIGNATURE)(x, out, 300)
     torch.testing.assert_close(out, 2 * x)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("factor", [5, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_integers_of_64_bits_without_a_sign(device: str, factor: int) -> None:
+    both = ptx_kernels.kernels(WIDE)
+    wide = ptx_kernels.differentiable(both.wide, both.wide_grad)
+    x, out = torch.ones(70, device=device), torch.empty(70, device=device)
+    expected = torch.full_like(x, float(factor))
+    torch.testing.assert_close(both.wide(x, factor), expected, rtol=0, atol=0)
+    torch.testing.assert_close(both.wide(x, factor, out=out), expected, rtol=0, atol=0)
+    torch._dynamo.reset()
+    run = torch.compile(lambda x: wide(x, factor) + 0, fullgraph=True, backend="aot_eager" if device == "cpu" else "inductor")
+    for call in [lambda x: wide(x, factor), run]:
+        leaf = x.clone().requires_grad_()
+        made = call(leaf)
+        torch.testing.assert_close(made.detach(), expected, rtol=0, atol=0)
+        (grad,) = torch.autograd.grad(made.sum(), leaf)
+        torch.testing.assert_close(grad, expected, rtol=0, atol=0)
+    # Operators have integers with a sign.
+    operator = getattr(torch.ops.ptx_jit, both.wide.function().operator)
+    signed = factor - (1 << 64) if factor >= 1 << 63 else factor
+    torch.testing.assert_close(operator(x, signed), expected, rtol=0, atol=0)
+    for wrong in [-1, 1 << 64]:
+        with pytest.raises(ValueError, match=f"wide: factor: {wrong} is outside of 0 to 18446744073709551615"):
+            wide(x, wrong)

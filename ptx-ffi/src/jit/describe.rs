@@ -11,6 +11,13 @@ use ptx_jit::describe::{self, From, Kernel};
 pub(super) fn describe(kernel: &Kernel, work: Box<Work>) -> Result<&'static Function, String> {
     let params = kernel.params.iter().enumerate().map(|(at, param)| of_param(kernel, at, param));
     let params: Vec<Param> = params.collect::<Result<_, _>>()?;
+    // Callers of functions have no way to choose one.
+    if kernel.launch.as_ref().is_ok_and(|launch| launch.grid.is_none()) {
+        return Err(format!(
+            "`{0}` cannot be called from Python: its attribute has no `grid`; write `grid = 1` or `grid = N.div_ceil(128)`",
+            kernel.name
+        ));
+    }
     if params.len() > crate::call::PARAMS {
         return Err(format!(
             "`{}` has {} parameters; at most {} can be passed",
@@ -101,17 +108,16 @@ pub(super) fn dtype(name: &str) -> Option<DType> {
 
 /// The kind of a number.
 fn number(ty: &str) -> Option<Kind> {
-    let int = |low: i64, high: i64| Some(Kind::Int(low, high));
+    let int = |low: i64, high: u64| Some(Kind::Int(low, high));
     match dtype(ty)? {
-        DType::I8 => int(i8::MIN.into(), i8::MAX.into()),
-        DType::I16 => int(i16::MIN.into(), i16::MAX.into()),
-        DType::I32 => int(i32::MIN.into(), i32::MAX.into()),
-        DType::I64 => int(i64::MIN, i64::MAX),
+        DType::I8 => int(i8::MIN.into(), i8::MAX as u64),
+        DType::I16 => int(i16::MIN.into(), i16::MAX as u64),
+        DType::I32 => int(i32::MIN.into(), i32::MAX as u64),
+        DType::I64 => int(i64::MIN, i64::MAX as u64),
         DType::U8 => int(0, u8::MAX.into()),
         DType::U16 => int(0, u16::MAX.into()),
         DType::U32 => int(0, u32::MAX.into()),
-        // Numbers of 64 bits without a sign come as those with one.
-        DType::U64 => int(0, i64::MAX),
+        DType::U64 => int(0, u64::MAX),
         ty @ (DType::F16 | DType::BF16 | DType::F32 | DType::F64) => Some(Kind::Float(ty)),
     }
 }

@@ -66,7 +66,10 @@ fn number<'a>(ty: DType, value: &Value<'_>) -> Option<Passed<'a>> {
             Some(Passed::Number(bits.to_le_bytes(), Number::Float(rounded)))
         }
         // The bytes of a shorter integer are the first ones.
-        (_, Value::Int(value)) => Some(Passed::Number(value.to_le_bytes(), Number::Int(int(value)))),
+        (_, Value::Int(value)) => {
+            let number = i64::try_from(value).map(int).or_else(|_| u64::try_from(value).map(int)).ok()?;
+            Some(Passed::Number((value as u64).to_le_bytes(), Number::Int(number)))
+        }
         _ => None,
     }
 }

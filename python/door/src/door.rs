@@ -24,6 +24,8 @@ pub(crate) type Invoke =
 /// A parameter.
 pub(crate) struct Param {
     pub(crate) is_tensor: bool,
+    /// An integer that may not fit 64 bits with a sign.
+    is_wide: bool,
     /// Its name, interned.
     name: Ptr,
     /// The value in a call without it; null where it is required.
@@ -335,6 +337,11 @@ impl Door {
         }
         let mut arguments = Arguments::new();
         arguments.read(self, torch, values)?;
+        // Operators have such a number as a negative one.
+        let is_negative = |(at, param): (usize, &Param)| param.is_wide && arguments.value(at).is_negative();
+        if self.params.iter().enumerate().any(is_negative) {
+            return Err(Other::Elsewhere);
+        }
         let derives = || Ok(torch.is_recording()? && self.wants_gradient(torch, values)?);
         if torch.is_watched()? || derives()? {
             return Err(Other::Elsewhere);
@@ -432,7 +439,7 @@ impl Param {
         unsafe { pyo3_ffi::PyUnicode_InternInPlace(&raw mut name) };
         let is_tensor = is(c"is_tensor")?;
         let default = if is_tensor || missing.is_null() { None } else { scalar(missing).ok() };
-        Ok(Param { is_tensor, name, missing, default, pattern: Pattern::default() })
+        Ok(Param { is_tensor, is_wide: is(c"is_wide")?, name, missing, default, pattern: Pattern::default() })
     }
 }
 

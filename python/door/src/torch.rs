@@ -4,8 +4,8 @@ use crate::class::{Getter, Method, getter, method};
 use crate::object::{Object, Other, Outcome, Ptr, attribute, attribute_of, call, call_with, int, name, tuple};
 use ptx_ffi::rt::{DlTensor, Made};
 use pyo3_ffi::{
-    Py_False, Py_TYPE, Py_True, PyCapsule_GetPointer, PyDict_GetItem, PyDict_GetItemString, PyErr_Clear, PyObject_Call,
-    PyObject_IsTrue,
+    Py_False, Py_TYPE, Py_True, PyCapsule_GetPointer, PyDict_GetItem, PyDict_GetItemString, PyErr_Clear,
+    PyLong_AsVoidPtr, PyObject_Call, PyObject_IsTrue,
 };
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -36,6 +36,9 @@ pub(crate) struct Torch {
     forward_ad: Ptr,
     profiler: Ptr,
     grad_enabled: Ptr,
+    /// The functions of C behind `modes` and `grad_enabled`, where PyTorch has them.
+    count_modes: Option<unsafe extern "C" fn() -> i64>,
+    is_grad_enabled: Option<unsafe extern "C" fn() -> bool>,
     increment_version: Ptr,
     empty_like: Ptr,
     is_neg: Method,
@@ -90,6 +93,19 @@ pub(crate) fn keep(dictionary: Ptr) -> Outcome<bool> {
         untyped_storage: name(c"untyped_storage")?,
         resize: name(c"resize_")?,
     };
+    let address = |key: &CStr| {
+        // SAFETY: the dictionary is alive; it lends its value.
+        let value = unsafe { PyDict_GetItemString(dictionary, key.as_ptr()) };
+        // SAFETY: the value is alive.
+        if value.is_null() { null_mut() } else { unsafe { PyLong_AsVoidPtr(value) } }
+    };
+    // SAFETY: Python has looked up functions of these types, in libraries that stay loaded. No address is `None`.
+    let (count_modes, is_grad_enabled) = unsafe {
+        (
+            std::mem::transmute::<*mut c_void, Option<unsafe extern "C" fn() -> i64>>(address(c"count_modes")),
+            std::mem::transmute::<*mut c_void, Option<unsafe extern "C" fn() -> bool>>(address(c"is_grad_enabled")),
+        )
+    };
     let torch = Torch {
         tensor,
         parameter: of(c"Parameter")?,
@@ -98,6 +114,8 @@ pub(crate) fn keep(dictionary: Ptr) -> Outcome<bool> {
         forward_ad: of(c"forward_ad")?,
         profiler: of(c"profiler")?,
         grad_enabled: of(c"grad_enabled")?,
+        count_modes,
+        is_grad_enabled,
         increment_version: of(c"increment_version")?,
         empty_like: of(c"empty_like")?,
         is_neg,
@@ -139,7 +157,14 @@ impl Torch {
     /// autocast matters where types differ, which no function takes.
     pub(crate) fn is_watched(&self) -> Outcome<bool> {
         let level = global(self.forward_ad, self.names.current_level).and_then(int);
-        Ok(level.is_none_or(|level| level >= 0) || int(call(self.modes, None)?.get()) != Some(0))
+        if level.is_none_or(|level| level >= 0) {
+            return Ok(true);
+        }
+        match self.count_modes {
+            // SAFETY: it reads a variable of the thread.
+            Some(count_modes) => Ok(unsafe { count_modes() } != 0),
+            None => Ok(int(call(self.modes, None)?.get()) != Some(0)),
+        }
     }
 
     /// Returns true while the profiler runs.
@@ -149,7 +174,11 @@ impl Torch {
 
     /// Returns true where gradients are recorded.
     pub(crate) fn is_recording(&self) -> Outcome<bool> {
-        call(self.grad_enabled, None).map(|enabled| is_true(enabled.get()))
+        match self.is_grad_enabled {
+            // SAFETY: it reads a variable of the thread.
+            Some(is_grad_enabled) => Ok(unsafe { is_grad_enabled() }),
+            None => call(self.grad_enabled, None).map(|enabled| is_true(enabled.get())),
+        }
     }
 
     #[inline]

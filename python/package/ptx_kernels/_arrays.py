@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from ._formulas import row_alignment
-from ._function import Function, needs_copy, results
+from ._function import Function, needs_copy, results, to_python
 from ._native_library import tvm_ffi
 
 
@@ -20,6 +20,7 @@ def _kind(value: Any) -> str:
 
 def call(function: Function, values: list[Any]) -> Any:
     """Calls a function; outputs that are not passed are made."""
+    to_python(function, values)
     tensors = [at for at, param in enumerate(function.params) if param.is_tensor and values[at] is not None]
     for at in tensors:
         _check(function, at, values[at])

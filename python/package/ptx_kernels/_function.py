@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import math
+import numbers
+import operator
+import sys
 from typing import Any, Callable, Iterable, Sequence
 
 # Dimensions of a description: any number of them that all tensors with it share, and any number that are the tensor's own.
@@ -66,6 +70,11 @@ class Param:
         return self.kind == "tensor"
 
     @property
+    def is_wide(self) -> bool:
+        """True for an integer that may not fit 64 bits with a sign."""
+        return self.kind == "int" and self.range[1] >= 1 << 63
+
+    @property
     def has_leading(self) -> bool:
         return LEADING in self.dims or FLAT in self.dims
 
@@ -104,6 +113,7 @@ class Function:
         self.outputs = [at for at, param in enumerate(self.params) if param.written]
         self.tensors = [at for at in self.inputs if self.params[at].is_tensor]
         self.main_outputs = [at for at in self.outputs if not self.params[at].optional]
+        self.has_wide = any(param.is_wide for param in self.params)
         # Positional arguments, and True if these may also be all parameters.
         self.passed = self.inputs
         self.takes_all = False
@@ -351,6 +361,46 @@ def results(function: Function, values: Sequence[Any]) -> Any:
     """The result of a call: its output, or a tuple of them. Optional outputs only where they were passed."""
     made = [values[at] for at in function.outputs if values[at] is not None]
     return made[0] if len(made) == 1 else tuple(made)
+
+
+# Types of Python itself, which the library reads.
+_READ = (int, float, bool, str, type(None))
+
+
+def to_python(function: Function, values: list[Any]) -> None:
+    """Makes Python's numbers of those of NumPy and other packages among the values of a call. An array stays, and is refused.
+
+    Raises:
+        TypeError, ValueError: a number that the parameter's type does not have.
+    """
+    for at, param in enumerate(function.params):
+        if not param.is_tensor and type(values[at]) not in _READ:
+            values[at] = _number(function, param, values[at])
+
+
+def _number(function: Function, param: Param, value: Any) -> Any:
+    numpy = sys.modules.get("numpy")
+    is_generic = numpy is not None and isinstance(value, numpy.generic)
+    # Types of other packages, such as bfloat16, have a kind of their own.
+    kind = value.dtype.kind if is_generic and not type(value).__module__.startswith("ml_dtypes") else "f"
+    if not (is_generic or isinstance(value, numbers.Real)):
+        return value
+    if kind not in "biuf":
+        raise TypeError(f"{function.label}: {param.name}: expected {param.kind}, found {type(value).__name__}")
+    if kind == "b":
+        return bool(value)
+    if param.kind == "float":
+        try:
+            made = float(value)
+        except OverflowError:
+            made = math.inf
+        if math.isinf(made) and value != made:
+            raise ValueError(f"{function.label}: {param.name}: {value!r} is too large for {param.dtype or 'float64'}")
+        return made
+    if param.kind == "int" and hasattr(value, "__index__"):
+        return operator.index(value)
+    # The library refuses a number of another kind.
+    return float(value)
 
 
 def is_compiling() -> bool:

@@ -164,7 +164,7 @@ def _scalar(function: Function, at: int, value: Any) -> Any:
     if value is None:
         return None
     try:
-        if param.kind == "float" and not isinstance(value, (str, bytes)):
+        if param.kind == "float" and not isinstance(value, (str, bytes, bool, np.bool_)):
             return _held(param, float(value))
         if param.kind == "int" and not isinstance(value, (str, bytes)):
             return _in_range(param, operator.index(value))
@@ -197,7 +197,7 @@ def _held(param: Param, value: float) -> float:
 
 
 def _in_range(param: Param, value: int) -> int:
-    if not -(1 << 63) <= value < 1 << 63:
+    if not -(1 << 63) <= value < 1 << 64:
         raise OverflowError(f"{value} has more than 64 bits")
     low, high = param.range
     if not low <= value <= high:
@@ -349,7 +349,10 @@ def _hint(function: Function) -> str:
 def _attribute(value: Any) -> Any:
     if isinstance(value, bool) or isinstance(value, str):
         return value
-    return np.float64(value) if isinstance(value, float) else np.int64(value)
+    if isinstance(value, float):
+        return np.float64(value)
+    # The library finds the number by its bits.
+    return np.int64(value if value < 1 << 63 else value - (1 << 64))
 
 
 @_kept

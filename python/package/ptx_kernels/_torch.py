@@ -7,7 +7,10 @@ into a call (torch.compile, functorch, dispatch modes, tensor subclasses) sees o
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
+import os
 from typing import Any, Iterable, Sequence
 
 import torch
@@ -15,7 +18,7 @@ from torch.autograd import forward_ad, profiler
 
 from . import _function, _native, _native_library
 from ._formulas import ELEMENTWISE, ROWS, row_alignment
-from ._function import Function, Param, needs_copy, results
+from ._function import Function, Param, needs_copy, results, to_python
 from ._torch_derivatives import by_formula, differentiate, is_transformed
 
 _DTYPES = {
@@ -123,7 +126,7 @@ class Operators:
         function = self.function
 
         def functional(*inputs: Any) -> Any:
-            values = self.spread(inputs)
+            values = _unsigned(function, self.spread(inputs))
             make_outputs(function, values, outputs)
             if run:
                 run_directly(function, values)
@@ -137,7 +140,7 @@ class Operators:
         self.function.infer(shapes, dtypes)
 
     def _run_into(self, *values: Any) -> None:
-        run_directly(self.function, list(values))
+        run_directly(self.function, _unsigned(self.function, list(values)))
 
     # Gradients
 
@@ -168,7 +171,7 @@ class Operators:
         if torch.is_grad_enabled():
             _check_outputs(self.function, values)
         if _is_last(keyset):
-            run_directly(self.function, list(values))
+            self._run_into(*values)
         else:
             _below(self.op_out, keyset, values)
 
@@ -192,7 +195,8 @@ class Operators:
         # Where the one output has no gradient, nothing has one.
         if len(outputs) > 1:
             ctx.kinds = {at: (value.shape, value.dtype, value.device) for at in outputs if (value := values[at]) is not None}
-        ctx.numbers = {self.names[at]: values[at] for at in self.scalars}
+        given = _unsigned(self.function, list(values))
+        ctx.numbers = {self.names[at]: given[at] for at in self.scalars}
 
     def pull_back(self, ctx: Any, needed: Sequence[bool], grads: dict[int, Any], backward: "Operators | None") -> dict[int, Any]:
         """The gradients of the inputs that need one, by the backward function: as an operator, which can be differentiated, or directly."""
@@ -223,7 +227,8 @@ class Operators:
         if any(values[at] is None and not function.params[at].optional for at in function.tensors):
             self._recompute(ctx, known, function, values)
         if backward is not None:
-            made = backward.op_saved(*[values[at] for at in function.inputs])
+            passed = _signed(function, values)
+            made = backward.op_saved(*[passed[at] for at in function.inputs])
             every = made if isinstance(made, (tuple, list)) else (made,)
             gradients = dict(zip(backward.saved_outputs(), every))
         else:
@@ -238,8 +243,8 @@ class Operators:
     def _recompute(self, ctx: Any, known: dict[str, Any], function: Function, values: list[Any]) -> None:
         """Computes outputs that the operator without saved outputs did not keep."""
         params = self.function.params
-        inputs = [known.get(params[at].name, ctx.numbers.get(params[at].name)) for at in self.function.inputs]
-        made = self.op_saved(*inputs)
+        every = _signed(self.function, [known.get(param.name, ctx.numbers.get(param.name)) for param in params])
+        made = self.op_saved(*[every[at] for at in self.function.inputs])
         made = made if isinstance(made, (tuple, list)) else (made,)
         for at, value in zip(self.saved, made):
             if known.get(params[at].name) is None:
@@ -277,6 +282,22 @@ def define(functions: Iterable[Function]) -> None:
     for function in functions:
         if function.torch_state is None:
             function.torch_state = Operators(function)
+
+
+def _signed(function: Function, values: Sequence[Any]) -> Sequence[Any]:
+    """The values as operators have them: their integers have a sign, so that a larger one is the negative number of the same bits."""
+    if not function.has_wide:
+        return values
+    wide = [param.is_wide and value is not None and value >= 1 << 63 for param, value in zip(function.params, values)]
+    return [value - (1 << 64) if is_wide else value for is_wide, value in zip(wide, values)]
+
+
+def _unsigned(function: Function, values: list[Any]) -> list[Any]:
+    """The numbers that the integers of operators stand for."""
+    if not function.has_wide:
+        return values
+    wide = [param.is_wide and value is not None and value < 0 for param, value in zip(function.params, values)]
+    return [value + (1 << 64) if is_wide else value for is_wide, value in zip(wide, values)]
 
 
 def described(function: Function, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -327,6 +348,7 @@ def call(function: Function, values: list[Any]) -> Any:
         _autocast(function, values)
     if torch.compiler.is_compiling():
         return _call_operators(function, values)
+    to_python(function, values)
     _check_tensors(function, values)
     if torch.is_grad_enabled():
         _check_outputs(function, values)
@@ -614,10 +636,11 @@ def _call_operators(function: Function, values: list[Any]) -> Any:
     # DTensor reads the strategies of operators; it may have been imported after them.
     _torch_sharding.ready()
     state = operators(function)
-    inputs = [values[at] for at in function.inputs]
+    passed = _signed(function, values)
+    inputs = [passed[at] for at in function.inputs]
     if any(values[at] is not None for at in function.outputs):
         make_outputs(function, values, function.main_outputs)
-        state.op_out(*values)
+        state.op_out(*[value if param.is_tensor else number for param, value, number in zip(function.params, values, passed)])
         return results(function, values)
     if function.backward is not None and _wants_gradients(function, values):
         made = state.op_saved(*inputs)
@@ -658,7 +681,41 @@ def _use_doors() -> bool:
         "increment_version": torch._C._increment_version,
         "empty_like": torch.empty_like,
         "types": types,
+        **_addresses(),
     })  # fmt: skip
+
+
+def _addresses() -> dict[str, int]:
+    """The addresses of functions of C that calls need, which no call through Python is as quick as. Those that this PyTorch does not have, or that answer
+    otherwise than Python's functions, are not among them."""
+    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+    found: dict[str, int] = {}
+    for name, library, symbol, result, expected in [
+        ("is_grad_enabled", "libtorch_cpu.so", "aoti_torch_grad_mode_is_enabled", ctypes.c_bool, torch.is_grad_enabled),
+        # c10::impl::TorchDispatchModeTLS::stack_len()
+        ("count_modes", "libc10.so", "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv", ctypes.c_int64, torch._C._len_torch_dispatch_stack),
+    ]:
+        try:
+            function = getattr(ctypes.CDLL(os.path.join(folder, library)), symbol)
+        except (OSError, AttributeError):
+            continue
+        function.restype, function.argtypes = result, []
+        agrees = True
+        for enabled in (True, False):
+            with torch.set_grad_enabled(enabled):
+                agrees = agrees and function() == expected()
+            with _Mode() if enabled else contextlib.nullcontext():
+                agrees = agrees and function() == expected()
+        if agrees:
+            found[name] = ctypes.cast(function, ctypes.c_void_p).value or 0
+    return found
+
+
+class _Mode(torch.utils._python_dispatch.TorchDispatchMode):
+    """A mode that changes nothing."""
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return function(*args, **(kwargs or {}))
 
 
 _HAS_DOORS = _use_doors()
