@@ -30,7 +30,7 @@ def of_ptx(target: str, ptx: str, entry: str) -> dict[str, Any]:
 
     Raises:
         NotImplementedError: there is no ptxas.
-        RuntimeError: it refuses the PTX.
+        RuntimeError: it refuses the PTX, or is another program.
     """
     ptxas = find_ptxas()
     if not ptxas:
@@ -40,9 +40,14 @@ def of_ptx(target: str, ptx: str, entry: str) -> dict[str, Any]:
         with open(path, "w", encoding="utf-8") as file:
             file.write(ptx)
         command = [ptxas, "-v", f"-arch={target}", f"--entry={entry}", path, "-o", os.path.join(folder, "kernel.cubin")]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            ran = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        except OSError as error:
+            raise NotImplementedError(f"the figures come from ptxas, and `{ptxas}` cannot be run: {error.strerror}; set PTXAS to the program") from None
     report = ran.stderr + ran.stdout
     if ran.returncode != 0:
         raise RuntimeError(f"{ptxas} refuses {entry}:\n{report}")
     found = {name: re.search(pattern, report) for name, pattern in _FIGURES.items()}
+    if found["registers"] is None:
+        raise RuntimeError(f"`{ptxas}` reports no registers of {entry}: set PTXAS to a ptxas of CUDA 12 or later\n{report}")
     return {"target": target, **{name: int(match[1]) if match else 0 for name, match in found.items()}}

@@ -580,6 +580,54 @@ class Differentiable:
         """The same with generic arguments of the forward kernel."""
         return Differentiable(self.forward.instance(**arguments), self.backward)
 
+    # About the forward kernel
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """The generic arguments of the forward kernel that were chosen."""
+        return dict(self.forward.choices)
+
+    @property
+    def source(self) -> Source:
+        """The text of the forward kernel."""
+        source: Source = self.forward.source
+        return source
+
+    @property
+    def rust(self) -> str:
+        """As that of the forward kernel."""
+        return str(self.forward.rust)
+
+    @property
+    def direct(self) -> Any:
+        """The forward kernel as TVM-FFI calls it; no gradient is recorded."""
+        return self.forward.direct
+
+    def function(self, *args: Any, **kwargs: Any) -> Any:
+        """The function that a call with these arguments runs."""
+        return self._pair_of(self.forward.function(*args, **kwargs))
+
+    def compile_first(self) -> None:
+        """As that of both kernels."""
+        self.forward.compile_first()
+        self.backward.compile_first()
+
+    def ptx(self, target: str | None = None) -> str:
+        """The PTX of the forward kernel; ``backward.ptx()`` is that of its gradient."""
+        return str(self.forward.ptx(target))
+
+    def info(self) -> dict[str, Any]:
+        """The figures of the forward kernel; ``backward.info()`` has those of its gradient."""
+        info: dict[str, Any] = self.forward.info()
+        return info
+
+    def explain(self, code: str) -> str:
+        """The page of a code in an error message, such as ``P0201``."""
+        return explain(code)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.forward, self.backward)
+
     def __repr__(self) -> str:
         return f"<ptx_kernels.Differentiable {self.forward!r}, {self.backward!r}>"
 
@@ -598,6 +646,18 @@ class _Pair(_Compiled):
         raise AttributeError(name)
 
 
+class _PairFunction(KernelFunction):
+    """A function with its gradient."""
+
+    def __init__(self, forward: KernelFunction, backward: KernelFunction) -> None:
+        described = {"key": forward.key, "entry": forward.entry, "function": {**forward.described, "backward": backward.name}}
+        super().__init__(described, forward.request)
+        self.halves = forward, backward
+
+    def __reduce__(self) -> Any:
+        return _paired, self.halves
+
+
 _pairs: dict[str, KernelFunction] = {}
 
 
@@ -610,8 +670,7 @@ def _paired(forward: KernelFunction, backward: KernelFunction) -> KernelFunction
 
 
 def _new_pair(forward: KernelFunction, backward: KernelFunction, operator: str) -> KernelFunction:
-    described = {"key": forward.key, "entry": forward.entry, "function": {**forward.described, "backward": backward.name}}
-    pair = KernelFunction(described, forward.request)
+    pair = _PairFunction(forward, backward)
     pair.library = _Pair(backward)
     pair.operator = operator
     known = {param.name for param in forward.params} | {f"grad_{forward.params[at].name}" for at in forward.main_outputs}

@@ -195,6 +195,9 @@ def _records_file(path: str | os.PathLike[str]) -> pathlib.Path:
     to = pathlib.Path(os.fsdecode(path))
     if to.is_dir():
         raise IsADirectoryError(errno.EISDIR, "the records are a folder, and not a file", str(to))
+    if to.exists() and not to.is_file():
+        # A device may have no end, and would be replaced.
+        raise OSError(errno.EINVAL, "the records are a device or a pipe, and not a file", str(to))
     to.parent.mkdir(parents=True, exist_ok=True)
     return to
 
