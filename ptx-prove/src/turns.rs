@@ -101,6 +101,17 @@ struct Known {
 }
 
 impl Known {
+    /// Leaves out what does not hold in an execution, first that on which the rest may depend: sums, facts, and invariants, which may need facts.
+    fn leave_out(&mut self, found: &Summary) {
+        if !found.passed.is_empty() {
+            self.passed.extend(&found.passed);
+        } else if !found.failed.is_empty() {
+            self.refused.extend(&found.failed);
+        } else {
+            self.broken.extend(&found.broken);
+        }
+    }
+
     /// Returns true if an execution found the registers that it was told of. Else they are those of the next one, or none if these are not the same.
     fn counts(&mut self, found: &[Counted]) -> bool {
         let told = self.counted.clone().unwrap_or_default();
@@ -264,6 +275,11 @@ impl Machine<'_> {
                     (self.trace, self.gaps) = (trace, gaps);
                     continue;
                 }
+                // Without sums, the next execution finds the same.
+                let repeats = counters(&summary.back.cond, summary.back.turn, summary.back.first).is_empty();
+                if !holds && repeats {
+                    known.leave_out(&summary);
+                }
                 // Without wrapped numbers, if they are known not to wrap.
                 known.before = known.before.map(|before| if holds { summary.back.clone() } else { before });
                 known.likely = Some(summary.back);
@@ -272,14 +288,8 @@ impl Machine<'_> {
                     self.limit_turns(&summary);
                     return summary.exits;
                 }
-            } else if !summary.failed.is_empty() && summary.passed.is_empty() {
-                known.refused.extend(summary.failed);
-            } else if summary.passed.is_empty() {
-                // An invariant may need the facts that hold.
-                known.broken.extend(summary.broken);
             } else {
-                // Facts may depend on those.
-                known.passed.extend(summary.passed);
+                known.leave_out(&summary);
             }
             (self.trace, self.gaps) = (trace, gaps);
         }

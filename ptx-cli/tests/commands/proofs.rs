@@ -54,8 +54,10 @@ const RESULTS: [&str; 9] = ["c", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"]
 type Mapped = (&'static str, &'static str, &'static [(&'static str, u64)]);
 
 /// Kernels that take tensor maps as they are, with the boxes that a plan makes for the first instance.
-const MAPPED: [Mapped; 1] =
-    [("/attention/hopper/e4m3/", "forward", &[("q_map", 4096), ("k_map", 10240), ("v_map", 10240)])];
+const MAPPED: [Mapped; 2] = [
+    ("/attention/hopper/e4m3/", "forward", &[("q_map", 4096), ("k_map", 10240), ("v_map", 10240)]),
+    ("/attention/hopper/forward.rs", "forward", &[("q_map", 8192), ("k_map", 16384), ("v_map", 16384)]),
+];
 
 /// An instance of attention.
 type Forward = (&'static str, [u64; 3]);
@@ -93,7 +95,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 67] = [
+const FROM_TEXT: [(&str, &str, &str); 71] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -169,6 +171,27 @@ const FROM_TEXT: [(&str, &str, &str); 67] = [
         "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows + 1)",
         "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; cut!(i < rows * 32); let at = x.at(i); ptx! { red.global.add.u32 [at], 1; }",
         "bounds are not decided: the invariant is not proved",
+    ),
+    // A sum over the turns of a loop, with and without a register that wraps; with another step, neither the invariant nor the sum holds.
+    (
+        "block = 1, grid = 1, requires(x.len() >= n, n < 1000)",
+        "x: &mut [u32], n: u32) { let (mut i, mut left): (u32, u32) = (0, n); invariant!(i + left <= n); while left > 0 { let at = x.at(i); ptx! { red.global.add.u32 [at], 1; } i += 1; left -= 1; }",
+        "",
+    ),
+    (
+        "block = 1, grid = 1, requires(x.len() >= n, n < 1000)",
+        "x: &mut [u32], n: u32) { let (mut i, mut left): (u32, u32) = (0, n); invariant!(i + left <= n); while left > 0 { let at = x.at(i); ptx! { red.global.add.u32 [at], 1; } i += 2; left -= 1; }",
+        "[P091",
+    ),
+    (
+        "block = 1, grid = 1, requires(x.len() >= 8)",
+        "x: &mut [u32], n: u32) { let (mut i, mut left): (u32, u32) = (0, n); while left > 0 { if i < 8 { let at = x.at(i); ptx! { red.global.add.u32 [at], 1; } } i += 3; left -= 1; }",
+        "",
+    ),
+    (
+        "block = 1, grid = 1, requires(x.len() >= 2 * n)",
+        "x: &mut [u32], n: u32) { let (mut i, mut left): (u32, u32) = (0, n); while left > 0 { let at = x.at(i); ptx! { red.global.add.u32 [at], 1; } i += 3; left -= 1; }",
+        "[P091",
     ),
     // One of two conditions limits nothing by itself.
     (

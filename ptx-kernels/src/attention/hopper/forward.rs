@@ -166,6 +166,7 @@ pub(crate) mod kernels {
         k: &[T],
         v: &[T],
         bias: &[T],
+        #[align(16)]
         out: &mut [T],
         lse: &mut [f32],
     }
@@ -198,7 +199,10 @@ pub(crate) mod kernels {
             d256_masked = ([bf16, f16], Config { head: 256, head_v: 256, groups: 2, keys: 80, causal: 0, masked: 1, stages: 2 })
         ],
         requires(
+            C.masked == 1 || p.dim == C.head && p.dim_v == C.head,
             p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len(), tensors.bias.len()]),
+            p.holds_queries(2 * tensors.out.len(), p.out, p.dim_v, 2),
+            p.holds_logarithms(4 * tensors.lse.len()),
             p.separates(schedule.starts_q.len(), schedule.starts_k.len()),
             p.has_tiles(C.rows(), schedule.blocks) && (C.masked == 1 || p.variable == 0),
             schedule.head_block > 0 && p.heads * p.batch % schedule.head_block == 0 && schedule.blocks > 0 && tile_counter.len() > 1

@@ -20,6 +20,7 @@ pub(crate) mod producer {
             self.q.load::<64>(maps.q, work, phase);
             self.v.load::<64>(maps.v, at, keys[1], keys[0] + block * C.keys, work.batch);
             at.advance();
+            invariant!(at.stage < C.stages);
             while block > 0 {
                 block -= 1;
                 self.k.load::<64>(maps.k, at, keys[1], keys[0] + block * C.keys, work.batch);
@@ -35,6 +36,7 @@ pub(crate) mod producer {
         let scheduler = scheduler::<C>(p, head_block);
         let mut at = flash::Position::<{ C.stages }> { stage: 0, phase: 0 };
         let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
+        invariant!(at.stage < C.stages);
         loop {
             let work = scheduler.work_tile(index);
             memory.slots.send(&work, &flash::Bounds::none(), turn);
@@ -62,6 +64,7 @@ pub(crate) mod producer {
         let mut sequences = flash::Sequences::<{ C.rows() }, { C.keys }>::new(batch, p.heads);
         let mut at = flash::Position::<{ C.stages }> { stage: 0, phase: 0 };
         let (mut index, mut turn): (u32, u32) = (ctaid.x, 0);
+        invariant!(at.stage < C.stages);
         loop {
             sequences.seek(index);
             let (work, bounds): (flash::WorkTile, flash::Bounds) =

@@ -89,6 +89,7 @@ pub(crate) mod consumer {
             let (out, lse): (u64, u64) = (to[0], to[1]);
             let mut at = flash::Position::<{ C.stages }> { stage: 0, phase: 0 };
             let mut turn: u32 = 0;
+            self.assume_is_of(work, p);
             memory.q.wait(self.warp_group, 0);
             self.skip(memory, work, &mut at, p);
             memory.k.wait(&at);
@@ -96,6 +97,7 @@ pub(crate) mod consumer {
             self.issue_qk(at.stage);
             wgmma::commit();
             wgmma::wait::<0>();
+            invariant!(at.stage < C.stages && (C.masked == 1 || work.batch < p.batch && work.head < p.heads));
             loop {
                 if C.masked == 1 {
                     self.mask = attention::Mask::new(bounds.queries, bounds.keys, p.top_left, p.left, p.right);
@@ -115,6 +117,7 @@ pub(crate) mod consumer {
                     self.epilogue(&done, &old, p, out, lse);
                     break;
                 }
+                self.assume_is_of(work, p);
                 memory.q.wait(self.warp_group, turn & 1);
                 self.skip(memory, work, &mut at, p);
                 memory.k.wait(&at);
@@ -123,6 +126,14 @@ pub(crate) mod consumer {
                 wgmma::commit();
                 self.epilogue(&done, &old, p, out, lse);
                 wgmma::wait::<0>();
+            }
+        }
+
+        /// Work tiles that arrive are of sequences and heads that there are, unless cumulative lengths choose them.
+        fn assume_is_of(&self, work: &flash::WorkTile, p: &Problem) {
+            if C.masked == 0 {
+                assume!(work.batch < p.batch && work.head < p.heads);
+                cut!(work.batch < p.batch && work.head < p.heads && work.first >= 0);
             }
         }
 
@@ -137,6 +148,7 @@ pub(crate) mod consumer {
             if C.causal == 1 {
                 let seen: i32 = (signed(work.first + self.warp_group * 64 + 63) + high::<C>(p)).min(signed(p.tokens_k));
                 let own: u32 = unsigned(seen.max(1) + (C.keys - 1) as i32) / C.keys;
+                invariant!(at.stage < C.stages);
                 while work.blocks > own {
                     memory.k.wait(at);
                     memory.k.release(at.stage);
@@ -180,6 +192,7 @@ pub(crate) mod consumer {
             self.mask(begin, block, p);
             self.softmax.update(&mut self.s, self.exponent);
             scores::pack::<T, { C.keys / 2 }>(&mut self.p, &self.s);
+            invariant!(at.stage < C.stages);
             while block > 0 {
                 block -= 1;
                 let (v_stage, v_phase): (u32, u32) = (at.stage, at.phase);
