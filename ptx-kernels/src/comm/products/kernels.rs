@@ -84,20 +84,30 @@ pub(crate) mod kernels {
             own
         }
 
-        /// The part of a tile, and its number there.
-        fn part_of(&self, tile: u32) -> (u32, u32) {
-            let step: u32 = tile / self.tiles.count();
+        /// The part so many parts behind the first one.
+        fn part_behind(&self, step: u32) -> u32 {
             let mut part: u32 = self.rank + self.first + step;
             if part >= self.ranks {
                 part -= self.ranks;
             }
-            (part, tile - step * self.tiles.count())
+            part
+        }
+
+        /// The part of a tile, and its number there.
+        fn part_of(&self, tile: u32) -> (u32, u32) {
+            let step: u32 = tile / self.tiles.count();
+            (self.part_behind(step), tile - step * self.tiles.count())
+        }
+
+        /// A tile of a part.
+        fn place_in<const C: Config>(&self, part: u32, index: u32) -> Place {
+            let (row, column): (u32, u32) = self.tiles.tile(index);
+            Place { part, index, row: row * CLUSTER_M + self.block * BLOCK_M, column: column * C.block_n() }
         }
 
         fn place<const C: Config>(&self, tile: u32) -> Place {
             let (part, index): (u32, u32) = self.part_of(tile);
-            let (row, column): (u32, u32) = self.tiles.tile(index);
-            Place { part, index, row: row * CLUSTER_M + self.block * BLOCK_M, column: column * C.block_n() }
+            self.place_in::<C>(part, index)
         }
     }
 

@@ -131,7 +131,14 @@ pub(crate) mod reduced {
             epoch += 1;
             let mut phase: u32 = 0;
             while tile < work.count() {
-                let at: Place = work.place::<C>(tile);
+                let step: u32 = tile / work.tiles.count();
+                let index: u32 = tile - step * work.tiles.count();
+                invariant!(index < work.tiles.tiles_m * work.tiles.tiles_n);
+                cut!(step < work.ranks && step < 8);
+                let part: u32 = work.part_behind(step);
+                invariant!(part < work.ranks);
+                cut!(part < work.ranks && part < 8 && index < work.tiles.tiles_m * work.tiles.tiles_n);
+                let at: Place = work.place_in::<C>(part, index);
                 if work.is_own(at.part) {
                     receive::<C>(smem, symm, at.index, epoch, &mut phase, shape);
                     let last: pred = tile + work.num_clusters >= work.count();
@@ -190,10 +197,17 @@ pub(crate) mod reduced {
         if symm.rank < at.part {
             step += symm.ranks;
         }
-        let slot: u32 = (step - 1) * slots::<C>(shape) + slot_of(at.index);
+        cut!(step >= 1 && step < symm.ranks && step < 8);
+        let (each, own): (u32, u32) = (slots::<C>(shape), slot_of(at.index));
+        cut!(own < each);
+        invariant!(each * symm.ranks <= 1073741824);
+        invariant!(step * each + each <= each * symm.ranks);
+        let slot: u32 = (step - 1) * each + own;
+        cut!(slot < each * (symm.ranks - 1));
         let (to, from): (u64, u32) = (inbox::<C>(symm.on(at.part), slot, epoch, shape), smem.sums.at(group));
-        let mut sent: u32 = 0;
-        while sent < C.bytes() {
+        // Chunks are whole parts.
+        let (mut sent, last): (u32, u32) = (0, C.bytes() - shape.chunk);
+        while sent <= last {
             bulk::store(to + sent as u64, from + sent, shape.chunk);
             tma::commit();
             tma::wait::<0>();
@@ -214,10 +228,12 @@ pub(crate) mod reduced {
     ) {
         let group: u32 = (tid.x >> 5) - 1;
         let (turns, sums) = (smem.turns.at(group), smem.sums.at(group));
-        let mut slot: u32 = slot_of(index);
+        let (mut slot, each): (u32, u32) = (slot_of(index), slots::<C>(shape));
+        cut!(slot < each);
         let mut step: u32 = 1;
         loop {
             if step < symm.ranks {
+                invariant!(slot < each * (symm.ranks - 1));
                 node::wait(slot_signal(symm.signals_of(symm.rank), slot, symm.ranks), epoch, shape.patience);
                 ptx! { fence.proxy.async; }
                 turns.ready.arrive_expect(C.bytes());
@@ -227,7 +243,7 @@ pub(crate) mod reduced {
             }
             turns.written.wait(*phase);
             *phase = *phase ^ 1;
-            slot += slots::<C>(shape);
+            slot += each;
             step += 1;
             if step >= symm.ranks {
                 break;
