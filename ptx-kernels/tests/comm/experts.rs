@@ -1,4 +1,4 @@
-//! Dispatch and combine against the host, on CPU ranks under the watcher; `PTX_DEVICE=cuda` runs them on GPUs.
+//! Dispatch and combine against the host, on GPUs where there are enough for a test, else on CPU ranks under the watcher.
 
 use super::{Number, same, values};
 use half::{bf16, f16};

@@ -1,4 +1,5 @@
-//! Collective operations against sums in the order of the ranks, on CPU ranks under the watcher; `PTX_DEVICE=cuda` runs them on GPUs.
+//! Collective operations against sums in the order of the ranks, on GPUs where there are enough for a test, else on CPU ranks under the watcher (`PTX_DEVICE=cpu`:
+//! always). On GPUs with `--test-threads=1`: kernels of two tests would wait for each other's.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod choice;

@@ -1,4 +1,4 @@
-//! Products whose kernels communicate, on CPU ranks under the watcher; `PTX_DEVICE=cuda` runs them on GPUs. Operands are small integers, so that every
+//! Products whose kernels communicate, on GPUs where there are enough for a test, else on CPU ranks under the watcher. Operands are small integers, so that every
 //! order of a sum has the same bits.
 
 use super::same;
