@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -58,7 +60,30 @@ def test_compiled(device: str) -> None:
     torch.testing.assert_close(y, 2 * x)
 
 
+FIRST = """
+import ptx_kernels
+import torch
+
+scale = ptx_kernels.kernel(SCALE)
+x, weight = torch.randn(4, 64), torch.randn(64)
+run = torch.compile(lambda x: (scale(weight, 2.0), ptx_kernels.rms_norm(x, weight)), fullgraph=True, backend="aot_eager")
+doubled, normalized = run(x)
+torch.testing.assert_close(doubled, 2 * weight)
+torch.testing.assert_close(normalized, torch.nn.functional.rms_norm(x, (64,), weight, 1e-6), rtol=1e-4, atol=1e-4)
+"""
+
+
+def test_compiled_before_any_call() -> None:
+    """PyTorch comes after this package, and what it compiles is the first call."""
+    code = f"SCALE = {SCALE!r}\n{FIRST}"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_operators_are_right() -> None:
+    # Where no call has defined the operators yet.
+    import ptx_kernels.torch
+
     function = ptx_kernels.kernel(SCALE).function()
     op = getattr(torch.ops.ptx_jit, function.operator)
     torch.library.opcheck(op, (torch.randn(40), 2.0), test_utils=("test_schema", "test_faketensor"))

@@ -404,8 +404,10 @@ def _number(function: Function, param: Param, value: Any) -> Any:
 
 
 def is_compiling() -> bool:
-    """True while PyTorch's compiler reads Python's code, which cannot see native calls. PyTorch's own function is here once PyTorch is."""
-    return False
+    """True while PyTorch's compiler reads Python's code, which cannot see native calls. PyTorch's own function takes this one's place as soon as this package
+    has its operators: where PyTorch is imported later, that is the first call."""
+    torch = sys.modules.get("torch")
+    return torch is not None and hasattr(torch, "compiler") and bool(torch.compiler.is_dynamo_compiling())
 
 
 def call(function: Function, values: list[Any]) -> Any:
