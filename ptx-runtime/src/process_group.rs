@@ -1,5 +1,5 @@
 //! Processes of one machine that work together, each as a rank with a device of its own: how they meet, and how they exchange messages and
-//! memory. For Linux and the feature `processes`; without them `elsewhere` stands in its place.
+//! memory. This module needs Linux and the feature `processes`. Other builds have `elsewhere` in its place.
 //!
 //! `rendezvous` has the place where they meet, `meeting` lets them meet, `socket` is the link between two of them, `shared` the memory of CPU devices, and
 //! `handles` that of GPUs.
@@ -31,8 +31,9 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Time between two looks at a stream.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// A rank of a group of processes on one machine, each with a device: its own GPU, or a CPU device. A clone is the same rank. It takes Linux and
-/// the feature `processes`.
+/// A rank of a group of processes on one machine, each with a device: its own GPU, or a CPU device. A clone is the same rank.
+///
+/// *Needs Linux and the feature `processes`.*
 ///
 /// Every process calls [`join`](ProcessGroup::join) with its rank and the place of a [`Rendezvous`], and then the same functions of the group in
 /// the same order: those that make [symmetric memory](crate::SymmetricBuffer::join), and [`meet`](ProcessGroup::meet). One that does not come
