@@ -1,7 +1,7 @@
 //! Numbers in structs that are addresses (`addresses(p.at = [u8; n])`): accesses stay in the memory that somebody vouches for, and are aligned where
 //! the conditions tell so.
 
-use super::assert_proved_or;
+use super::{assert_proved_or, one_in};
 use ptx_jit::Source;
 
 /// The kernel adds up parts, and writes a matrix with any strides. A flag makes one access of four neighbors.
@@ -75,7 +75,7 @@ const WRONG: [(&str, &str, &str); 13] = [
 #[test]
 fn addresses_in_structs_are_those_of_memory() {
     assert_proved_or(KERNEL, "");
-    for (old, new, expected) in WRONG {
+    for (old, new, expected) in one_in(6, WRONG) {
         assert!(KERNEL.contains(old), "{old}");
         assert_proved_or(&KERNEL.replacen(old, new, 1), expected);
     }

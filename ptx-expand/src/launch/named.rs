@@ -6,7 +6,7 @@ use super::instances::static_name;
 use super::{Launch, unknown_shape};
 use crate::tokens::{contains_ident, joined, local};
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{Expr, GenericParam};
 
 impl Launch<'_> {
@@ -20,7 +20,7 @@ impl Launch<'_> {
             let functions = names.chain([format_ident!("launch")]).map(|name| launch.unknown(&name, wrong));
             return quote!(#index #kernels #(#functions)*);
         }
-        let functions = self.kernel.distinct_names().map(|(at, name)| launch.function_of(at, name));
+        let functions = self.kernel.distinct_names().map(|(_, name)| launch.function_of(name));
         let picked = launch.picked();
         quote!(#index #kernels #(#functions)* #picked)
     }
@@ -157,16 +157,19 @@ impl Launch<'_> {
     }
 
     /// The launch of one name.
-    fn function_of(&self, at: usize, name: &Ident) -> TokenStream {
-        let (kernel, stream, config) = (local("kernel"), local("stream"), local("config"));
-        let (types_of, constants) = (self.types_of(), self.constant_items(at));
-        let body = if self.compiled.failed { self.no_body(&stream, &config) } else { self.body(&stream, &config) };
-        let body = quote! {
-            let #kernel = <#types_of as exists::#name>::kernel();
-            #constants
-            #body
-        };
-        self.public(name, &quote!(#types_of: exists::#name), None, &body)
+    fn function_of(&self, name: &Ident) -> TokenStream {
+        let types_of = self.types_of();
+        let body = self.forwarded(&quote!(<#types_of as exists::#name>::kernel()), &quote!(Instance::#name));
+        self.item(&quote!(pub), name, &quote!(#types_of: exists::#name), None, &body)
+    }
+
+    /// The call of the function in which all launches of the kernel end.
+    fn forwarded(&self, kernel: &TokenStream, instance: &TokenStream) -> TokenStream {
+        let (launch, stream, config) = (local("launch_of"), local("stream"), local("config"));
+        let (types, names) = (self.types(), self.names());
+        let config = self.takes_config().then(|| quote!(#config,));
+        let call = quote!(#launch::<#(#types),*>(#kernel, #instance, #stream, #config #(#names),*));
+        if self.kernel.is_safe() { call } else { quote!(unsafe { #call }) }
     }
 
     /// The constants of an instance, as items.
@@ -177,7 +180,7 @@ impl Launch<'_> {
         }))
     }
 
-    /// The body of `launch`: what the constants of an instance decide once for each instance, and the rest once for all.
+    /// The body of all launches: what the constants of an instance decide once for each instance, and the rest once for all.
     fn picked_body(&self, instance: &Ident) -> TokenStream {
         let (stream, config) = (local("stream"), local("config"));
         if self.compiled.failed {
@@ -232,22 +235,23 @@ impl Launch<'_> {
         self.constants().any(|constant| contains_ident(self.host_expr(expr), &constant.ident))
     }
 
-    /// `launch`, and the kernels of `Instance`.
+    /// `launch`, the function in which it ends, and the kernels of `Instance`.
     fn picked(&self) -> TokenStream {
         let (instance, kernel, rt, root) = (local("instance"), local("kernel"), self.rt(), self.root);
         let (types_of, types) = (self.types_of(), self.types().collect::<Vec<_>>());
-        let (entry, body) = (self.kernel.name.to_string(), self.picked_body(&instance));
-        let body = quote! {
-            let #kernel = Instance::kernel::<#(#types),*>(#instance)?;
-            #body
-        };
-        let launch = self.public(
-            &format_ident!("launch"),
-            &quote!(#types_of: Exists),
-            Some(quote!(#instance: Instance,)),
-            &body,
+        let (entry, exists) = (self.kernel.name.to_string(), quote!(#types_of: Exists));
+        let all = self.item(
+            &TokenStream::new(),
+            &local("launch_of"),
+            &exists,
+            Some(quote!(#kernel: &'static #rt::Kernel, #instance: Instance,)),
+            &self.picked_body(&instance),
         );
+        let picked = self.forwarded(&quote!(Instance::kernel::<#(#types),*>(#instance)?), &instance.to_token_stream());
+        let first = Some(quote!(#instance: Instance,));
+        let launch = self.item(&quote!(pub), &format_ident!("launch"), &exists, first, &picked);
         quote! {
+            #all
             #launch
             impl Instance {
                 /// The kernel of the instance with these types: its figures, its occupancy.
@@ -263,8 +267,15 @@ impl Launch<'_> {
         }
     }
 
-    /// A function for the user.
-    fn public(&self, name: &Ident, bound: &TokenStream, first: Option<TokenStream>, body: &TokenStream) -> TokenStream {
+    /// A function with the parameters of a launch.
+    fn item(
+        &self,
+        visibility: &TokenStream,
+        name: &Ident,
+        bound: &TokenStream,
+        first: Option<TokenStream>,
+        body: &TokenStream,
+    ) -> TokenStream {
         let (stream, config, rt, root) = (local("stream"), local("config"), self.rt(), self.root);
         let (attributes, docs, unsafety) = (&self.kernel.attributes, self.docs(), self.unsafety());
         let (bounds, types) = (self.type_bounds(), self.types());
@@ -273,8 +284,8 @@ impl Launch<'_> {
         quote! {
             #(#attributes)*
             #docs
-            #[allow(clippy::too_many_arguments, unused_qualifications, unused_variables)]
-            pub #unsafety fn #name<#(#types),*>(
+            #[allow(clippy::too_many_arguments, unused_mut, unused_qualifications, unused_variables)]
+            #visibility #unsafety fn #name<#(#types),*>(
                 #first
                 #stream: impl #rt::AsStream,
                 #wants_config
