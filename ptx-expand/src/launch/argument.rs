@@ -8,7 +8,7 @@ use crate::root::Root;
 use crate::tokens::{joined, local};
 use proc_macro2::{Literal, Span, TokenStream, TokenTree};
 use ptx_language::EntryParam;
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Expr, Ident, Type};
 
 /// Returns true for a number.
@@ -202,14 +202,40 @@ impl Launch<'_> {
         self.taken().iter().map(|taken| taken.arg(self.root)).collect()
     }
 
-    /// The parameters of an entry as the PTX declares them.
-    pub fn params(&self, entry: &str) -> Vec<TokenStream> {
+    /// The parameters of the entries as the PTX declares them, in statics: most instances of a kernel have the same.
+    pub fn param_lists(&self) -> TokenStream {
         let rt = self.inner_rt();
-        let param = |(taken, (size, align)): (&Taken<'_>, (u64, u64))| {
-            let (name, size, align) = (taken.name(), Literal::u64_unsuffixed(size), Literal::u64_unsuffixed(align));
-            quote!(#rt::Param { name: #name, size: #size, align: #align })
-        };
-        self.taken().iter().zip(self.declared_params(entry)).map(param).collect()
+        let taken = self.taken();
+        joined(self.declared_lists().iter().enumerate().map(|(at, list)| {
+            let params = taken.iter().zip(list).map(|(taken, &(size, align))| {
+                let name = taken.name();
+                let (size, align) = (Literal::u64_unsuffixed(size), Literal::u64_unsuffixed(align));
+                quote!(#rt::Param { name: #name, size: #size, align: #align })
+            });
+            let name = list_name(at);
+            quote!(#[allow(dead_code)] static #name: &[#rt::Param] = &[#(#params),*];)
+        }))
+    }
+
+    /// The static with the parameters of an entry.
+    pub fn params(&self, entry: &str) -> Ident {
+        let of_entry = self.declared_params(entry);
+        list_name(self.declared_lists().iter().position(|list| *list == of_entry).unwrap_or(0))
+    }
+
+    /// Each list of bytes and alignments that an entry of the kernel has; without entries, that of the signature.
+    fn declared_lists(&self) -> Vec<Vec<(u64, u64)>> {
+        let entries = self.compiled.entries_of(self.index);
+        let mut lists = Vec::new();
+        for list in entries.iter().map(|entry| self.declared_params(&entry.name)) {
+            if !lists.contains(&list) {
+                lists.push(list);
+            }
+        }
+        if lists.is_empty() {
+            lists.push(self.declared_params(""));
+        }
+        lists
     }
 
     /// Bytes and alignment of an entry's parameters in the PTX; none of a kernel with errors.
@@ -244,6 +270,11 @@ impl Launch<'_> {
         };
         params.iter().filter_map(taken).collect()
     }
+}
+
+/// The name of a static with parameters.
+fn list_name(at: usize) -> Ident {
+    format_ident!("PARAMS_{at}")
 }
 
 /// The type by paths that hold everywhere, as far as it is made of those that kernels know: the names around the kernel, such as

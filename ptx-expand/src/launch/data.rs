@@ -129,12 +129,14 @@ impl Launch<'_> {
             (false, true) => self.instances(module),
             (false, false) => self.named(module),
         };
+        let params = self.param_lists();
         quote! {
             #configured
             #[doc = #doc]
             #visibility mod #name {
                 #types
                 #texts
+                #params
                 #kernels
             }
         }
@@ -160,8 +162,8 @@ impl Launch<'_> {
         let (rt, params) = (self.inner_rt(), self.params(entry));
         let bytes = self.compiled.entries_of(self.index).iter().find(|e| e.name == entry).and_then(|e| e.dynamic);
         let kernel = match bytes.and_then(|bytes| u32::try_from(bytes).ok()) {
-            Some(bytes) => quote!(#rt::Kernel::sized(&#module, #entry, &[#(#params),*], #bytes)),
-            None => quote!(#rt::Kernel::new(&#module, #entry, &[#(#params),*])),
+            Some(bytes) => quote!(#rt::Kernel::sized(&#module, #entry, #params, #bytes)),
+            None => quote!(#rt::Kernel::new(&#module, #entry, #params)),
         };
         let waiting = self.compiled.waiting.get(entry).filter(|bits| **bits != 0).map(|bits| quote!(.waiting(#bits)));
         let contract = self.compiled.contracts.get(entry).map(|promised| contract::written(&promised.contract, &rt));
