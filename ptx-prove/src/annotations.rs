@@ -1,5 +1,6 @@
 //! Annotations: an assumption holds for the threads that come to it, an invariant is proved for them: one of a loop at its first turn and over one turn.
-//! A cut is an invariant behind which proofs have nothing else of its registers.
+//! A cut is an invariant behind which proofs have nothing else of its registers. Where threads are compared, that is too little: once all cuts are proved,
+//! another execution takes them for facts about numbers that stay.
 
 use crate::contract::{Value as Result, truths};
 use crate::form::{Cond, Form};
@@ -16,13 +17,14 @@ impl<'m> Machine<'m> {
     /// Threads come to an instruction, by a label in front of it or not.
     pub(crate) fn annotate(&mut self, at: usize, is_before_label: bool, state: &mut State) {
         for one in self.annotations(at, is_before_label) {
-            let is_assumed = one.kind == Kind::Assume;
+            let is_cut = one.kind == Kind::Cut && !self.keeps_cuts;
+            let is_assumed = one.kind == Kind::Assume || one.kind == Kind::Cut && self.keeps_cuts;
             let cond = self.annotated(one, state);
             if !is_assumed && !cond.as_ref().is_some_and(|cond| self.follows_apart(state, cond)) {
                 self.gap(at, UNPROVED);
                 continue;
             }
-            let cond = if one.kind == Kind::Cut { self.cut(one, state) } else { cond };
+            let cond = if is_cut { self.cut(one, state) } else { cond };
             if let Some(cond) = cond {
                 state.path = state.path.fact(cond);
             }

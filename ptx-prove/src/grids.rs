@@ -9,6 +9,7 @@ use crate::nearby::is_decided_nearby;
 use crate::query::{BUDGET, Clause, decide, difference};
 use crate::rows::{Part, part, strides, unit};
 use crate::settled::{Settled, settled};
+use crate::solver::gcd;
 use crate::strides::{By, Under, for_all_threads, holds, holds_by_extents};
 use crate::world::{Meaning, Scope, WORK};
 use ptx_core::hash::Map;
@@ -54,6 +55,21 @@ fn inner_first(of: &Form, is_stride: &dyn Fn(Sym) -> bool) -> Vec<Sym> {
     let mut found = strides(of, is_stride);
     found.sort_small_by_key(|symbol| std::cmp::Reverse(uses(symbol)));
     found
+}
+
+/// The greatest number that divides the rows of both parts but for a constant; zero if they are constants.
+fn unit_of_terms(parts: &[Part; 2]) -> i128 {
+    let of = |part: &Part| {
+        let terms = Form { terms: part.rows.terms.clone(), constant: Coef::One(0) };
+        if terms.terms.is_empty() { 0 } else { terms.reduced().1 }
+    };
+    gcd(of(&parts[0]), of(&parts[1])).unwrap_or(0)
+}
+
+/// The rows of a part in groups of so many, and the number of the row in its group, which all threads have in common.
+fn grouped(part: &Part, unit: i128) -> Option<(Form, i128)> {
+    let rest = part.rows.constant.at(0).rem_euclid(unit);
+    Some((part.rows.plus(-rest)?.divided(unit)?, rest))
 }
 
 /// Returns true for alternatives that all have products, as the orders of strides do.
@@ -230,13 +246,26 @@ impl<'m> Grids<'m> {
         let (mut pending, mut found) = (vec![whole], Vec::new());
         while let Some(of) = pending.pop() {
             let is_full = found.len() + pending.len() >= LEVELS;
-            match if is_full { None } else { self.split(accesses, &of, is_stride, given) } {
+            let split = |of: &Digit| self.split(accesses, of, is_stride, given);
+            match if is_full { None } else { split(&of).or_else(|| split(&self.opened(&of)?)) } {
                 // Rows differ more often than columns.
                 Some((column, row)) => pending.extend([column, row]),
                 None => found.push(of),
             }
         }
         found
+    }
+
+    /// The part with sums in the place of their names: the rows of a matrix may be those of several, `matrix · height + row`.
+    fn opened(&self, of: &Digit) -> Option<Digit> {
+        let opened = |form: &Form| {
+            let mut symbols = form.symbols();
+            let (Some(name), None) = (symbols.next(), symbols.next()) else { return None };
+            let sum = self.machine.world.sum_of(name).filter(|_| *form == Form::symbol(name))?;
+            sum.terms.iter().all(|(_, coef)| coef.least() > 0).then(|| sum.clone())
+        };
+        let [a, b] = &of.forms;
+        Some(Digit { forms: [opened(a)?, opened(b)?], sizes: of.sizes })
     }
 
     /// The column and the row by the first stride below which both columns lie.
@@ -249,16 +278,21 @@ impl<'m> Grids<'m> {
     ) -> Option<(Digit, Digit)> {
         let [a, b] = &of.forms;
         inner_first(a, is_stride).into_iter().find_map(|stride| {
-            let (wide, parts) = self.of_stride([a, b], stride, is_stride)?;
-            let unit = unit(&parts[0], &parts[1]);
-            let wide = wide.scale(unit)?;
-            let [left, right] = &parts;
-            let columns = [a.sub(&left.bytes)?, b.sub(&right.bytes)?];
-            let is_below = |view: usize| self.is_below(accesses[view], (&columns[view], of.sizes[view]), &wide, given);
-            let rows = |own: &Part| own.rows.divided(unit);
-            let rows = [rows(left)?, rows(right)?];
-            ([0, 1].into_iter().all(|view| is_below(view) == Some(true)))
-                .then_some((Digit { forms: columns, sizes: of.sizes }, Digit { forms: rows, sizes: [1, 1] }))
+            let (single, parts) = self.of_stride([a, b], stride, is_stride)?;
+            // Four elements may be one access in one place, and lie by themselves in the other: both are in a group of four.
+            let (fine, coarse) = (unit(&parts[0], &parts[1]), unit_of_terms(&parts));
+            let units = [fine, coarse].into_iter().take(if coarse > fine { 2 } else { 1 });
+            units.into_iter().find_map(|unit| {
+                let wide = single.scale(unit)?;
+                let [left, right] = [grouped(&parts[0], unit)?, grouped(&parts[1], unit)?];
+                let column = |form: &Form, own: &Part, rest: i128| form.sub(&own.bytes)?.add(&single.scale(rest)?);
+                let columns = [column(a, &parts[0], left.1)?, column(b, &parts[1], right.1)?];
+                let is_below =
+                    |view: usize| self.is_below(accesses[view], (&columns[view], of.sizes[view]), &wide, given);
+                let rows = [left.0, right.0];
+                ([0, 1].into_iter().all(|view| is_below(view) == Some(true)))
+                    .then_some((Digit { forms: columns, sizes: of.sizes }, Digit { forms: rows, sizes: [1, 1] }))
+            })
         })
     }
 

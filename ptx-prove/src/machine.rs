@@ -122,6 +122,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) has_signals: bool,
     /// True if the trace has a node for each side of a branch.
     pub(crate) has_sides: bool,
+    /// True if cuts are facts about numbers that stay: an execution before has proved them.
+    pub(crate) keeps_cuts: bool,
     /// Instructions that may still be executed.
     pub(crate) steps: u32,
     branches: u32,
@@ -141,6 +143,7 @@ pub(crate) struct Setup<'m> {
     pub(crate) written: Set<What>,
     pub(crate) has_signals: bool,
     pub(crate) has_sides: bool,
+    pub(crate) keeps_cuts: bool,
     pub(crate) dynamic_shared: u64,
     pub(crate) boxes: Vec<(String, u64)>,
     pub(crate) lens: Vec<Option<Form>>,
@@ -166,6 +169,7 @@ impl<'m> Machine<'m> {
             written,
             has_signals,
             has_sides,
+            keeps_cuts,
             dynamic_shared,
             boxes,
             lens,
@@ -204,6 +208,7 @@ impl<'m> Machine<'m> {
             current: Rc::default(),
             has_signals,
             has_sides,
+            keeps_cuts,
             steps: STEPS,
             branches: 0,
             at: 0,

@@ -15,6 +15,7 @@ use crate::world::World;
 use crate::{barriers, bounds, initial, races, strides, tensor, transfers, united};
 use ptx_core::check::Checked;
 use ptx_core::hash::Set;
+use ptx_core::ir::annotation::Kind;
 use ptx_core::ir::{Function, Module, Param, Variable};
 use ptx_core::isa::Class;
 use ptx_core::span::Span;
@@ -57,7 +58,24 @@ pub fn prove(checked: &Checked, entry: &str, contract: &Contract) -> Result<Repo
     Ok(joined(whole, reports))
 }
 
+/// Decides them without cases. Where cuts are proved, and leave open what threads do together, that is decided by numbers that are not cut.
 fn prove_at_once(checked: &Checked, entry: &str, contract: &Contract) -> Result<Report, Refusal> {
+    let cut = prove_with(checked, entry, contract, None)?;
+    let function = checked.module().functions.iter().find(|f| f.entry && f.defined && f.name == entry);
+    let has_cuts = function.is_some_and(|own| own.annotations.iter().any(|one| one.kind == Kind::Cut));
+    let is_open = |of_order: bool| {
+        let own = |finding: &&Finding| finding.property.is_of_order() == of_order;
+        cut.findings.iter().filter(own).any(|finding| finding.verdict != Verdict::Proved)
+    };
+    if !has_cuts || is_open(false) || !is_open(true) || cut.is_refuted() {
+        return Ok(cut);
+    }
+    let whole = prove_with(checked, entry, contract, Some(&cut))?;
+    Ok(joined(cut, vec![whole]))
+}
+
+/// Decides them; with the report of an execution that has proved the cuts and all bounds, what threads do together.
+fn prove_with(checked: &Checked, entry: &str, contract: &Contract, proved: Option<&Report>) -> Result<Report, Refusal> {
     let module = checked.module();
     let function = module.functions.iter().find(|f| f.entry && f.defined && f.name == entry).ok_or(Refusal::NoEntry)?;
     let threads = contract.block.iter().map(|extent| u64::from(*extent)).product::<u64>();
@@ -76,7 +94,8 @@ fn prove_at_once(checked: &Checked, entry: &str, contract: &Contract) -> Result<
     };
     let mut pointers: Vec<bool> = (0..variables.len()).map(|at| is_address(variables[at], has_len(at))).collect();
     let mut written = Set::default();
-    let input = Input { module, function, flow: &flow, contract, variables: &variables };
+    let keeps_cuts = proved.is_some();
+    let input = Input { module, function, flow: &flow, contract, variables: &variables, keeps_cuts };
     for round in 0.. {
         let mut machine = input.execute(&pointers, written.clone())?;
         // What was taken for constant is not written. Other memory may be.
@@ -89,7 +108,10 @@ fn prove_at_once(checked: &Checked, entry: &str, contract: &Contract) -> Result<
             machine.gap(0, "the buffers that the entry writes are not found");
         }
         if !changed || round == ROUNDS {
-            let explored = explore(checked, entry, contract, &contract.boxes);
+            let explored = match proved {
+                Some(report) => report.pipeline.clone(),
+                None => explore(checked, entry, contract, &contract.boxes),
+            };
             return Ok(report(machine, contract, explored));
         }
     }
@@ -116,6 +138,7 @@ struct Input<'m> {
     flow: &'m Flow,
     contract: &'m Contract,
     variables: &'m [&'m Variable],
+    keeps_cuts: bool,
 }
 
 impl<'m> Input<'m> {
@@ -147,6 +170,7 @@ impl<'m> Input<'m> {
             written,
             has_signals: Event::has_signals(self.function),
             has_sides: contract.overlaps || tensor::is_used(self.function),
+            keeps_cuts: self.keeps_cuts,
             dynamic_shared: contract.shared,
             boxes: contract.boxes.clone(),
             lens,
@@ -196,7 +220,11 @@ fn report(mut machine: Machine<'_>, contract: &Contract, pipeline: Option<Pipeli
     }
     // What the execution took is not missing for bounds, and what these take not for the order.
     machine.world.renew();
+    // These settle which number an offset is. What they find of an execution that keeps cuts, the one before has decided.
     let mut found = bounds::check(&mut machine, contract);
+    if machine.keeps_cuts {
+        found.clear();
+    }
     machine.world.renew();
     found.extend(barriers::check(&machine));
     let are_together = found.iter().all(|finding| {

@@ -553,7 +553,7 @@ fn are_in_tiles((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids
 }
 
 /// Returns true if two threads access other rows whatever the order of the strides is: a matrix may have its tokens in its heads, or its heads in its
-/// tokens. The parts of threads of one block differ by numbers, or are left to other questions.
+/// tokens. The parts of threads of one block differ by numbers, or are a question like those of two blocks.
 fn are_apart((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &Grids<'_>) -> bool {
     let (accesses, is_stride) = ([pair.first, pair.second], |symbol| is_stride(machine, pair, symbol));
     if machine.world.is_spent() {
@@ -567,7 +567,7 @@ fn are_apart((machine, others): (&Machine<'_>, &[Clause]), pair: &Pair, grids: &
             machine.world.work.set(ORDER);
             let digits = grids.digits(accesses, &is_stride, order);
             overlaps(machine, pair, &digits).is_some_and(|threads| threads.is_empty())
-                || pair.which == Which::Blocks && Question::new((machine, others), pair, None).is_apart_in(&digits)
+                || Question::new((machine, others), pair, None).is_apart_in(&digits)
         });
     machine.world.work.set(left);
     are_apart

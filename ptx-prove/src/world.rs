@@ -1100,6 +1100,12 @@ impl World {
         (replaced.degree() < form.degree() || replaced.terms.len() < form.terms.len()).then_some(replaced)
     }
 
+    /// The sum that a symbol is the name of.
+    pub(crate) fn sum_of(&self, symbol: Sym) -> Option<&Form> {
+        let name = Form::symbol(symbol);
+        self.names.iter().find(|(_, own)| **own == name).map(|(sum, _)| sum)
+    }
+
     /// A symbol that is a sum.
     fn named(&mut self, form: &Form) -> Option<Form> {
         if let Some(name) = self.names.get(form) {

@@ -95,7 +95,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 71] = [
+const FROM_TEXT: [(&str, &str, &str); 76] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -146,7 +146,8 @@ const FROM_TEXT: [(&str, &str, &str); 71] = [
         "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; invariant!(i < rows * 32); let at = x.at(i); ptx! { st.global.u32 [at], 0; }",
         "bounds are not decided: the invariant is not proved",
     ),
-    // A cut: proofs have nothing else of its registers, and so not that threads have different ones; numbers of a thread, and of the launch, they keep.
+    // A cut: bounds have nothing else of its registers; numbers of a thread, and of the launch, they keep. Where threads are compared, a cut that is
+    // proved is a fact.
     (
         "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows)",
         "x: &mut [u32], rows: u32, g: u32) { let t = tid.x; let n = rows * 32; cut!(t < 32 && n >= 32); let i = ctaid.x * 32 + t; invariant!(i < n); let at = x.at(i); ptx! { st.global.u32 [at], 0; }",
@@ -160,7 +161,34 @@ const FROM_TEXT: [(&str, &str, &str); 71] = [
     (
         "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows)",
         "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; cut!(i < rows * 32); let at = x.at(i); ptx! { st.global.u32 [at], 0; }",
-        "races are not decided",
+        "",
+    ),
+    // Two threads, or two blocks, have one number; and a cut that does not hold leaves one thread alone.
+    (
+        "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows)",
+        "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x / 2; cut!(i < rows * 32); let at = x.at(i); let v = tid.x; ptx! { st.global.u32 [at], v; }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows)",
+        "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x / 2 * 32 + tid.x; cut!(i < rows * 32); let at = x.at(i); let v = ctaid.x; ptx! { st.global.u32 [at], v; }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows)",
+        "x: &mut [u32], rows: u32, g: u32) { let i = ctaid.x * 32 + tid.x; cut!(i < 1); let at = x.at(0); ptx! { st.global.u32 [at], i; }",
+        "bounds are not decided: the invariant is not proved",
+    ),
+    // The sum over turns is cut, and then each block has numbers of its own, or some have those of others.
+    (
+        "block = 32, grid = g, requires(x.len() >= 64 * g, g <= 100)",
+        "x: &mut [u32], g: u32) { let mut turn: u32 = 0; while turn < 2 { let i = (ctaid.x * 2 + turn) * 32 + tid.x; cut!(i < 64 * g); let at = x.at(i); ptx! { st.global.u32 [at], 0; } turn += 1; }",
+        "",
+    ),
+    (
+        "block = 32, grid = g, requires(x.len() >= 64 * g, g <= 100)",
+        "x: &mut [u32], g: u32) { let mut turn: u32 = 0; while turn < 2 { let i = (ctaid.x + turn) * 32 + tid.x; cut!(i < 64 * g); let at = x.at(i); let v = ctaid.x; ptx! { st.global.u32 [at], v; } turn += 1; }",
+        "[P091",
     ),
     (
         "block = 32, grid = g, requires(x.len() >= rows * 32, rows <= 100, g == rows)",

@@ -119,6 +119,74 @@ fn elements_by_strides_are_apart() {
     }
 }
 
+/// The same of matrices, one for each batch, by blocks of four rows and 32 columns. A flag makes one access of four neighbors.
+const BATCHES: &str = "
+    #[derive(KernelParam)] #[repr(C)]
+    struct P { at: u64, batch: u64, row: u64, column: u64, m: u32, n: u32, batches: u32, tiles: u32, wide: u32 }
+
+    #[ptx_contract]
+    impl P {
+        fn holds(&self) -> bool {
+            self.m >= 1 && self.m < 1 << 30 && self.n >= 1 && self.n < 1 << 30 && self.batches >= 1 && self.tiles == self.m.div_ceil(4)
+                && [self.at, self.batch, self.row, self.column].iter().all(|bytes| bytes.is_multiple_of(4))
+                && (self.wide == 0 || self.column == 4 && [self.at, self.batch, self.row].iter().all(|bytes| bytes.is_multiple_of(16)))
+        }
+        fn grid(&self) -> (u64, u32, u32) { (u64::from(self.tiles) * u64::from(self.n.div_ceil(32)), 1, self.batches) }
+        fn bytes(&self) -> u64 {
+            u64::from(self.batches - 1) * self.batch + u64::from(self.m - 1) * self.row + u64::from(self.n - 1) * self.column + 4
+        }
+        fn is_apart(&self) -> bool {
+            Self::nests([self.column, self.row, self.batch], [self.n, self.m])
+                || Self::nests([self.row, self.column, self.batch], [self.m, self.n])
+                || Self::nests([self.batch, self.column, self.row], [self.batches, self.n])
+        }
+        fn nests([inner, middle, outer]: [u64; 3], [elements, groups]: [u32; 2]) -> bool {
+            inner >= 4 && middle >= inner * u64::from(elements) && outer >= middle * u64::from(groups)
+        }
+    }
+
+    #[ptx_kernel(
+        arch = \"sm_90\", params(P), block = 32, grid = p.grid(), proved, requires(p.holds(), p.is_apart()),
+        addresses(p.at = [u8; p.bytes()])
+    )]
+    pub fn k(p: P) {
+        let tile: u32 = ctaid.x / p.tiles;
+        let row: u32 = (ctaid.x - tile * p.tiles) * 4 + tid.x / 8;
+        let column: u32 = tile * 32 + tid.x % 8 * 4;
+        let batch: u32 = ctaid.z;
+        if (row < p.m) & (column < p.n) {
+            let mut to: u64 = p.at + p.batch * (batch as u64) + p.row * (row as u64) + p.column * (column as u64);
+            let count: u32 = p.n - column;
+            if (p.wide != 0) & (count >= 4) {
+                ptx! { st.global.v4.u32 [to], {0, 0, 0, 0}; }
+            } else {
+                for i in 0..4 {
+                    let there: pred = count > i;
+                    ptx! { @there st.global.u32 [to], 0; }
+                    to += p.column;
+                }
+            }
+        }
+    }";
+
+#[test]
+fn matrices_of_batches_are_apart() {
+    assert_proved_or(BATCHES, "");
+    let mutants = [
+        ("inner >= 4 && ", ""),
+        ("u64::from(elements) &&", "u64::from(elements - 1) &&"),
+        ("u64::from(groups)", "u64::from(groups - 1)"),
+        ("self.row, self.batch], [self.n, self.m]", "self.row, self.batch], [self.m, self.n]"),
+        ("let batch: u32 = ctaid.z", "let batch: u32 = ctaid.z / 2"),
+        ("tile * p.tiles) * 4", "tile * p.tiles) * 3"),
+        ("tid.x % 8 * 4", "tid.x % 8 * 3"),
+    ];
+    for (old, new) in one_in(4, mutants) {
+        assert!(BATCHES.contains(old), "{old}");
+        assert_proved_or(&BATCHES.replacen(old, new, 1), "[P091");
+    }
+}
+
 /// Whoever launches a kernel vouches for the addresses, if its author does not.
 #[test]
 fn addresses_need_somebody_who_vouches() {

@@ -151,6 +151,23 @@ impl Output {
             + self.size(words)
     }
 
+    /// Returns true if the elements of C are apart: its columns, rows and batches lie in each other in some order.
+    pub(crate) fn parts_c(&self, p: Problem, words: [u32; 2]) -> bool {
+        let size = self.size(words);
+        let (batch, row, column) = (self.c.batch, self.c.row, self.c.column);
+        Self::nests(size, [column, row, batch], [p.n, p.m])
+            || Self::nests(size, [row, column, batch], [p.m, p.n])
+            || Self::nests(size, [column, batch, row], [p.n, p.batches])
+            || Self::nests(size, [batch, column, row], [p.batches, p.n])
+            || Self::nests(size, [row, batch, column], [p.m, p.batches])
+            || Self::nests(size, [batch, row, column], [p.batches, p.m])
+    }
+
+    /// Returns true if so many elements of `size` bytes lie in each `middle`, and so many of these in each `outer`.
+    fn nests(size: u64, [inner, middle, outer]: [u64; 3], [elements, groups]: [u32; 2]) -> bool {
+        inner >= size && middle >= inner * u64::from(elements) && outer >= middle * u64::from(groups)
+    }
+
     /// Bytes of the residual. Without the flag `bit` there is none: all its strides are zero.
     pub(crate) fn residual_bytes(&self, p: Problem, words: [u32; 2], bit: u32) -> u64 {
         Self::reach(self.residual.batch, p.batches)

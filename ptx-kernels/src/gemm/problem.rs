@@ -153,7 +153,22 @@ impl Product {
 impl Product {
     /// Results and what is read on the way there, as kernels have them.
     pub(crate) fn output(&self) -> Output {
-        Output { c: self.c, residual: self.residual, epilogue: self.epilogue }
+        Output { c: self.c_apart(), residual: self.residual, epilogue: self.epilogue }
+    }
+
+    /// C with the stride of a single row or batch as large as all that lies inside, so that no other one is in it: any number is as good there.
+    fn c_apart(&self) -> Matrix {
+        let size = size(self.epilogue.kind);
+        let Matrix { at, row, column, batch } = self.c;
+        let column = if self.n > 1 { column } else { size };
+        let extents = [(column, self.n.into()), (row, self.m.into()), (batch, self.batches as u64)];
+        let several = extents.iter().filter(|(_, extent)| *extent > 1);
+        let most = several.map(|(stride, extent)| stride.saturating_mul(*extent)).fold(size, u64::max);
+        // A multiple of the bytes of every access.
+        let most = most.min(1 << 60).next_multiple_of(16);
+        let row = if self.m > 1 { row } else { most };
+        let batch = if self.batches > 1 { batch } else { most };
+        Matrix { at, row, column, batch }
     }
 
     /// The batches of the first launch.

@@ -32,7 +32,8 @@ pub(crate) mod kernels {
         requires(
             p.has_partials(),
             out.epilogue.kind < I32 + C.integer,
-            out.is_aligned(WORDS, WIDE)
+            out.is_aligned(WORDS, WIDE),
+            out.parts_c(p, WORDS)
         ),
         addresses(
             p.partial = [u128; p.partial_runs()],

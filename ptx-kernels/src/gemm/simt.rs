@@ -56,7 +56,8 @@ pub(crate) mod kernels {
             a.is_aligned(size_of::<T>()),
             b.is_aligned(size_of::<T>()),
             out.epilogue.kind < I32 || size_of::<T>() == 1,
-            out.is_aligned(WORDS, WIDE)
+            out.is_aligned(WORDS, WIDE),
+            out.parts_c(p, WORDS)
         ),
         addresses(
             a.at = [u8; a.bytes(p.m, p, size_of::<T>())],
@@ -92,7 +93,8 @@ pub(crate) mod kernels {
             a.has_runs(size_of::<T>(), p.has(A_WIDE)),
             b.has_runs(size_of::<T>(), p.has(B_WIDE)),
             out.epilogue.kind < I32 || size_of::<T>() == 1,
-            out.is_aligned(WORDS, WIDE)
+            out.is_aligned(WORDS, WIDE),
+            out.parts_c(p, WORDS)
         ),
         addresses(
             a.at = [u8; a.bytes(p.m, p, size_of::<T>())],
@@ -128,7 +130,8 @@ pub(crate) mod kernels {
             a.has_runs(size_of::<T>(), p.has(A_WIDE)),
             b.has_runs(size_of::<T>(), p.has(B_WIDE)),
             out.epilogue.kind < I32 || size_of::<T>() == 1,
-            out.is_aligned(WORDS, WIDE)
+            out.is_aligned(WORDS, WIDE),
+            out.parts_c(p, WORDS)
         ),
         addresses(
             a.at = [u8; a.bytes(p.m, p, size_of::<T>())],
