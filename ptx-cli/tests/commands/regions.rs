@@ -1,7 +1,7 @@
 //! Numbers in structs that are addresses (`addresses(p.at = [u8; n])`): accesses stay in the memory that somebody vouches for, and are aligned where
 //! the conditions tell so.
 
-use super::{assert_proved_or, one_in};
+use super::{assert_proved_or, is_thorough, one_in};
 use ptx_jit::Source;
 
 /// The kernel adds up parts, and writes a matrix with any strides. A flag makes one access of four neighbors.
@@ -171,7 +171,10 @@ const BATCHES: &str = "
 
 #[test]
 fn matrices_of_batches_are_apart() {
-    assert_proved_or(BATCHES, "");
+    // Without optimization each proof takes half a minute: all of them are for `PTX_THOROUGH`.
+    if is_thorough() {
+        assert_proved_or(BATCHES, "");
+    }
     let mutants = [
         ("inner >= 4 && ", ""),
         ("u64::from(elements) &&", "u64::from(elements - 1) &&"),
@@ -181,9 +184,11 @@ fn matrices_of_batches_are_apart() {
         ("tile * p.tiles) * 4", "tile * p.tiles) * 3"),
         ("tid.x % 8 * 4", "tid.x % 8 * 3"),
     ];
-    for (old, new) in one_in(4, mutants) {
+    for (old, new) in mutants {
         assert!(BATCHES.contains(old), "{old}");
-        assert_proved_or(&BATCHES.replacen(old, new, 1), "[P091");
+        if is_thorough() {
+            assert_proved_or(&BATCHES.replacen(old, new, 1), "[P091");
+        }
     }
 }
 
