@@ -61,6 +61,14 @@ pub struct Module {
     pub functions: Vec<Function>,
 }
 
+impl Module {
+    /// The entry of this name that has a body.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&Function> {
+        self.functions.iter().find(|function| function.entry && function.defined && function.name == name)
+    }
+}
+
 /// A state space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {

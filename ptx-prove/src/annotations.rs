@@ -17,14 +17,13 @@ impl<'m> Machine<'m> {
     /// Threads come to an instruction, by a label in front of it or not.
     pub(crate) fn annotate(&mut self, at: usize, is_before_label: bool, state: &mut State) {
         for one in self.annotations(at, is_before_label) {
-            let is_cut = one.kind == Kind::Cut && !self.keeps_cuts;
             let is_assumed = one.kind == Kind::Assume || one.kind == Kind::Cut && self.keeps_cuts;
             let cond = self.annotated(one, state);
             if !is_assumed && !cond.as_ref().is_some_and(|cond| self.follows_apart(state, cond)) {
                 self.gap(at, UNPROVED);
                 continue;
             }
-            let cond = if is_cut { self.cut(one, state) } else { cond };
+            let cond = if one.kind == Kind::Cut && !is_assumed { self.cut(one, state) } else { cond };
             if let Some(cond) = cond {
                 state.path = state.path.fact(cond);
             }

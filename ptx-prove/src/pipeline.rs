@@ -106,7 +106,7 @@ const KEY: u64 = 4;
 #[must_use]
 pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(String, u64)]) -> Option<Pipeline> {
     let module = checked.module();
-    let function = module.functions.iter().find(|f| f.entry && f.defined && f.name == entry)?;
+    let function = module.entry(entry)?;
     let code = Code::new(module, function);
     if !code.has_pipeline() {
         return None;

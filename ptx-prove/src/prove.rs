@@ -61,8 +61,8 @@ pub fn prove(checked: &Checked, entry: &str, contract: &Contract) -> Result<Repo
 /// Decides them without cases. Where cuts are proved, and leave open what threads do together, that is decided by numbers that are not cut.
 fn prove_at_once(checked: &Checked, entry: &str, contract: &Contract) -> Result<Report, Refusal> {
     let cut = prove_with(checked, entry, contract, None)?;
-    let function = checked.module().functions.iter().find(|f| f.entry && f.defined && f.name == entry);
-    let has_cuts = function.is_some_and(|own| own.annotations.iter().any(|one| one.kind == Kind::Cut));
+    let has_cuts =
+        checked.module().entry(entry).is_some_and(|own| own.annotations.iter().any(|one| one.kind == Kind::Cut));
     let is_open = |of_order: bool| {
         let own = |finding: &&Finding| finding.property.is_of_order() == of_order;
         cut.findings.iter().filter(own).any(|finding| finding.verdict != Verdict::Proved)
@@ -77,7 +77,7 @@ fn prove_at_once(checked: &Checked, entry: &str, contract: &Contract) -> Result<
 /// Decides them; with the report of an execution that has proved the cuts and all bounds, what threads do together.
 fn prove_with(checked: &Checked, entry: &str, contract: &Contract, proved: Option<&Report>) -> Result<Report, Refusal> {
     let module = checked.module();
-    let function = module.functions.iter().find(|f| f.entry && f.defined && f.name == entry).ok_or(Refusal::NoEntry)?;
+    let function = module.entry(entry).ok_or(Refusal::NoEntry)?;
     let threads = contract.block.iter().map(|extent| u64::from(*extent)).product::<u64>();
     if !(1..=THREADS).contains(&threads) || module.functions.is_empty() {
         return Err(Refusal::Block);

@@ -60,7 +60,7 @@ impl Launch<'_> {
     }
 
     /// The body of a launch function of one list of constants.
-    pub fn body(&self, stream: &Ident, config: &Ident) -> TokenStream {
+    fn body(&self, stream: &Ident, config: &Ident) -> TokenStream {
         let (dims, host, boxes, aligns) = (self.dims(None), self.host(config), self.boxes(), self.aligns());
         self.body_with(&quote!(#dims let #config = #host; #boxes #aligns), stream, config)
     }
