@@ -19,19 +19,29 @@ use std::collections::BTreeMap;
 /// Findings by instruction, buffer and property.
 type Found = BTreeMap<(usize, usize, Property), Finding>;
 
+/// An access: its instruction and buffer, the offset and the bytes that it needs, and its way and guard.
+type Question = (usize, usize, [Option<Form>; 2], Cond, Cond);
+
 /// At first an access has this part of all work, so that those which are hard leave enough for the others. Behind these they share what is left.
 const PART: u32 = 10;
+
+/// The work for each of many accesses.
+const EACH: u32 = 100_000;
 
 /// The verdict on what is too hard to decide.
 const TOO_HARD: &str = "the conditions are too hard to decide in the budget of a proof";
 
 pub(crate) fn check(machine: &mut Machine<'_>, contract: &Contract) -> Vec<Finding> {
     let mut found = Found::new();
-    let mut done: Map<(usize, usize, Form, Cond, Cond), Form> = Map::default();
+    let mut done: Map<Question, Form> = Map::default();
     let mut hard = Vec::new();
+    let work = u32::try_from(machine.trace.accesses.len()).unwrap_or(u32::MAX).saturating_mul(EACH);
+    // Behind cuts that are kept, questions settle numbers alone, and most of them are hard.
+    machine.world.work.set(if machine.keeps_cuts { WORK } else { work.max(WORK) });
     for at in 0..machine.trace.accesses.len() {
         let access = &machine.trace.accesses[at];
-        let key = (access.inst, access.base, access.offset.clone(), access.path.cond(), access.guard.clone());
+        let places = [Some(access.offset.clone()), access.needs.clone()];
+        let key = (access.inst, access.base, places, access.path.cond(), access.guard.clone());
         if let Some(offset) = done.get(&key) {
             machine.trace.accesses[at].offset = offset.clone();
             continue;
@@ -106,7 +116,10 @@ fn inside(machine: &mut Machine<'_>, at: usize) -> Verdict {
 fn within(machine: &Machine<'_>, access: &Access) -> Verdict {
     let base = &machine.bases[access.base];
     let least = Form::number(0);
-    let end = access.offset.plus(access.size.into());
+    let end = match &access.needs {
+        Some(bytes) => access.offset.add(bytes),
+        None => access.offset.plus(access.size.into()),
+    };
     let sides = [Cond::le(&least, &access.offset), end.and_then(|end| Cond::le(&end, &base.len))];
     let mut verdict = Verdict::Proved;
     for side in sides {

@@ -253,6 +253,7 @@ impl Machine<'_> {
             offset: lane,
             bits: 0,
             size,
+            needs: None,
             align: 1,
             path: state.path.clone(),
             guard: Cond::Const(true),
@@ -415,6 +416,7 @@ pub(crate) fn accessed(
         offset,
         bits,
         size,
+        needs: None,
         align: size,
         path,
         guard,
@@ -747,14 +749,17 @@ pub(crate) fn copy(
         let access = Access { is_copy: true, ..accessed(machine, state, &guard, site, &place, (at, size, kind)) };
         match (&read, kind) {
             (Some(read), Kind::Read) if read.known() != Some(size.into()) => {
-                // Nothing is read where the size is zero; a part counts as a whole.
-                let some = Cond::at_least(read.plus(-1).unwrap_or_else(|| Form::number(0)));
+                // Nothing is read where the size is zero. A part counts as a whole in questions of order.
+                let some = read.plus(-1).map_or(Cond::Const(true), |less| machine.world.simplify_plainly(less));
                 let more = read.plus(-i128::from(size) - 1).map(Cond::at_least);
                 if !more.is_some_and(|more| machine.never_comes(&access.guard, more)) {
                     machine.gap(at, "the copy may be told to read more bytes than it writes");
                 }
-                let guard = Cond::all([access.guard.clone(), machine.world.simplify(some)]);
-                machine.record(site, state, &place, Access { guard, ..access });
+                // Where all are read or none, the size is a number.
+                let all = read.plus(-i128::from(size)).map(|less| machine.world.simplify_plainly(less));
+                let needs = Some(read.clone()).filter(|_| all.as_ref() != Some(&some));
+                let guard = Cond::all([access.guard.clone(), some]);
+                machine.record(site, state, &place, Access { guard, needs, ..access });
             }
             (None, Kind::Read) => machine.gap(at, "the number of bytes to read is not described"),
             _ => {

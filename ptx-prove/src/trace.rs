@@ -62,6 +62,8 @@ pub(crate) struct Access {
     /// The bits of the address: the offset is a sum of integers modulo that. Zero if it is no address.
     pub(crate) bits: u32,
     pub(crate) size: u64,
+    /// The first bytes of these that it needs, one at least, if they may be fewer: those of a copy that fills up with zeros.
+    pub(crate) needs: Option<Form>,
     pub(crate) align: u64,
     pub(crate) path: Path,
     pub(crate) guard: Cond,

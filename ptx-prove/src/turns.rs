@@ -1,5 +1,5 @@
-//! Loops. A loop whose turns are decided by numbers alone is executed turn by turn. Any other is executed once for all turns: a register that a
-//! turn changes by a constant is its first value plus the number of the turn times that constant, and any other may have any value.
+//! Loops. A loop whose turns are decided by numbers alone is executed turn by turn, unless it has an invariant. Any other is executed once for all
+//! turns: a register that a turn changes by a constant is its first value plus the number of the turn times that constant, and any other may have any value.
 
 use crate::blocks::Edges;
 use crate::common::{Common, narrow};
@@ -143,6 +143,10 @@ struct Summary {
 impl Machine<'_> {
     /// Executes a loop; the states that leave it.
     pub(crate) fn turns(&mut self, header: usize, state: State) -> Vec<(usize, State)> {
+        // An invariant is for all turns at once, which are less work than many turns.
+        if self.invariants(header).next().is_some() {
+            return self.all_turns(header, state);
+        }
         let (trace, gaps, steps) = (self.trace.clone(), self.gaps.clone(), self.steps);
         if let Some(exits) = self.turn_by_turn(header, state.clone()) {
             return exits;

@@ -1188,7 +1188,18 @@ impl World {
         self.assume(symbol, fact);
         self.limit_smaller(symbol, a, b);
         self.made.insert(key, found.clone());
+        [a, b].into_iter().for_each(|form| self.learn_above(form, &found));
         Some(found)
+    }
+
+    /// Notes that a number less the smaller one of it and of another is not below zero.
+    fn learn_above(&mut self, form: &Form, smaller: &Form) {
+        let Some(rest) = form.sub(smaller) else { return };
+        if let Some((least, most)) = self.range(&rest)
+            && least < 0
+        {
+            self.learn(&rest, (0, most));
+        }
     }
 
     /// The larger of two numbers.
@@ -1214,19 +1225,35 @@ impl World {
 
     /// The condition that a multiple of a choice is at least a number, by those of the choice and of its value. Else the choice is zero.
     fn of_choice(&self, form: &Form) -> Option<Cond> {
+        let (cond, of_value, constant) = self.parts_of_choice(form)?;
+        // An address that is chosen is none that is zero, so that the choice alone decides.
+        Some(match constant < 0 {
+            true if self.is_never(cond, &of_value.negate()) => cond.clone(),
+            true => Cond::all([cond.clone(), of_value]),
+            false if self.is_never(cond, &of_value) => cond.negate(),
+            false => Cond::any([cond.negate(), of_value]),
+        })
+    }
+
+    /// The condition of a choice, that of its value, and the constant.
+    fn parts_of_choice(&self, form: &Form) -> Option<(&Cond, Cond, i128)> {
         let ([(mono, Coef::One(factor))], Coef::One(constant)) = (form.terms.as_slice(), &form.constant) else {
             return None;
         };
         let [symbol] = mono[..] else { return None };
         let (cond, value) = self.choices.get(&symbol).filter(|(cond, _)| !cond.is_longer_than(CHOICE))?;
         let of_value = self.simplify(Cond::at_least(value.scale(*factor)?.plus(*constant)?));
-        // An address that is chosen is none that is zero, so that the choice alone decides.
-        Some(match *constant < 0 {
-            true if self.is_never(cond, &of_value.negate()) => cond.clone(),
-            true => Cond::all([cond.clone(), of_value]),
-            false if self.is_never(cond, &of_value) => cond.negate(),
-            false => Cond::any([cond.negate(), of_value]),
-        })
+        Some((cond, of_value, *constant))
+    }
+
+    /// The condition that a sum is at least zero, as `simplify` has it, but that no question about a choice is asked, which takes long if it is open.
+    pub(crate) fn simplify_plainly(&self, form: Form) -> Cond {
+        match (self.range(&form), self.parts_of_choice(&form)) {
+            (Some((0.., _)), _) => Cond::Const(true),
+            (Some((_, ..0)), _) => Cond::Const(false),
+            (_, Some((cond, of_value, ..0))) => Cond::all([cond.clone(), of_value]),
+            _ => Cond::at_least(form),
+        }
     }
 
     /// Returns true if two conditions exclude each other in every launch. Values from memory have no conditions that would help.

@@ -95,7 +95,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 76] = [
+const FROM_TEXT: [(&str, &str, &str); 85] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -220,6 +220,58 @@ const FROM_TEXT: [(&str, &str, &str); 76] = [
         "block = 1, grid = 1, requires(x.len() >= 2 * n)",
         "x: &mut [u32], n: u32) { let (mut i, mut left): (u32, u32) = (0, n); while left > 0 { let at = x.at(i); ptx! { red.global.add.u32 [at], 1; } i += 3; left -= 1; }",
         "[P091",
+    ),
+    // A loop that numbers decide, once for all turns by its invariant; with one element less, and with an invariant that does not hold behind the last turn.
+    (
+        "block = 32, grid = 1, requires(x.len() >= 128)",
+        "x: &mut [u32]) { let mut i: u32 = tid.x; invariant!(i >= tid.x); while i < 128 { let at = x.at(i); ptx! { red.global.add.u32 [at], 1; } i += 32; }",
+        "",
+    ),
+    (
+        "block = 32, grid = 1, requires(x.len() >= 127)",
+        "x: &mut [u32]) { let mut i: u32 = tid.x; invariant!(i >= tid.x); while i < 128 { let at = x.at(i); ptx! { red.global.add.u32 [at], 1; } i += 32; }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = 1, requires(x.len() >= 128)",
+        "x: &mut [u32]) { let mut i: u32 = tid.x; invariant!(i < 128); while i < 128 { let at = x.at(i); ptx! { red.global.add.u32 [at], 1; } i += 32; }",
+        "bounds are not decided: the invariant is not proved",
+    ),
+    // What a number has above the smaller one of it and of another is no less than zero, and what the smaller one has above it may be.
+    (
+        "block = 32, grid = 1, requires(x.len() > n)",
+        "x: &mut [u32], n: u32, m: u32) { let at = x.at(n.max(m) - m); ptx! { red.global.add.u32 [at], 1; }",
+        "",
+    ),
+    (
+        "block = 32, grid = 1, requires(x.len() > n)",
+        "x: &mut [u32], n: u32, m: u32) { let at = x.at(n.min(m) - m); ptx! { red.global.add.u32 [at], 1; }",
+        "[P091",
+    ),
+    // A copy reads the bytes that it is told to, and fills up with zeros: the last one reads 8 bytes, of which one may not be there, or more than 16.
+    (
+        "block = 32, grid = 1, requires(x.len() >= 126)",
+        "#[align(16)] x: &[u32]) { #[shared(align = 16)] let to: [[b32; 4]; 32]; let (put, from): (u32, u64) = (to + tid.x * 16, x + wide(tid.x) * 16);
+         let bytes: u32 = (504 - tid.x * 16).min(16); ptx! { cp.async.cg.shared.global [put], [from], 16, bytes; } cp_async::wait_all();",
+        "",
+    ),
+    (
+        "block = 32, grid = 1, requires(x.len() >= 125)",
+        "#[align(16)] x: &[u32]) { #[shared(align = 16)] let to: [[b32; 4]; 32]; let (put, from): (u32, u64) = (to + tid.x * 16, x + wide(tid.x) * 16);
+         let bytes: u32 = (504 - tid.x * 16).min(16); ptx! { cp.async.cg.shared.global [put], [from], 16, bytes; } cp_async::wait_all();",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = 1, requires(x.len() * 4 >= 496 + n, n <= 16)",
+        "#[align(16)] x: &[u32], n: u32) { #[shared(align = 16)] let to: [[b32; 4]; 32]; let (put, from): (u32, u64) = (to + tid.x * 16, x + wide(tid.x) * 16);
+         ptx! { cp.async.cg.shared.global [put], [from], 16, n; } cp_async::wait_all();",
+        "",
+    ),
+    (
+        "block = 32, grid = 1, requires(x.len() * 4 >= 496 + n, n <= 17)",
+        "#[align(16)] x: &[u32], n: u32) { #[shared(align = 16)] let to: [[b32; 4]; 32]; let (put, from): (u32, u64) = (to + tid.x * 16, x + wide(tid.x) * 16);
+         ptx! { cp.async.cg.shared.global [put], [from], 16, n; } cp_async::wait_all();",
+        "bounds are not decided: the copy may be told to read more bytes than it writes",
     ),
     // One of two conditions limits nothing by itself.
     (

@@ -4,6 +4,9 @@ use ptx_launch::prelude::*;
 
 #[ptx_part]
 pub(crate) mod codes {
+    /// The greatest numbers of rows, of columns and along K where kernels count in tiles and parts, as conditions of launches have it.
+    pub(crate) const MOST_EXTENT: u32 = 0xffff0000;
+
     /// Codes of element types.
     pub(crate) const F32: u32 = 0;
     pub(crate) const F16: u32 = 1;

@@ -33,6 +33,7 @@ pub(crate) mod epilogue {
     fn finish<const INTEGER: u32>(sums: &[b32; 4], at: &Place, out: &Output, p: &Problem) {
         if at.row < p.m {
             if at.column < p.n {
+                cut!(at.row < p.m);
                 if p.splits > 1 {
                     store_partial(sums, at, p);
                 } else {

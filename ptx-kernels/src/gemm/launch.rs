@@ -28,10 +28,11 @@ impl Call<'_> {
         self.plan.problem(self.product, self.memory)
     }
 
-    /// A and B in runs along K.
-    pub(crate) fn runs(&self) -> [Source; 2] {
-        let Product { a, b, m, n, batches, kind, .. } = *self.product;
-        [(a, m), (b, n)].map(|(source, lines)| source.in_runs(lines, problem::size(kind), batches))
+    /// A and B in runs along K where a major is 0, or else along the lines.
+    pub(crate) fn runs(&self, majors: [u32; 2]) -> [Source; 2] {
+        let Product { a, b, m, n, k, batches, kind, .. } = *self.product;
+        [(a, m, majors[0]), (b, n, majors[1])]
+            .map(|(source, lines, major)| source.in_runs(major == 0, [lines, k], problem::size(kind), batches))
     }
 
     /// The extents, and the order of tiles.

@@ -55,7 +55,26 @@ pub(crate) mod kernels {
             m128n128k64_1x1_kk = (i8, Config::new([128, 128], [64, 64], 4, KK, 1)),
             m64n64k64_1x1_kk = (i8, Config::new([64, 64], [32, 32], 4, KK, 1)),
             m16n64k64_1x1_kk = (i8, Config::new([16, 64], [16, 16], 6, KK, 1))
-        ]
+        ],
+        requires(
+            p.has_tiles(C.tile),
+            p.k_split % C.depth() == 0,
+            a.has_runs(C.majors[0], C.size, p.has(A_WIDE)),
+            b.has_runs(C.majors[1], C.size, p.has(B_WIDE)),
+            out.epilogue.kind < I32 || C.size == 1,
+            out.is_aligned(WORDS, WIDE)
+        ),
+        addresses(
+            a.at = [u8; a.bytes(p.m, p, C.size)],
+            b.at = [u8; b.bytes(p.n, p, C.size)],
+            p.partial = [u8; p.stored_bytes()],
+            out.c.at = [u8; out.c_bytes(p, WORDS)],
+            out.residual.at = [u8; out.residual_bytes(p, WORDS, RESIDUAL)],
+            out.epilogue.scale_rows.at = [u8; out.scale_rows_bytes(p, SCALE_ROWS)],
+            out.epilogue.scale_columns.at = [u8; out.scale_columns_bytes(p, SCALE_COLUMNS)],
+            out.epilogue.bias_rows.at = [u8; out.bias_rows_bytes(p, WORDS, BIAS_ROWS)],
+            out.epilogue.bias_columns.at = [u8; out.bias_columns_bytes(p, WORDS, BIAS_COLUMNS)]
+        )
     )]
     pub fn mma<T, const C: Config>(a: Source, b: Source, out: Output, p: Problem) {
         #[shared(dynamic, align = 128)]
@@ -68,8 +87,8 @@ pub(crate) mod kernels {
 pub(super) fn instances() -> impl Iterator<Item = Instance> {
     let rows = rows!(
         mma: [bf16] BF16, [f16] F16, [f32] TF32, [i8] I8;
-        row { |_, call, _| let (p, problem) = (call.product, call.problem()); }
-        (call.stream, p.a, p.b, p.output(), problem)
+        row { |_, call, config| let [a, b] = call.runs(config.majors); }
+        (call.stream, a, b, call.product.output(), call.problem())
     );
     rows.chain(float8::instances())
 }

@@ -286,10 +286,11 @@ impl Source {
         [self.at, self.line, self.k, self.batch].iter().all(|bytes| bytes.is_multiple_of(size))
     }
 
-    /// Returns true if runs along K have no bytes between elements, and are aligned: by 16 bytes, or else by 4.
-    pub(crate) fn has_runs(&self, size: u64, is_wide: bool) -> bool {
-        let parts = [self.at, self.line, self.batch];
-        self.k == size
+    /// Returns true if runs along K, or else where `major` is 1 along the lines, have no bytes between elements, and are aligned: by 16 bytes, or else by 4.
+    pub(crate) fn has_runs(&self, major: u32, size: u64, is_wide: bool) -> bool {
+        let (dense, outer) = if major == 0 { (self.k, self.line) } else { (self.line, self.k) };
+        let parts = [self.at, outer, self.batch];
+        dense == size
             && parts.iter().all(|bytes| bytes.is_multiple_of(4))
             && (!is_wide || parts.iter().all(|bytes| bytes.is_multiple_of(16)))
     }

@@ -62,10 +62,12 @@ impl Source {
         Runs { bytes: if wide { 16 } else { u32::from(narrow) * 4 }, has_map }
     }
 
-    /// The same operand with the strides of runs along K, also in dimensions of one element, where any others are as good.
-    pub(super) fn in_runs(self, lines: u32, size: u64, batches: usize) -> Source {
-        let line = if lines > 1 { self.line } else { 0 };
-        Source { line, k: size, batch: if batches > 1 { self.batch } else { 0 }, ..self }
+    /// The same operand with the strides of runs along K, or else along the lines, also in dimensions of one element, where any others are as good.
+    pub(super) fn in_runs(self, along_k: bool, [lines, k]: [u32; 2], size: u64, batches: usize) -> Source {
+        let (outer, others) = if along_k { (self.line, lines) } else { (self.k, k) };
+        let outer = if others > 1 { outer } else { 0 };
+        let (line, k) = if along_k { (outer, size) } else { (size, outer) };
+        Source { line, k, batch: if batches > 1 { self.batch } else { 0 }, ..self }
     }
 
     /// True if neighbors along K are at least as near in memory as neighbors along the lines.

@@ -32,7 +32,25 @@ pub(crate) mod kernels {
         instances = [
             m128n128k16_1x1_xx = (f32, Square::new(128, 8)),
             m64n64k16_1x1_xx = ([f32, f16, bf16, e4m3, e5m2, i8], Square::new(64, 4))
-        ]
+        ],
+        requires(
+            p.has_tiles([C.block, C.block]),
+            a.is_aligned(size_of::<T>()),
+            b.is_aligned(size_of::<T>()),
+            out.epilogue.kind < I32 || size_of::<T>() == 1,
+            out.is_aligned(WORDS, WIDE)
+        ),
+        addresses(
+            a.at = [u8; a.bytes(p.m, p, size_of::<T>())],
+            b.at = [u8; b.bytes(p.n, p, size_of::<T>())],
+            p.partial = [u8; p.stored_bytes()],
+            out.c.at = [u8; out.c_bytes(p, WORDS)],
+            out.residual.at = [u8; out.residual_bytes(p, WORDS, RESIDUAL)],
+            out.epilogue.scale_rows.at = [u8; out.scale_rows_bytes(p, SCALE_ROWS)],
+            out.epilogue.scale_columns.at = [u8; out.scale_columns_bytes(p, SCALE_COLUMNS)],
+            out.epilogue.bias_rows.at = [u8; out.bias_rows_bytes(p, WORDS, BIAS_ROWS)],
+            out.epilogue.bias_columns.at = [u8; out.bias_columns_bytes(p, WORDS, BIAS_COLUMNS)]
+        )
     )]
     pub fn simt<T, const C: Square>(a: Source, b: Source, out: Output, p: Problem) {
         #[shared(align = 16)]
@@ -90,8 +108,8 @@ pub(crate) mod kernels {
         requires(
             p.has_tiles(C.tile()),
             p.k_split % 16 == 0,
-            a.has_runs(size_of::<T>(), p.has(A_WIDE)),
-            b.has_runs(size_of::<T>(), p.has(B_WIDE)),
+            a.has_runs(0, size_of::<T>(), p.has(A_WIDE)),
+            b.has_runs(0, size_of::<T>(), p.has(B_WIDE)),
             out.epilogue.kind < I32 || size_of::<T>() == 1,
             out.is_aligned(WORDS, WIDE),
             out.parts_c(p, WORDS)
@@ -127,8 +145,8 @@ pub(crate) mod kernels {
         requires(
             p.has_tiles(C.tile()),
             p.k_split % 16 == 0,
-            a.has_runs(size_of::<T>(), p.has(A_WIDE)),
-            b.has_runs(size_of::<T>(), p.has(B_WIDE)),
+            a.has_runs(0, size_of::<T>(), p.has(A_WIDE)),
+            b.has_runs(0, size_of::<T>(), p.has(B_WIDE)),
             out.epilogue.kind < I32 || size_of::<T>() == 1,
             out.is_aligned(WORDS, WIDE),
             out.parts_c(p, WORDS)
@@ -166,12 +184,12 @@ pub(super) fn instances() -> impl Iterator<Item = Instance> {
     );
     let long = rows!(
         long_runs: [f32] F32, [f32] TF32, [f16] F16, [bf16] BF16, [i8] I8;
-        row_of_runs { |_, call, _| let [a, b] = call.runs(); }
+        row_of_runs { |_, call, _| let [a, b] = call.runs([0; 2]); }
         (call.stream, a, b, call.product.output(), call.problem())
     );
     let short = rows!(
         short_runs: [f32] F32, [f32] TF32, [f16] F16, [bf16] BF16, [i8] I8;
-        row_of_runs { |_, call, _| let [a, b] = call.runs(); }
+        row_of_runs { |_, call, _| let [a, b] = call.runs([0; 2]); }
         (call.stream, a, b, call.product.output(), call.problem())
     );
     tiles.chain(few).chain(long).chain(short)

@@ -28,7 +28,8 @@ pub(crate) mod kernels {
             m128n128k64_1x1_kk = ([e4m3, e5m2], Config::new([128, 128], [64, 32], 4, KK, 1)),
             m64n64k64_1x1_kk = ([e4m3, e5m2], Config::new([64, 64], [32, 32], 4, KK, 1)),
             m16n64k64_1x1_kk = ([e4m3, e5m2], Config::new([16, 64], [16, 16], 6, KK, 1))
-        ]
+        ],
+        requires(p.has_tiles(C.tile), p.k_split % C.depth() == 0)
     )]
     pub fn mma<T, const C: Config>(a: Source, b: Source, out: Output, p: Problem) {
         #[shared(dynamic, align = 128)]

@@ -79,16 +79,25 @@ pub(crate) mod multiply {
 
     /// The sums of a block's tile, and the epilogue; `memory` is the ring.
     fn multiply_block<T, const C: Config>(a: &Source, b: &Source, out: &Output, p: &Problem, ring: Shared<u8>) {
+        const RUN: u32 = 16 / C.size;
         let (tile_m, tile_n): (u32, u32) = scheduler::grouped(ctaid.x, p.tiles_m, p.tiles_n, 8);
+        cut!(
+            tile_m < p.tiles_m
+                && tile_n < p.tiles_n
+                && tile_m <= MOST_EXTENT / C.tile[0]
+                && tile_n <= MOST_EXTENT / C.tile[1]
+        );
         let (row0, column0): (u32, u32) = (tile_m * C.tile[0], tile_n * C.tile[1]);
-        let k: u32 = ctaid.y * p.k_split;
-        let k_count: u32 = (k + p.k_split).min(p.k) - k;
-        let mut from_a = Copier::<{ C.tile[0] }, { C.majors[0] }, C>::new(a, row0, p.m, k, has(p.flags, A_WIDE));
-        let mut from_b = Copier::<{ C.tile[1] }, { C.majors[1] }, C>::new(b, column0, p.n, k, has(p.flags, B_WIDE));
+        invariant!(row0 < p.m && column0 < p.n);
+        let mut k: u32 = ctaid.y * p.k_split;
+        let k_end: u32 = (k + p.k_split).min(p.k);
+        cut!(k % RUN == 0 && k <= MOST_EXTENT && k_end <= p.k && k_end <= MOST_EXTENT);
+        let mut from_a = Copier::<{ C.tile[0] }, { C.majors[0] }, C>::new(a, row0, p.m, k, p.flags, A_WIDE);
+        let mut from_b = Copier::<{ C.tile[1] }, { C.majors[1] }, C>::new(b, column0, p.n, k, p.flags, B_WIDE);
         let memory: u32 = ring;
-        let mut k_left: u32 = k_count;
         for stage in 0..C.stages - 1 {
-            fetch::<C>(&mut from_a, &mut from_b, memory + stage * C.stage(), &mut k_left);
+            fetch::<C>(&mut from_a, &mut from_b, memory + stage * C.stage(), k, k_end);
+            k += C.depth();
         }
 
         let sums: [[[b32; 4]; C.warp[1] / 8]; C.warp[0] / 16];
@@ -101,15 +110,16 @@ pub(crate) mod multiply {
         }
         let (read_a, read_b): (u32, u32) = (offset_a::<C>(), offset_b::<C>() + C.slice_a());
         let (mut read, mut write): (u32, u32) = (0, (C.stages - 1) * C.stage());
-        let mut left: u32 = (k_count + (C.depth() - 1)) / C.depth();
-        while left > 0 {
+        // Slices are on their way for so many turns.
+        let k_last: u32 = k_end + (C.stages - 1) * C.depth();
+        while k < k_last {
             cp_async::wait::<{ C.stages - 2 }>();
             block::sync();
-            fetch::<C>(&mut from_a, &mut from_b, memory + write, &mut k_left);
+            fetch::<C>(&mut from_a, &mut from_b, memory + write, k, k_end);
             multiply::<T, C>(&mut sums, memory + read + read_a, memory + read + read_b);
             read = next::<C>(read);
             write = next::<C>(write);
-            left -= 1;
+            k += C.depth();
         }
         cp_async::wait_all();
         block::sync();
@@ -128,19 +138,21 @@ pub(crate) mod multiply {
         after
     }
 
-    /// Begins to copy the next slices, if there are any, and ends a group of copies.
+    /// Begins to copy the slices at `k`, if there are any, and ends a group of copies.
     fn fetch<const C: Config>(
         from_a: &mut Copier<{ C.tile[0] }, { C.majors[0] }, C>,
         from_b: &mut Copier<{ C.tile[1] }, { C.majors[1] }, C>,
         stage: u32,
-        k_left: &mut u32,
+        k: u32,
+        k_end: u32,
     ) {
-        if *k_left > 0 {
-            let count: u32 = (*k_left).min(C.depth());
+        if k < k_end {
+            let count: u32 = (k_end - k).min(C.depth());
             from_a.copy(stage, count);
             from_b.copy(stage + C.slice_a(), count);
-            *k_left -= count;
         }
+        from_a.from += from_a.further;
+        from_b.from += from_b.further;
         cp_async::commit();
     }
 
@@ -160,10 +172,18 @@ pub(crate) mod multiply {
     }
 
     impl<const LINES: u32, const MN: u32, const C: Config> Copier<LINES, MN, C> {
-        fn new(source: &Source, line0: u32, lines: u32, k: u32, wide_runs: pred) -> Copier<LINES, MN, C> {
+        /// From line `line0` of `lines` on, and from `k` on; runs are of 16 bytes if the flag `bit` is set.
+        fn new(source: &Source, line0: u32, lines: u32, k: u32, flags: u32, bit: u32) -> Copier<LINES, MN, C> {
             const RUNS: u32 = C.row(LINES, MN) / 16;
+            let wide_runs: pred = has(flags, bit);
             let row: u32 = wide_runs.select(tid.x / RUNS, tid.x / (4 * RUNS));
             let byte: u32 = wide_runs.select(tid.x % RUNS * 16, tid.x % (4 * RUNS) * 4);
+            cut!(
+                row < C.threads() / RUNS
+                    && byte < C.row(LINES, MN)
+                    && byte % 4 == 0
+                    && (flags / bit % 2 == 0 || byte % 16 == 0)
+            );
             let rows: u32 = wide_runs.select(C.threads() / RUNS, C.threads() / (4 * RUNS));
             let mut from: u64 = source.at + source.batch * (ctaid.z as u64);
             from += source.line * (line0 as u64) + source.k * (k as u64) + byte as u64;
@@ -181,7 +201,7 @@ pub(crate) mod multiply {
             Copier::<LINES, MN, C> { from, step, further, row, byte, to, lines: (lines - line0).min(LINES), wide_runs }
         }
 
-        /// Begins to copy a slice of `count` elements along K to `slice`, and goes on to the next one.
+        /// Begins to copy a slice of `count` elements along K to `slice`.
         fn copy(&mut self, slice: u32, count: u32) {
             let (rows, limit): (u32, u32);
             if MN == 1 {
@@ -211,7 +231,6 @@ pub(crate) mod multiply {
                     bytes_left,
                 );
             }
-            self.from += self.further;
         }
     }
 
@@ -369,6 +388,8 @@ pub(crate) mod multiply {
     fn write_tile<T, const C: Config>(memory: u32, tile: &Place, out: &Output, p: &Problem) {
         const RUNS: u32 = C.tile[1] / 4;
         let mut run: u32 = tid.x;
+        // Proofs take all turns at once.
+        invariant!(run >= tid.x);
         while run < C.tile[0] * RUNS {
             let (row, column): (u32, u32) = (run / RUNS, run % RUNS * 4);
             let four: [b32; 4];

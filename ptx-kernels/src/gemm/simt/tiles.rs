@@ -58,9 +58,17 @@ pub(crate) mod tiles {
         memory: Shared<[b32; C.words()]>,
     ) {
         let (tile_m, tile_n): (u32, u32) = scheduler::grouped(ctaid.x, p.tiles_m, p.tiles_n, 8);
+        cut!(
+            tile_m < p.tiles_m
+                && tile_n < p.tiles_n
+                && tile_m <= MOST_EXTENT / C.block
+                && tile_n <= MOST_EXTENT / C.block
+        );
         let (row0, column0): (u32, u32) = (tile_m * C.block, tile_n * C.block);
+        invariant!(row0 < p.m && column0 < p.n);
         let mut k: u32 = ctaid.y * p.k_split;
         let k_end: u32 = (k + p.k_split).min(p.k);
+        cut!(k <= MOST_EXTENT && k_end <= p.k && k_end <= MOST_EXTENT);
         let slices: u32 = memory;
         let slice_b: u32 = slices + DEPTH * C.pitch() * 4;
         let mut from_a = Loader::<C>::new(a, row0, p.m, k, has(p.flags, A_ALONG_K));
@@ -250,6 +258,8 @@ pub(crate) mod tiles {
             }
             block::sync();
             let mut run: u32 = tid.x;
+            // Proofs take all turns at once.
+            invariant!(run >= tid.x);
             while run < C.group() * RUNS {
                 let (row, column): (u32, u32) = (run / RUNS, run % RUNS * 4);
                 let four: [b32; 4];
