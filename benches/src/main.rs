@@ -1,8 +1,8 @@
 //! The kernels of `examples/` against the libraries that people use instead, in turns.
 //!
 //! ```text
-//! cargo run --release -p ptx-benches -- --all --json benches/results/h200.json
-//! cargo run --release -p ptx-benches -- --pages
+//! cargo run --release -p ptx-benches --features rivals -- --all --json benches/results/h200.json
+//! cargo run --release -p ptx-benches --features rivals -- --pages
 //! ```
 //!
 //! Correctness first: fresh random inputs, poisoned outputs, a reference in `f64`. Then every kernel and its rivals take

@@ -38,6 +38,8 @@ pub(super) mod wgmma;
 pub(super) mod wmma;
 
 use super::site::{Decoded, Site};
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// Semantics for the instructions of a name.
 pub(super) struct Op {
@@ -103,7 +105,15 @@ pub(super) fn decode(site: &Site) -> Decoded {
 }
 
 fn candidates(opcode: &str) -> impl Iterator<Item = &'static Op> {
-    FAMILIES.iter().copied().flatten().filter(move |op| op.name.split('.').next() == Some(opcode))
+    /// Those of each opcode, in the order of the families.
+    static INDEX: LazyLock<HashMap<&str, Vec<&Op>>> = LazyLock::new(|| {
+        let mut index = HashMap::<_, Vec<_>>::new();
+        for op in FAMILIES.iter().copied().flatten() {
+            index.entry(op.name.split('.').next().unwrap_or_default()).or_default().push(op);
+        }
+        index
+    });
+    INDEX.get(opcode).into_iter().flatten().copied()
 }
 
 /// The one that requires most modifiers; of equals the first.

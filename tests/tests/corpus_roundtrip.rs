@@ -39,7 +39,7 @@ fn formats(tree: &Tree) -> Result<(), Failed> {
     let once = emit::fmt::format(tree);
     let (again, _) = parse::parse_text(&once[..]);
     let tokens = |t: &Source| t.tokens.iter().map(|token| token.kind).collect::<Vec<_>>();
-    let texts = |t: &Source| (0..t.tokens.len() as u32).flat_map(|id| t.bytes(id).to_vec()).collect::<Vec<u8>>();
+    let texts = |t: &Source| (0..t.tokens.len() as u32).map(|id| t.bytes(id)).collect::<Vec<_>>().concat();
     if tokens(&tree.source) != tokens(&again.source) || texts(&tree.source) != texts(&again.source) {
         return Err("formatting changes the tokens".into());
     }
@@ -61,6 +61,5 @@ fn scatter(source: &mut Source) {
 }
 
 fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
-    let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    (same < a.len().max(b.len())).then_some(same)
+    (a != b).then(|| a.iter().zip(b).take_while(|(a, b)| a == b).count())
 }

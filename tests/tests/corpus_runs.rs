@@ -10,8 +10,8 @@ use ptx_tests::{corpus, own};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Warp instructions of a launch.
-const STEPS: u64 = 100_000;
+/// Warp instructions of a launch, with `PTX_THOROUGH` or without.
+const STEPS: [u64; 2] = [20_000, 100_000];
 /// Entries of a file that are launched; all are decoded.
 const LAUNCHES: usize = 12;
 /// Time limit of one launch, on a busy machine.
@@ -40,19 +40,20 @@ fn runs(path: &Path) -> Result<(), Failed> {
         lines.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>().join("\n")
     })?;
     let module = checked.module();
+    let steps = STEPS[usize::from(std::env::var_os("PTX_THOROUGH").is_some())];
     for entry in program.entries().take(LAUNCHES) {
         let start = Instant::now();
-        if let Err(fault) = launch(&program, module, entry) {
+        if let Err(fault) = launch(&program, module, entry, steps) {
             println!("{}: {entry}: {fault}", path.display());
         }
         if start.elapsed() > LONGEST {
-            return Err(format!("{entry}: {STEPS} steps took {:?}", start.elapsed()).into());
+            return Err(format!("{entry}: {steps} steps took {:?}", start.elapsed()).into());
         }
     }
     Ok(())
 }
 
-fn launch(program: &Program, module: &Module, entry: &str) -> Result<(), Fault> {
+fn launch(program: &Program, module: &Module, entry: &str, steps: u64) -> Result<(), Fault> {
     let mut machine = Machine::new();
     let mut params = Vec::new();
     for variable in parameters(module, entry) {
@@ -68,7 +69,7 @@ fn launch(program: &Program, module: &Module, entry: &str) -> Result<(), Fault> 
         dynamic_shared: 32 << 10,
         cooperative: false,
         params: &params,
-        options: Options { watch: false, seed: 0, step_limit: Some(STEPS) },
+        options: Options { watch: false, seed: 0, step_limit: Some(steps) },
     };
     machine.launch(program, &launch).map(drop)
 }

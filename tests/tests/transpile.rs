@@ -1,16 +1,16 @@
 //! Every real file that ptxas accepts, as Rust: plain it is the file byte for byte, or instruction for instruction where
 //! Rust's lexer does not take its bytes; sugared it is what can be proved, and something always can.
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use ptx_core::emit::rust;
 use ptx_core::parse::parse_text;
 use ptx_tests::corpus::{self, Sample};
 use ptx_transpile::prove::prove;
 use ptx_transpile::{Without, same};
 
-/// Raising is tried on files up to this size, so that the test takes a minute or two; `ptx transpile --sugar` on a folder
-/// does all.
-const RAISED: usize = 24_000;
+/// The length of files from which on each takes seconds: they are written plain with `PTX_THOROUGH=1`, and `ptx transpile --sugar` on a
+/// folder raises them.
+const LONG: u64 = 24_000;
 
 fn main() -> std::process::ExitCode {
     let mut trials = corpus::trials(|sample| Some(sample).filter(|s| s.accepted).into_iter().flat_map(trials));
@@ -86,10 +86,24 @@ fn has_short_loops() -> Result<(), Failed> {
 
 fn trials(sample: Sample) -> [Trial; 2] {
     let (plain, sugar) = (sample.clone(), sample);
+    let is_thorough = std::env::var_os("PTX_THOROUGH").is_some();
+    let unless = |left_out: Option<&'static str>, test: &dyn Fn() -> Result<(), Failed>| match left_out {
+        Some(why) => Ok(Completion::ignored_with(why)),
+        None => test().map(|()| Completion::Completed),
+    };
     [
-        Trial::test(format!("plain {}", plain.name), move || is_the_file(&plain)),
-        Trial::test(format!("sugar {}", sugar.name), move || is_proved(&sugar)),
+        Trial::ignorable_test(format!("plain {}", plain.name), move || {
+            let left_out = !is_thorough && is_long(&plain);
+            unless(left_out.then_some("takes seconds: set PTX_THOROUGH=1"), &|| is_the_file(&plain))
+        }),
+        Trial::ignorable_test(format!("sugar {}", sugar.name), move || {
+            unless(is_long(&sugar).then_some("takes long: `ptx transpile --sugar` does it"), &|| is_proved(&sugar))
+        }),
     ]
+}
+
+fn is_long(sample: &Sample) -> bool {
+    std::fs::metadata(&sample.path).is_ok_and(|file| file.len() > LONG)
 }
 
 fn expand(source: &str) -> Result<String, String> {
@@ -113,9 +127,6 @@ fn is_the_file(sample: &Sample) -> Result<(), Failed> {
 
 fn is_proved(sample: &Sample) -> Result<(), Failed> {
     let bytes = std::fs::read(&sample.path)?;
-    if bytes.len() > RAISED {
-        return Ok(());
-    }
     let (tree, _) = parse_text(&bytes[..]);
     match prove(&tree, "m", &Without::new(), &expand) {
         Ok(proved) => match same::difference(&tree, &parse_text(proved.ptx.as_bytes()).0, false) {

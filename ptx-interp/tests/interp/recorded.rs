@@ -19,7 +19,7 @@ use std::fmt::Write;
 
 const THREADS: usize = 128;
 /// One in so many forms is compared, unless all are asked for.
-const STEP: usize = 16;
+const STEP: usize = 32;
 const REGISTERS: usize = 10;
 const HEADER: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
 const FILES: [&str; 7] =

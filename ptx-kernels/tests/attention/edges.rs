@@ -99,12 +99,13 @@ fn no_tokens_in_packed_sequences() {
 #[test]
 fn cumulative_lengths_that_lead_nowhere() {
     let device = device();
-    for (starts, own) in [
+    let cases = [
         (vec![0, 40, 500], 0..70),
         (vec![-5, 30, 70], 30..70),
         (vec![i32::MAX, i32::MIN, 9, 70], 9..70),
         (vec![70, 0, 70], 0..70),
-    ] {
+    ];
+    for (starts, own) in crate::thorough::one_in(2, cases) {
         let count = starts.len();
         let starts = device.upload(&starts).unwrap();
         let starts = starts.tile([count]).unwrap();
