@@ -38,7 +38,7 @@ pub(super) mod wgmma;
 pub(super) mod wmma;
 
 use super::site::{Decoded, Site};
-use std::collections::HashMap;
+use ptx_core::hash::Map;
 use std::sync::LazyLock;
 
 /// Semantics for the instructions of a name.
@@ -106,8 +106,8 @@ pub(super) fn decode(site: &Site) -> Decoded {
 
 fn candidates(opcode: &str) -> impl Iterator<Item = &'static Op> {
     /// Those of each opcode, in the order of the families.
-    static INDEX: LazyLock<HashMap<&str, Vec<&Op>>> = LazyLock::new(|| {
-        let mut index = HashMap::<_, Vec<_>>::new();
+    static INDEX: LazyLock<Map<&str, Vec<&Op>>> = LazyLock::new(|| {
+        let mut index = Map::<_, Vec<_>>::default();
         for op in FAMILIES.iter().copied().flatten() {
             index.entry(op.name.split('.').next().unwrap_or_default()).or_default().push(op);
         }

@@ -248,7 +248,8 @@ const FROM_TEXT: [(&str, &str, &str); 85] = [
         "x: &mut [u32], n: u32, m: u32) { let at = x.at(n.min(m) - m); ptx! { red.global.add.u32 [at], 1; }",
         "[P091",
     ),
-    // A copy reads the bytes that it is told to, and fills up with zeros: the last one reads 8 bytes, of which one may not be there, or more than 16.
+    // A copy reads as many bytes as its src-size has, and fills the rest of its 16 bytes with zeros. The last copy reads 8 bytes. In the wrong twins the
+    // buffer ends before them, or the src-size may exceed 16.
     (
         "block = 32, grid = 1, requires(x.len() >= 126)",
         "#[align(16)] x: &[u32]) { #[shared(align = 16)] let to: [[b32; 4]; 32]; let (put, from): (u32, u64) = (to + tid.x * 16, x + wide(tid.x) * 16);
