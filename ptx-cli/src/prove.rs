@@ -229,6 +229,7 @@ fn contract(
         cooperative: arguments.cooperative,
         boxes: arguments.boxes.clone(),
         maps: Vec::new(),
+        mapped: Vec::new(),
         tables: Vec::new(),
         regions: Vec::new(),
         offsets: Vec::new(),

@@ -33,6 +33,8 @@ mod rust;
 mod sass;
 #[path = "commands/solver.rs"]
 mod solver;
+#[path = "commands/stores.rs"]
+mod stores;
 #[path = "commands/strides.rs"]
 mod strides;
 #[path = "commands/tables.rs"]

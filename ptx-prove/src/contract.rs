@@ -59,6 +59,16 @@ pub struct Region {
     pub align: u64,
 }
 
+/// A tensor map whose memory is its own, as somebody vouches: different elements are at different addresses, only copies by maps access them, and those that
+/// are written by one map are accessed by no other one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// The name of its parameter.
+    pub map: String,
+    /// The extents of its boxes, the innermost one first.
+    pub extents: Vec<u64>,
+}
+
 /// The launches to prove an entry for.
 #[derive(Clone, Debug, Default)]
 pub struct Contract {
@@ -92,6 +102,8 @@ pub struct Contract {
     pub boxes: Vec<(String, u64)>,
     /// The argument whose elements a tensor map describes, by the name of the map's parameter.
     pub maps: Vec<(String, usize)>,
+    /// Tensor maps of memory that nothing else accesses.
+    pub mapped: Vec<Mapped>,
     /// Buffers of addresses. The memory of different ones, and of arguments, is not the same, but for that which a table names.
     pub tables: Vec<Table>,
     /// Numbers in structs that are addresses.

@@ -11,6 +11,7 @@ use crate::trace::{Barrier, Collective, Group, Lanes, Source, Span};
 use crate::world::{Scope, World};
 use ptx_core::ir::{Function, Operand, RegId};
 use ptx_core::isa::Class;
+use ptx_target::sort::SortSmall;
 
 /// The execution of an instruction that does more than compute.
 pub(crate) type Action = for<'m> fn(&mut Machine<'m>, usize, &Site<'m>, &mut State, &Cond) -> Vec<(RegId, Value)>;
@@ -367,19 +368,21 @@ fn barrier(
     let count = site.row.operand("b").map(|at| site.operand(at)).filter(|count| **count != Operand::Absent);
     let count = count.map(|count| known(machine, site, count));
     let number = match site.row.operand("a").map(|at| machine.source(site, site.operand(at), None)) {
-        None => Some(Some(0)),
-        Some(Value::Bits(form)) if machine.world.scope(&form) <= Scope::Block => Some(form.known()),
+        None => Some(Form::number(0)),
+        Some(Value::Bits(form)) => Some(machine.world.number(&form, 32, false)),
         Some(_) => None,
     };
     let threads = machine.world.threads as i128;
-    let span = match (count, number) {
-        (None, Some(number)) => whole(machine, number),
-        (Some(Some(count)), Some(number)) if count == threads => whole(machine, number),
-        (Some(Some(count)), Some(Some(number))) => group(machine, (number, count), &path, guard),
+    let spans = match (count, number) {
+        (None, Some(number)) => whole(machine, &number),
+        (Some(Some(count)), Some(number)) if count == threads => whole(machine, &number),
+        (Some(Some(count)), Some(number)) => groups(machine, (&number, count), &path, guard),
         _ => None,
     };
-    match span {
-        Some(span) => machine.trace.barrier(node, barrier(span), machine.world.threads),
+    match spans {
+        Some(spans) => {
+            spans.into_iter().for_each(|span| machine.trace.barrier(node, barrier(span), machine.world.threads));
+        }
         None => machine.gap_of_order(
             at,
             "barriers of threads that come to different instructions, or with a computed number, are not described",
@@ -396,23 +399,36 @@ fn known(machine: &mut Machine<'_>, site: &Site<'_>, operand: &Operand) -> Optio
     }
 }
 
-/// A barrier for the whole block: no part of it has one with this number.
-fn whole(machine: &mut Machine<'_>, number: Option<i128>) -> Option<Span> {
-    if machine.trace.groups.iter().any(|group| number.is_none_or(|number| number == group.number)) {
+/// A barrier for the whole block, with one number for all threads: no part of it has one with this number.
+fn whole(machine: &mut Machine<'_>, number: &Form) -> Option<Vec<Span>> {
+    let known = number.known();
+    let is_used = machine.trace.groups.iter().any(|group| known.is_none_or(|known| known == group.number));
+    if is_used || machine.world.scope(number) > Scope::Block {
         return None;
     }
-    if !machine.trace.numbers.contains(&number) {
-        machine.trace.numbers.push(number);
+    if !machine.trace.numbers.contains(&known) {
+        machine.trace.numbers.push(known);
     }
-    Some(Span::Block)
+    Some(vec![Span::Block])
 }
 
-/// A barrier for so many threads: those that numbers bring here, whole warps, always the same, and in no other group.
-fn group(machine: &mut Machine<'_>, (number, count): (i128, i128), path: &Path, guard: &Cond) -> Option<Span> {
+/// Barriers for so many threads each: those of one number that come here are a group, whole warps as well.
+fn groups(machine: &mut Machine<'_>, (number, count): (&Form, i128), path: &Path, guard: &Cond) -> Option<Vec<Span>> {
+    let number = number.constant()?;
     let mut threads = vec![true; machine.world.threads];
     for cond in path.steps().map(|step| &step.cond).chain([guard]) {
         cond.keep(&mut threads);
     }
+    let of = |thread: usize| Some(number.at(thread)).filter(|_| threads[thread]);
+    let mut all: Vec<i128> = (0..threads.len()).filter_map(of).collect();
+    all.sort_small();
+    all.dedup();
+    let own = |number: i128| (0..threads.len()).map(|thread| of(thread) == Some(number)).collect();
+    all.into_iter().map(|number| group(machine, (number, count), own(number))).collect()
+}
+
+/// A barrier for so many threads: whole warps, always the same, and in no other group.
+fn group(machine: &mut Machine<'_>, (number, count): (i128, i128), threads: Vec<bool>) -> Option<Span> {
     let has_whole_warps = threads.chunks(32).all(|warp| warp.len() == 32 && warp.iter().all(|own| *own == warp[0]));
     let own = threads.iter().filter(|own| **own).count() as i128;
     let trace = &mut machine.trace;

@@ -79,7 +79,7 @@ mod turns;
 mod united;
 mod world;
 
-pub use contract::{Contract, Distinct, Passed, Region, Table};
+pub use contract::{Contract, Distinct, Mapped, Passed, Region, Table};
 pub use prove::{Refusal, prove};
 pub use report::{Counterexample, Finding, Place, Property, Report, Verdict};
 pub use signs::signed_params;

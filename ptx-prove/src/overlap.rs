@@ -1,8 +1,10 @@
 //! Launches that may start while the one before them still runs: each thread waits for that one before it accesses global memory, and a thread of each
-//! block before it ends.
+//! block before it ends. Copies from shared memory to a tensor map's need not be behind a wait of their own thread: the exploration of the pipeline finds
+//! those that are behind the wait of another one.
 
 use crate::finding::blank;
 use crate::machine::Machine;
+use crate::pipeline::Pipeline;
 use crate::report::{Finding, Property, Verdict};
 use crate::trace::{Kind, Mark, Node};
 use ptx_core::check::waiting;
@@ -16,8 +18,9 @@ pub(crate) fn waits(machine: &Machine<'_>) -> bool {
 }
 
 /// Makes unknown what the launch before may disturb.
-pub(crate) fn check(machine: &Machine<'_>, found: &mut BTreeMap<usize, Finding>) {
-    let (early, ends) = early(machine);
+pub(crate) fn check(machine: &Machine<'_>, found: &mut BTreeMap<usize, Finding>, pipeline: Option<&Pipeline>) {
+    let (mut early, ends) = early(machine);
+    early.retain(|inst| !pipeline.is_some_and(|own| own.is_behind_wait(*inst)));
     for (inst, finding) in found.iter_mut() {
         if early.contains(inst) && finding.verdict == Verdict::Proved {
             finding.verdict = Verdict::Unknown(EARLY.to_owned());

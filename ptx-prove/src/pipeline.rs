@@ -78,6 +78,15 @@ pub struct Pipeline {
     pub(crate) loads: Vec<usize>,
     /// Instructions that may read bytes of shared memory that nothing has written.
     pub(crate) unwritten: Vec<usize>,
+    /// Copies to memory that are behind the end of the launch before in every order.
+    pub(crate) behind: Vec<usize>,
+}
+
+impl Pipeline {
+    /// Returns true for a copy to memory that the launch before does not disturb, because threads that it is behind have waited for that.
+    pub(crate) fn is_behind_wait(&self, inst: usize) -> bool {
+        self.outcome == Outcome::Proved && self.behind.contains(&inst)
+    }
 }
 
 /// The verdict on a pipeline.
@@ -122,6 +131,7 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         reads: Set::default(),
         loads: Set::default(),
         unwritten: Set::default(),
+        stores: Map::default(),
         needs: RefCell::default(),
     };
     let start_time = Instant::now();
@@ -181,6 +191,7 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         all
     };
     let (reads, loads, unwritten) = (sorted(&walk.reads), sorted(&walk.loads), sorted(&walk.unwritten));
+    let behind = sorted(&walk.stores.iter().filter(|(_, is_behind)| **is_behind).map(|(inst, _)| *inst).collect());
     let steps = walk.atoms.steps.get();
     Some(Pipeline {
         outcome,
@@ -193,6 +204,7 @@ pub fn explore(checked: &Checked, entry: &str, contract: &Contract, boxes: &[(St
         reads,
         loads,
         unwritten,
+        behind,
     })
 }
 

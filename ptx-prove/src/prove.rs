@@ -230,7 +230,7 @@ fn report(mut machine: Machine<'_>, contract: &Contract, pipeline: Option<Pipeli
     let are_together = found.iter().all(|finding| {
         finding.property != Property::Barriers || finding.verdict == Verdict::Proved || !finding.verb.is_empty()
     });
-    found.extend(races::check(&machine, contract, are_together));
+    found.extend(races::check(&machine, contract, are_together, pipeline.as_ref()));
     let mut initial = initial::check(&machine, contract);
     if let Some(explored) = pipeline.as_ref().filter(|own| own.outcome == Outcome::Proved) {
         let unwritten: Vec<Span> = explored.unwritten.iter().map(|inst| machine.function.insts[*inst].span).collect();

@@ -4,6 +4,7 @@
 //! turns of loops included. Between blocks, all accesses of global memory may.
 
 mod incoherent;
+pub(crate) mod stores;
 
 use crate::contract::Contract;
 use crate::copies::{Flight, Flights};
@@ -16,6 +17,7 @@ use crate::machine::Machine;
 use crate::near::{has_conjunctions, of_forms};
 use crate::offsets;
 use crate::overlap;
+use crate::pipeline::Pipeline;
 use crate::query::{BUDGET, Clause, Decision, View, Views, differ, difference};
 use crate::rendezvous;
 use crate::report::{Finding, Property, Verdict};
@@ -81,7 +83,12 @@ const ORDER: u32 = 16 * BUDGET;
 /// The work for two places to which elements of buffers lead: few accesses have such, and many steps.
 const ELEMENTS: u32 = 4 * BUDGET;
 
-pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bool) -> Vec<Finding> {
+pub(crate) fn check(
+    machine: &Machine<'_>,
+    contract: &Contract,
+    are_together: bool,
+    pipeline: Option<&Pipeline>,
+) -> Vec<Finding> {
     let trace = &machine.trace;
     let is_common = |access: &Access| matches!(machine.bases[access.base].space, Space::Global | Space::Shared);
     let mut found: BTreeMap<usize, Finding> = BTreeMap::new();
@@ -124,7 +131,7 @@ pub(crate) fn check(machine: &Machine<'_>, contract: &Contract, are_together: bo
         }
     }
     if contract.overlaps && overlap::waits(machine) {
-        overlap::check(machine, &mut found);
+        overlap::check(machine, &mut found, pipeline);
     }
     for pair in incoherent::pairs(machine) {
         let verdict = incoherent::verdict(decide((machine, &others), &pair, &grids));

@@ -116,15 +116,16 @@ pub(crate) fn signal(
         }
     };
     machine.gap_of_pipeline(at, missing);
-    if let Some((_, uses)) = SIGNALS.iter().find(|(name, _)| *name == site.row.name) {
-        uses.iter().for_each(|(_, bytes)| note_map(machine, at, site, (*bytes, state)));
-    }
+    let first = machine.trace.accesses.len();
     for Part { place, cond, size, align, is_source } in found.into_iter().flatten() {
         let guard = Cond::all([guard.clone(), cond]);
         let is_global = machine.bases[place.base].space == Space::Global;
         let kind = if is_source && is_global { Kind::Take } else { Kind::Signal };
         let access = accessed(machine, state, &guard, site, &place, (at, size, kind));
         machine.record(site, state, &place, Access { align, ..access });
+    }
+    if let Some((_, uses)) = SIGNALS.iter().find(|(name, _)| *name == site.row.name) {
+        uses.iter().for_each(|own| note_map(machine, at, site, (*own, first, state)));
     }
     Vec::new()
 }
@@ -199,15 +200,39 @@ fn map_of(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, map: &str) -> O
     }
 }
 
-/// Records that an instruction copies by a tensor map, if it does.
-fn note_map(machine: &mut Machine<'_>, at: usize, site: &Site<'_>, (bytes, state): (Bytes, &State)) {
-    let BoxOf(map) = bytes else { return };
+/// Records that an instruction copies by a tensor map, if it does, with its first access.
+fn note_map(
+    machine: &mut Machine<'_>,
+    at: usize,
+    site: &Site<'_>,
+    ((name, bytes), first, state): ((&str, Bytes), usize, &State),
+) {
+    let (BoxOf(map), Some(_)) = (bytes, operand(site, name)) else { return };
     let is_own = !site.modifiers().any(|own| own.contains(OVERRIDE));
+    let coords = coordinates(machine, site, map);
     let map = map_of(machine, at, site, map).filter(|_| is_own);
     let node = state.from.first().copied().unwrap_or(usize::MAX);
     // A copy to shared memory completes at a barrier.
     let writes = operand(site, "mbar").is_none();
-    machine.trace.map(node, MapUse { inst: at, map, writes });
+    let access = Some(first).filter(|first| *first < machine.trace.accesses.len());
+    machine.trace.map(node, MapUse { inst: at, map, writes, access, coords });
+}
+
+/// The coordinates beside the map in an operand, which have a sign.
+fn coordinates(machine: &mut Machine<'_>, site: &Site<'_>, map: &str) -> Option<Vec<Form>> {
+    let Operand::Memory { rest, .. } = operand(site, map)? else { return None };
+    let all: Vec<&Operand> = rest
+        .iter()
+        .flat_map(|own| match own {
+            Operand::Vector(all) => &all[..],
+            other => std::slice::from_ref(other),
+        })
+        .collect();
+    let mut number = |operand: &Operand| match machine.source(site, operand, None) {
+        Value::Bits(form) => Some(machine.world.number(&form, 32, true)),
+        _ => None,
+    };
+    all.into_iter().map(&mut number).collect()
 }
 
 /// Modes of copies that move more than a box, or another part of it.

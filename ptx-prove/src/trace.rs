@@ -188,6 +188,10 @@ pub(crate) struct MapUse {
     pub(crate) map: Option<String>,
     /// True if it changes global memory.
     pub(crate) writes: bool,
+    /// The access of shared memory.
+    pub(crate) access: Option<usize>,
+    /// The first element of its box, the innermost coordinate first; nothing if it is not described.
+    pub(crate) coords: Option<Vec<Form>>,
 }
 
 /// An instruction about groups of asynchronous copies.

@@ -3,6 +3,7 @@
 
 use crate::contract::{Contract, Passed};
 use crate::machine::Machine;
+use crate::races::stores;
 use crate::trace::{Access, Kind, MapUse, What};
 use ptx_core::ir::Space;
 
@@ -42,8 +43,20 @@ fn by_map(machine: &Machine<'_>, contract: &Contract, copy: &MapUse, written: &[
     let Some(map) = &copy.map else {
         return Some("the tensor map is chosen at run time, so that the memory of the copy is not known".to_owned());
     };
+    let has_own = stores::mapped(contract, copy).is_some();
     if copy.writes {
-        return Some(format!("copies to memory by the tensor map `{map}` are not compared with other accesses"));
+        return (!stores::are_apart(machine, contract, copy)).then(|| match has_own {
+            true => format!("two copies to memory by the tensor map `{map}` may write the same elements"),
+            false => format!("copies to memory by the tensor map `{map}` are not compared with other accesses"),
+        });
+    }
+    if has_own {
+        let mut stores = machine.trace.maps.iter().filter(|own| own.writes);
+        // Memory without a name may be this.
+        let is_written = stores.any(|own| own.map == copy.map || stores::mapped(contract, own).is_none());
+        return is_written.then(|| {
+            format!("a copy by the tensor map `{map}` reads what the kernel writes: their order is not described")
+        });
     }
     let Some(argument) = argument(map) else {
         let is_alone = written.is_empty() && !machine.trace.maps.iter().any(|own| own.writes);

@@ -47,6 +47,9 @@ const OTHERS: [Gemm; 3] = [
     ("product_reduced_m128n256_bf16", [16384, 16384, 2048], (14, 8)),
 ];
 
+/// Columns of a box of C, of two bytes each.
+const COLUMNS: u64 = 64;
+
 /// The maps of C: one, or one for each rank.
 const RESULTS: [&str; 9] = ["c", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
 
@@ -95,7 +98,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 85] = [
+const FROM_TEXT: [(&str, &str, &str); 90] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -273,6 +276,38 @@ const FROM_TEXT: [(&str, &str, &str); 85] = [
         "#[align(16)] x: &[u32], n: u32) { #[shared(align = 16)] let to: [[b32; 4]; 32]; let (put, from): (u32, u64) = (to + tid.x * 16, x + wide(tid.x) * 16);
          ptx! { cp.async.cg.shared.global [put], [from], 16, n; } cp_async::wait_all();",
         "bounds are not decided: the copy may be told to read more bytes than it writes",
+    ),
+    // Barriers with a computed number, each of two warps. In the wrong twins a thread reads what one of another barrier wrote, a barrier has fewer threads
+    // than it counts, or lanes of a warp come to two.
+    (
+        "block = 128, grid = 1, requires(x.len() >= 128)",
+        "x: &mut [u32]) { #[shared] let s: [u32; 128]; let id: u32 = tid.x / 64 + 1; let (mine, other): (u32, u32) = (s + tid.x * 4, s + (tid.x ^ 32) * 4); let v: u32;
+         ptx! { st.shared.u32 [mine], 0; bar.sync id, 64; ld.shared.u32 v, [other]; } let at = x.at(tid.x); ptx! { st.global.u32 [at], v; }",
+        "",
+    ),
+    (
+        "block = 128, grid = 1, requires(x.len() >= 128)",
+        "x: &mut [u32]) { #[shared] let s: [u32; 128]; let id: u32 = tid.x / 64 + 1; let (mine, other): (u32, u32) = (s + tid.x * 4, s + (tid.x ^ 64) * 4); let v: u32;
+         ptx! { st.shared.u32 [mine], 0; bar.sync id, 64; ld.shared.u32 v, [other]; } let at = x.at(tid.x); ptx! { st.global.u32 [at], v; }",
+        "[P091",
+    ),
+    (
+        "block = 128, grid = 1, requires(x.len() >= 128)",
+        "x: &mut [u32]) { #[shared] let s: [u32; 128]; let id: u32 = tid.x / 32 % 2 + 1; let (mine, other): (u32, u32) = (s + tid.x * 4, s + (tid.x ^ 32) * 4); let v: u32;
+         ptx! { st.shared.u32 [mine], 0; bar.sync id, 64; ld.shared.u32 v, [other]; } let at = x.at(tid.x); ptx! { st.global.u32 [at], v; }",
+        "[P091",
+    ),
+    (
+        "block = 128, grid = 1, requires(x.len() >= 128)",
+        "x: &mut [u32]) { #[shared] let s: [u32; 128]; let id: u32 = tid.x / 32 + 1; let (mine, other): (u32, u32) = (s + tid.x * 4, s + (tid.x ^ 32) * 4); let v: u32;
+         ptx! { st.shared.u32 [mine], 0; bar.sync id, 64; ld.shared.u32 v, [other]; } let at = x.at(tid.x); ptx! { st.global.u32 [at], v; }",
+        "races are not decided",
+    ),
+    (
+        "block = 128, grid = 1, requires(x.len() >= 128)",
+        "x: &mut [u32]) { #[shared] let s: [u32; 128]; let id: u32 = tid.x % 2 + 1; let (mine, other): (u32, u32) = (s + tid.x * 4, s + (tid.x ^ 32) * 4); let v: u32;
+         ptx! { st.shared.u32 [mine], 0; bar.sync id, 64; ld.shared.u32 v, [other]; } let at = x.at(tid.x); ptx! { st.global.u32 [at], v; }",
+        "races are not decided",
     ),
     // One of two conditions limits nothing by itself.
     (
@@ -903,7 +938,11 @@ fn of_gemm(contract: Contract, (_, boxes, (param, offset)): &Gemm) -> Contract {
     let [a, b, c] = *boxes;
     let boxes = [("a", a), ("b", b)].into_iter().chain(RESULTS.map(|name| (name, c)));
     let boxes = boxes.map(|(name, bytes)| (name.to_owned(), bytes)).collect();
-    Contract { assume, boxes, ..contract }
+    // Only the copies to C are compared with each other.
+    let extents = |name: &str| if RESULTS.contains(&name) { vec![COLUMNS, c / (2 * COLUMNS), 1] } else { Vec::new() };
+    let mapped = ["a", "b"].into_iter().chain(RESULTS);
+    let mapped = mapped.map(|name| ptx_prove::Mapped { map: name.to_owned(), extents: extents(name) }).collect();
+    Contract { assume, boxes, mapped, ..contract }
 }
 
 /// Proves an instance of a kernel, the one whose boxes are known if there is one; the others differ in types and vectors alone.
@@ -1022,7 +1061,7 @@ fn document(rows: &[(String, String, Row)], [gemms, attentions]: &[String; 2]) -
         "# Proofs of our kernels\n\n\
          The verdicts of `ptx-prove` on every kernel of the examples and of the library, for all launches that its attribute admits: bounds with alignment, races \
          with barriers and reads of unwritten shared memory. Where a kernel has barriers in memory, its pipeline is explored: its states, and the steps \
-         of the exploration. The first instance of each kernel is tried; boxes of tensor maps that it takes as they are, are those that a plan makes. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test --config profile.dev.package.ptx-prove.opt-level=2 -p ptx-cli --test commands -- --ignored proofs`.\n\n\
+         of the exploration. The first instance of each kernel is tried; boxes of tensor maps that it takes as they are, are those that a plan makes, and memory that it writes by such a map nothing else accesses. Entries of `ptx!` have no attribute: theirs are the launches of their examples. Made by `UPDATE_EXPECT=1 cargo test --config profile.dev.package.ptx-prove.opt-level=2 -p ptx-cli --test commands -- --ignored proofs`.\n\n\
          Of {} kernels, bounds are proved of {}: outright of {}, and under assumptions, such as those about numbers that memory holds, of {}. Assumptions are `assume!` in the text of a \
          kernel: the watcher compares them with the registers of every thread, and a launch of the kernel is `unsafe`. Races are proved of {}, decided of {}, and a property is refuted of {}.\n\n\
          | file | kernel | bounds | races | pipeline | reason |\n|---|---|---|---|---|---|\n",

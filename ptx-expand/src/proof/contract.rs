@@ -78,6 +78,7 @@ pub fn contract(kernel: &Kernel) -> Result<Contract, Refused> {
         cooperative: launch.cooperative,
         boxes: boxes(kernel),
         maps: kernel.maps.iter().map(|map| (map.name.clone(), map.of)).collect(),
+        mapped: Vec::new(),
         tables: tables.collect(),
         regions: launch.regions.iter().filter_map(region).collect(),
         offsets: launch.offsets.clone(),

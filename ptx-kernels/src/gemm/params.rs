@@ -116,6 +116,8 @@ pub(crate) struct TileGrid {
     /// 1 if there is a matrix for each batch.
     pub(crate) a_batches: u32,
     pub(crate) b_batches: u32,
+    /// Clusters of the launch, at most one for each tile.
+    pub(crate) clusters: u32,
 }
 
 /// Extents, and the order of tiles: in bands of `band` tiles along M, and in runs of `run` along N.

@@ -208,6 +208,7 @@ pub(crate) mod kernels {
     /// that it takes with the generic epilogue.
     #[ptx_kernel(
         block = C.threads(),
+        grid = grid.clusters * C.blocks(),
         cluster = C.blocks(),
         max_regs = C.registers(),
         pdl,
@@ -242,7 +243,15 @@ pub(crate) mod kernels {
             m192n128k64_1x2_kn = ([f16, bf16], Config::tma([192, 128], [1, 2], KN, 4, 2).swapped()),
             m240n128k64_1x2_kn = ([f16, bf16], Config::tma([240, 128], [1, 2], KN, 4, 2).swapped()),
             m160n256k64_2x1_kn = ([f16, bf16], Config::tma([160, 256], [2, 1], KN, 3, 2).swapped())
-        ]
+        ],
+        requires(
+            grid.rows >= 1,
+            grid.columns >= 1,
+            grid.rows * (C.block_m() * C.cluster_m()) <= 1 << 31,
+            grid.columns * (C.block_n() * C.cluster_n()) <= 1 << 31,
+            grid.tiles <= 1 << 31,
+            grid.k <= 1 << 31
+        )
     )]
     pub fn static_tiles<T, const C: Config>(a: TensorMap, b: TensorMap, c: TensorMap, grid: TileGrid) {
         #[shared(dynamic)]

@@ -41,6 +41,8 @@ pub(crate) enum Role {
     ProxyFence,
     ClusterArrive,
     ClusterWait,
+    /// Waits for the launch before.
+    GridWait,
     MapShared,
     Elect,
     Shuffle,
@@ -71,7 +73,7 @@ impl Role {
 impl Role {
     /// Returns true if nothing but order depends on an instruction of this role: without it, less is known.
     pub(crate) fn only_orders(self) -> bool {
-        matches!(self, Role::WarpSync | Role::InitFence | Role::ProxyFence)
+        matches!(self, Role::WarpSync | Role::InitFence | Role::ProxyFence | Role::GridWait)
     }
 }
 
@@ -97,7 +99,7 @@ const ROLES: &[(&str, &[&str], Role)] = &[
     ("bar.sync", &[], Role::Sync), ("bar.cta.sync", &[], Role::Sync), ("barrier", &[], Role::Sync), ("barrier.cta", &[], Role::Sync),
     ("bar.arrive", &[], Role::SyncArrive), ("bar.cta.arrive", &[], Role::SyncArrive), ("barrier.arrive", &[], Role::SyncArrive), ("barrier.cta.arrive", &[], Role::SyncArrive),
     ("bar.warp.sync", &[], Role::WarpSync), ("fence", &["mbarrier_init"], Role::InitFence), ("fence.proxy", &["async", "global"], Role::Compute), ("fence.proxy", &["async"], Role::ProxyFence), ("bar", &[], Role::Other), ("barrier.red", &[], Role::Other), ("barrier.cta.red", &[], Role::Other),
-    ("barrier.cluster.arrive", &[], Role::ClusterArrive), ("barrier.cluster.wait", &[], Role::ClusterWait),
+    ("barrier.cluster.arrive", &[], Role::ClusterArrive), ("barrier.cluster.wait", &[], Role::ClusterWait), ("griddepcontrol", &["wait"], Role::GridWait),
     ("setp", &[], Role::Compare), ("selp", &[], Role::Select), ("mapa", &[], Role::MapShared), ("elect", &[], Role::Elect), ("shfl", &["idx"], Role::Shuffle), ("vote", &["sync"], Role::Vote),
     ("tcgen05", &[], Role::Other), ("tcgen05.relinquish_alloc_permit", &[], Role::Compute),
     ("tcgen05.alloc", &["exclusive"], Role::Other), ("tcgen05.alloc", &["cta_group::2"], Role::Other), ("tcgen05.alloc", &[], Role::TensorAllocate),
@@ -174,7 +176,11 @@ impl<'m> Code<'m> {
             Some(Site { function, inst, row: inst.row? })
         };
         let count = function.insts.len();
-        let roles: Vec<Role> = (0..count).map(|at| site(at).map_or(Role::Other, |site| role(&site))).collect();
+        let mut roles: Vec<Role> = (0..count).map(|at| site(at).map_or(Role::Other, |site| role(&site))).collect();
+        // Only copies to memory may be behind the wait of another thread.
+        if !roles.contains(&Role::StoreTensor) {
+            roles.iter_mut().filter(|role| **role == Role::GridWait).for_each(|role| *role = Role::Compute);
+        }
         let meet = meeting_points(&flow, function);
         let Slice { counts, rigid, live, .. } = Slice::new(function, &flow, &roles, &meet);
         let mut counted: Vec<usize> = (0..count).collect();

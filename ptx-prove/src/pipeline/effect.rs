@@ -68,6 +68,7 @@ impl<'m> Here<'_, '_, 'm> {
             Role::ProxyFence => self.proxy_fence(),
             Role::ClusterArrive => self.cluster_arrive(),
             Role::ClusterWait => self.cluster_wait(),
+            Role::GridWait => self.grid_wait(),
             Role::ReadShared | Role::WriteShared => self.access(),
             Role::TensorAllocate
             | Role::TensorFree

@@ -333,6 +333,8 @@ pub(crate) struct State {
     /// By block and number.
     pub(crate) named: BTreeMap<(usize, u32), Named>,
     pub(crate) cluster: Named,
+    /// The component of waits for the launch before: one event, which is the end of that launch.
+    pub(crate) waited: Option<usize>,
     pub(crate) stages: Vec<Stage>,
     pub(crate) words: BTreeMap<(usize, u32), Word>,
     /// Bytes that were written.
@@ -544,6 +546,7 @@ impl State {
         }
         self.named.values().for_each(|named| mark(named.component, named.phase, Of::Phase));
         self.remote.iter().for_each(|((_, warp), event)| mark(*warp, *event, Of::Other));
+        self.waited.iter().for_each(|component| mark(*component, 1, Of::Other));
         for (number, warp) in self.warps.iter().enumerate() {
             mark(super::effect::bulk(self, number), warp.stored, Of::Other);
             // It looks for its own arrival.
@@ -714,6 +717,7 @@ impl State {
             self.event_key((*warp, *event), &mut key);
         }
         self.ended.iter().for_each(|clock| self.ages(clock, &mut key));
+        key.extend(self.waited.map(|component| component as u32));
         (key, flexible)
     }
 

@@ -66,6 +66,8 @@ pub(crate) struct Walk<'c, 'm> {
     pub(crate) loads: Set<usize>,
     /// Instructions that may read bytes that nothing has written.
     pub(crate) unwritten: Set<usize>,
+    /// Copies to memory: true for those that are always behind the end of the launch before.
+    pub(crate) stores: Map<usize, bool>,
     /// The events that barriers pass on.
     pub(crate) needs: RefCell<Needs>,
 }

@@ -38,10 +38,10 @@ pub(crate) fn instances() -> impl Iterator<Item = Instance> {
         static_tiles: [bf16] (BF16, BF16), [f16] (F16, F16);
         row {
             |row, call, config|
-            let ([a, b, c], grid) = (maps(row, &call, &config)?, tile_grid(row, &call, &config));
-            let blocks = ptx_launch::Config::grid(grid.tiles.min(call.capacity()?) * row.blocks());
+            let ([a, b, c], all) = (maps(row, &call, &config)?, tile_grid(row, &call, &config));
+            let grid = TileGrid { clusters: all.tiles.min(call.capacity()?), ..all };
         }
-        (call.stream, blocks, &a, &b, &c, grid)
+        (call.stream, &a, &b, &c, grid)
     );
     let generic = rows!(
         generic: [bf16, f32] BF16, [f16, f32] F16, [f32, f32] TF32, [e4m3, f32] E4M3, [E5m2, f32] E5M2, [i8, i32] I8;
@@ -130,7 +130,7 @@ fn tile_grid(row: &Instance, call: &Call<'_>, config: &Config) -> TileGrid {
     let is_short = u64::from(tiles) * u64::from(rows) < 1 << 31;
     let per_row = if is_short { (1u32 << 31).div_ceil(rows) } else { 0 };
     let [a_batches, b_batches] = [first, second].map(|operand| u32::from(operand.batch > 0));
-    TileGrid { rows, columns, tiles, per_row, k: product.k, a_batches, b_batches }
+    TileGrid { rows, columns, tiles, per_row, k: product.k, a_batches, b_batches, clusters: tiles }
 }
 
 #[cold]

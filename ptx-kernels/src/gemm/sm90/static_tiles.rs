@@ -103,12 +103,16 @@ pub(crate) mod static_tiles {
         if grid.per_row == 0 {
             line = index / grid.rows;
         }
+        cut!(line >= 0);
+        // `per_row` is exact where it is not zero.
+        assume!(line * grid.rows <= index && index < line * grid.rows + grid.rows);
         let row: u32 = index - line * grid.rows;
         let (mut column, mut batch): (u32, u32) = (line, 0);
         if line >= grid.columns {
             batch = line / grid.columns;
             column = line - batch * grid.columns;
         }
+        cut!(column < grid.columns && column + batch * grid.columns == line);
         TileAt {
             row: (row * C.cluster_m() + rank_m) * C.block_m(),
             column: (column * C.cluster_n() + rank_n) * C.block_n(),

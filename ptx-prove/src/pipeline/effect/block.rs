@@ -155,6 +155,25 @@ impl Here<'_, '_, '_> {
     }
 }
 
+impl Here<'_, '_, '_> {
+    /// The launch before has ended, with all of its accesses.
+    pub(super) fn grid_wait(&mut self) -> Result<Done, Halt> {
+        let component = match self.state.waited {
+            Some(component) => component,
+            None => self.state.new_component(true),
+        };
+        self.state.waited = Some(component);
+        self.state.events[component] = 1;
+        self.state.learn(self.w, self.lanes, |clock| clock.raise(component, 1));
+        Ok(Done::Next)
+    }
+
+    /// Returns true if the lanes are behind the end of the launch before.
+    pub(super) fn is_behind_grid(&self) -> bool {
+        self.state.waited.is_some_and(|component| self.state.known(self.w, self.lanes).at(component) > 0)
+    }
+}
+
 /// Completes the cluster's barrier if all warps that have not ended have arrived.
 pub(crate) fn complete_cluster(state: &mut State) {
     let phase = state.cluster.phase;

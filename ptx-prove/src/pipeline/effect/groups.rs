@@ -45,6 +45,9 @@ impl Here<'_, '_, '_> {
         warp.bulk_lanes = self.lanes;
         warp.stored = warp.bulk + 1;
         let event = (bulk(self.state, self.w), self.state.warps[self.w].bulk + 1);
+        let is_behind = self.is_behind_grid();
+        let waits = self.walk.stores.entry(self.at).or_insert(true);
+        *waits &= is_behind;
         for lane in crate::pipeline::value::active(self.lanes) {
             let Some(from) = from.at(lane) else { return self.gap("the address in shared memory is not a number") };
             let (block, from) = self.place(from);
