@@ -3,6 +3,7 @@
 use crate::turns::aside;
 use std::num::NonZero;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Work on less is not worth the threads.
@@ -15,39 +16,28 @@ fn part(count: usize, cost: usize) -> usize {
 }
 
 /// A vector of so many elements, each made from its index.
-pub fn generate<T: Copy + Default + Send>(count: usize, element: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let part = part(count, 1);
-    let fill = |first: usize, chunk: &mut [T]| {
-        chunk.iter_mut().zip(first..).for_each(|(to, at)| *to = element(at));
-    };
-    aside(|| {
-        let mut all = vec![T::default(); count];
-        if part >= count {
-            fill(0, &mut all);
-        } else {
-            thread::scope(|scope| {
-                for (chunk, n) in all.chunks_mut(part).zip(0..) {
-                    scope.spawn(move || fill(n * part, chunk));
-                }
-            });
-        }
-        all
-    })
+pub fn generate<T: Copy + Send>(count: usize, element: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    split(count, 1, |some| some.map(&element).collect::<Vec<T>>()).concat()
 }
 
 /// Splits `count` rows of `width` numbers among the cores. Returns the results of the parts, in order.
 pub fn split<R: Send>(count: usize, width: usize, work: impl Fn(Range<usize>) -> R + Sync) -> Vec<R> {
     let part = part(count, width);
-    if part >= count {
-        return vec![work(0..count)];
+    let results: Vec<Mutex<Option<R>>> = (0..count.div_ceil(part).max(1)).map(|_| Mutex::new(None)).collect();
+    let one = |at: usize| {
+        let result = work(at * part..count.min((at + 1) * part));
+        *results[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    };
+    aside(|| on_cores(results.len(), &one));
+    results.into_iter().filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+}
+
+/// A thread for each part. No type is generic here: code for threads is long, and stands once.
+fn on_cores(parts: usize, one: &(dyn Fn(usize) + Sync)) {
+    if parts == 1 {
+        return one(0);
     }
-    let (work, parts) = (&work, (0..count).step_by(part).map(|first| first..count.min(first + part)));
-    aside(|| {
-        thread::scope(|scope| {
-            let running: Vec<_> = parts.map(|rows| scope.spawn(move || work(rows))).collect();
-            running.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-        })
-    })
+    thread::scope(|scope| (0..parts).for_each(|at| drop(scope.spawn(move || one(at)))));
 }
 
 /// The number of indices below `count` for which the condition holds.

@@ -49,13 +49,13 @@ impl Len {
     }
 }
 
-/// The value of an arithmetic expression.
+/// The result of a launch for which an arithmetic expression has no value.
 ///
 /// # Errors
-/// [`ErrorKind::Condition`] where it has none.
-#[inline]
-pub fn defined<T>(value: Option<T>, kernel: &Kernel, expression: &str) -> Result<T> {
-    value.ok_or_else(|| undefined(kernel.entry, expression))
+/// [`ErrorKind::Condition`], always.
+#[cold]
+pub fn without_value<T>(kernel: &Kernel, expression: &str) -> Result<T> {
+    Err(undefined(kernel.entry, expression))
 }
 
 /// An expression of the attribute of the kernel `entry` that has no value.
@@ -78,7 +78,7 @@ impl<T> Returned<Checked<T>> {
     pub fn value(self, kernel: &Kernel) -> Result<T> {
         match self.0 {
             Ok(value) => Ok(value),
-            Err(Undefined(text)) => defined(None, kernel, text),
+            Err(Undefined(text)) => without_value(kernel, text),
         }
     }
 }

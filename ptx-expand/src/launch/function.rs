@@ -61,7 +61,7 @@ impl Launch<'_> {
 
     /// The body of a launch function of one list of constants.
     fn body(&self, stream: &Ident, config: &Ident) -> TokenStream {
-        let (dims, host, boxes, aligns) = (self.dims(None), self.host(config), self.boxes(), self.aligns());
+        let (dims, host, boxes, aligns) = (self.dims(None), self.host(config), self.boxes(), self.aligns(|_| true));
         self.body_with(&quote!(#dims let #config = #host; #boxes #aligns), stream, config)
     }
 

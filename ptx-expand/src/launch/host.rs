@@ -48,26 +48,31 @@ impl Launch<'_> {
         }
     }
 
-    /// The alignments that are more than numbers, as variables.
-    pub fn aligns(&self) -> TokenStream {
+    /// The alignments of the wanted ones among those that are more than numbers, as variables.
+    pub fn aligns(&self, wanted: impl Fn(&Expr) -> bool) -> TokenStream {
         let rt = self.rt();
-        joined(self.kernel.params.iter().filter_map(|argument| {
-            let align = integers(argument.computed_align()?, &rt);
+        joined(self.computed_aligns().filter(|(_, align)| wanted(align)).map(|(argument, align)| {
             let (name, align) = (argument.align_name(), self.host_expr(&align));
-            Some(quote!(let #name: #rt::core::primitive::u64 = #rt::alignment(#align);))
+            quote!(let #name: #rt::core::primitive::u64 = #rt::alignment(#align);)
         }))
     }
 
-    /// The names of these variables.
-    pub fn align_names(&self) -> impl Iterator<Item = Ident> {
-        let computed = self.kernel.params.iter().filter(|argument| argument.computed_align().is_some());
-        computed.map(Argument::align_name)
+    /// The alignments that are more than numbers, each constant in them as an `Int`, because their types differ.
+    pub fn computed_aligns(&self) -> impl Iterator<Item = (&Argument, Expr)> {
+        let rt = self.rt();
+        self.kernel
+            .params
+            .iter()
+            .filter_map(move |argument| Some((argument, integers(argument.computed_align()?, &rt))))
     }
 
-    /// A block in which the parameters are as host expressions see them.
+    /// A block in which the parameters that it names are as host expressions see them.
     pub fn as_host(&self, code: TokenStream) -> TokenStream {
-        let shadows = self.shadows().chain(self.struct_shadows()).chain(self.dim_shadows());
-        quote!({ #(#shadows)* #code })
+        if code.is_empty() {
+            return code;
+        }
+        let shadows = joined(self.shadows(&code).chain(self.struct_shadows(&code)).chain(self.dim_shadows(&code)));
+        quote!({ #shadows #code })
     }
 
     /// The configuration of the attribute, over that of the call.
@@ -107,13 +112,13 @@ impl Launch<'_> {
     }
 
     /// The parameters as host expressions see them.
-    fn shadows(&self) -> impl Iterator<Item = TokenStream> {
-        self.kernel.params.iter().filter(|p| self.is_named(&p.name)).filter_map(|p| self.shadow(p))
+    fn shadows(&self, code: &TokenStream) -> impl Iterator<Item = TokenStream> {
+        self.kernel.params.iter().filter(|p| self.is_named(&p.name, code)).filter_map(|p| self.shadow(p))
     }
 
     /// The structs of arguments as host expressions see them.
-    fn struct_shadows(&self) -> impl Iterator<Item = TokenStream> {
-        self.kernel.structs.iter().filter(|taken| self.is_named(&taken.name)).map(|taken| {
+    fn struct_shadows(&self, code: &TokenStream) -> impl Iterator<Item = TokenStream> {
+        self.kernel.structs.iter().filter(|taken| self.is_named(&taken.name, code)).map(|taken| {
             let (path, name) = (self.struct_path(&taken.ty), &taken.name);
             let fields = self.fields(taken).map(|(field, argument)| {
                 let value = self.seen(argument).unwrap_or_else(|| match argument.passing() {
@@ -127,17 +132,18 @@ impl Launch<'_> {
     }
 
     /// The dimensions of tiles as host expressions see them.
-    fn dim_shadows(&self) -> impl Iterator<Item = TokenStream> {
-        let named = |name: &&str| self.is_named(&written(name));
+    fn dim_shadows(&self, code: &TokenStream) -> impl Iterator<Item = TokenStream> {
+        let named = |name: &&str| self.is_named(&written(name), code);
         self.dim_names().filter(named).map(|text| {
             let (rt, name, variable) = (self.rt(), written(text), dim(text));
             quote!(#[allow(non_snake_case)] let #name = #rt::int(#variable);)
         })
     }
 
-    /// Returns true if any host expression has this name.
-    fn is_named(&self, name: &Ident) -> bool {
+    /// Returns true if any host expression has this name, and the code that is made of some of them. (A name of the runtime may be that of a parameter.)
+    fn is_named(&self, name: &Ident, code: &TokenStream) -> bool {
         self.config_exprs().chain(&self.kernel.launch.requires).any(|e| contains_ident(e.to_token_stream(), name))
+            && contains_ident(code.clone(), name)
     }
 
     /// The expressions of the configuration.
@@ -324,11 +330,16 @@ impl Launch<'_> {
         })
     }
 
-    /// `left op right`, or an error.
+    /// `left op right`, or an error. (`?` would be three times the code.)
     fn defined(&self, expr: &Expr, of: &str, method: &str, left: &TokenStream, right: &TokenStream) -> TokenStream {
-        let (rt, kernel, text) = (self.rt(), self.reference(), source_text(expr));
+        let (rt, kernel, text, value) = (self.rt(), self.reference(), source_text(expr), local("value"));
         let [of, method] = [of, method].map(|name| Ident::new(name, Span::call_site()));
-        quote!(#rt::defined(#rt::#of::#method(#left, #right), #kernel, #text)?)
+        quote! {
+            (match #rt::#of::#method(#left, #right) {
+                #rt::core::option::Option::Some(#value) => #value,
+                #rt::core::option::Option::None => return #rt::without_value(#kernel, #text),
+            })
+        }
     }
 }
 

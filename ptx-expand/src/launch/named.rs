@@ -193,15 +193,17 @@ impl Launch<'_> {
         let conditions = launch.as_host(launch.conditions(|condition| !launch.names_constant(condition)));
         let configured = launch.as_host(launch.config(&config));
         let configured = (!launch.is_config_of_instance()).then(|| quote!(let #config = #configured;));
-        launch.body_with(&quote!(#dims #values #conditions #configured #chosen), &stream, &config)
+        let aligns = launch.aligns(|align| !launch.names_constant(align));
+        launch.body_with(&quote!(#dims #values #conditions #configured #aligns #chosen), &stream, &config)
     }
 
     /// The statements that need the constants of the instance.
     fn chosen(&self, instance: &Ident, config: &Ident) -> TokenStream {
         let dims = self.dims(Some(true));
         let conditions = self.conditions(|condition| self.names_constant(condition));
-        let (boxes, aligns) = (self.boxes(), self.aligns());
-        let names: Vec<Ident> = self.box_names().into_iter().chain(self.align_names()).collect();
+        let (boxes, aligns) = (self.boxes(), self.aligns(|align| self.names_constant(align)));
+        let aligned = self.computed_aligns().filter(|(_, align)| self.names_constant(align));
+        let names: Vec<Ident> = self.box_names().into_iter().chain(aligned.map(|(of, _)| of.align_name())).collect();
         let own = self.is_config_of_instance();
         if !own && names.is_empty() && dims.is_empty() && conditions.is_empty() {
             return TokenStream::new();

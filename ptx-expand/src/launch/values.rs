@@ -19,11 +19,14 @@ pub struct Value {
 }
 
 impl Launch<'_> {
-    /// The values in the conditions and in the configuration.
+    /// The values in the conditions, in the configuration and in alignments.
     pub fn find_values(&self) -> Vec<Value> {
         let mut values = Vec::new();
         for expr in self.config_exprs().chain(&self.kernel.launch.requires) {
             self.find_values_in(expr, &mut values);
+        }
+        for (_, align) in self.computed_aligns() {
+            self.find_values_in(&align, &mut values);
         }
         values
     }

@@ -107,11 +107,10 @@ pub fn saxpy(
             let values: &[(&str, &dyn std::fmt::Display)] = &[("x.len()", &x.len()), ("y.len()", &y.len()), ("n", &n)];
             return Err(rt::unmet(&saxpy::KERNEL, __unmet, values));
         }
-        rt::Config::grid(rt::defined(
-            rt::IntegerArithmetic::div_ceil(n, rt::int(256)),
-            &saxpy::KERNEL,
-            "n.div_ceil(256)",
-        )?)
+        rt::Config::grid(match rt::IntegerArithmetic::div_ceil(n, rt::int(256)) {
+            Some(value) => value,
+            None => return rt::without_value(&saxpy::KERNEL, "n.div_ceil(256)"),
+        })
         .block(rt::int(256))
     };
     let __submission = rt::Submission::on(rt::AsStream::as_stream(&stream));
@@ -274,8 +273,14 @@ pub fn scale(
         #[allow(non_snake_case, reason = "the user's names")]
         let (M, N) = (rt::int(__m), rt::int(__n));
         rt::Config::grid((
-            rt::defined(rt::IntegerArithmetic::div_ceil(N, rt::int(64)), &scale::KERNEL, "N.div_ceil(64)")?,
-            rt::defined(rt::IntegerArithmetic::div_ceil(M, rt::int(64)), &scale::KERNEL, "M.div_ceil(64)")?,
+            match rt::IntegerArithmetic::div_ceil(N, rt::int(64)) {
+                Some(value) => value,
+                None => return rt::without_value(&scale::KERNEL, "N.div_ceil(64)"),
+            },
+            match rt::IntegerArithmetic::div_ceil(M, rt::int(64)) {
+                Some(value) => value,
+                None => return rt::without_value(&scale::KERNEL, "M.div_ceil(64)"),
+            },
         ))
         .block(rt::int(128))
     };
