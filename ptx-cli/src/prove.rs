@@ -54,6 +54,10 @@ pub(crate) struct Arguments {
     /// Bytes of a box of a tensor map, such as `a=16384`: the parameter and the bytes that one copy brings. May be given several times.
     #[arg(long = "box", value_name = "NAME=BYTES", value_parser = pipeline::bytes)]
     boxes: Vec<(String, u64)>,
+    /// A tensor map whose memory nothing accesses but copies by it, with the extents of its boxes, the innermost one first, if the kernel stores by it, such as
+    /// `c=64,64,1`. May be given several times.
+    #[arg(long = "own-map", value_name = "NAME=EXTENTS", value_parser = pipeline::mapped)]
+    mapped: Vec<ptx_prove::Mapped>,
     /// Format of the verdicts.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -229,7 +233,7 @@ fn contract(
         cooperative: arguments.cooperative,
         boxes: arguments.boxes.clone(),
         maps: Vec::new(),
-        mapped: Vec::new(),
+        mapped: arguments.mapped.clone(),
         tables: Vec::new(),
         regions: Vec::new(),
         offsets: Vec::new(),

@@ -215,15 +215,16 @@ fn closed(machine: &Machine<'_>, contract: &Contract, pipeline: Option<&Pipeline
 
 /// All findings, in the order of the text.
 fn report(mut machine: Machine<'_>, contract: &Contract, pipeline: Option<Pipeline>) -> Report {
-    if let Some((inst, missing)) = tensor::disorder(&machine) {
-        machine.gap_of_order(inst, missing);
-    }
     // What the execution took is not missing for bounds, and what these take not for the order.
     machine.world.renew();
     // These settle which number an offset is. What they find of an execution that keeps cuts, the one before has decided.
     let mut found = bounds::check(&mut machine, contract);
     if machine.keeps_cuts {
         found.clear();
+    }
+    machine.world.renew();
+    if let Some((inst, missing)) = tensor::disorder(&machine) {
+        machine.gap_of_order(inst, missing);
     }
     machine.world.renew();
     found.extend(barriers::check(&machine));

@@ -4,13 +4,15 @@
 //! not waited for, nothing is pending at a barrier, and all columns are deallocated. Warps meet where one gives columns back that another one
 //! uses: that is a race like any other, for which the lanes are bytes.
 
-use crate::form::{Coef, Cond, Form, Sym};
+use crate::form::{Coef, Cond, Form, Mono, Sym};
 use crate::machine::{Machine, State, Value};
 use crate::memory::{access_of_warp, count};
 use crate::path::Path;
+use crate::query::{BUDGET, decide};
 use crate::signals::signal;
 use crate::site::Site;
-use crate::trace::{Act, Base, Kind, Mark, Slot, Span, Use, What};
+use crate::trace::{Access, Act, Base, Kind, Mark, Slot, Span, Use, What};
+use crate::world::Scope;
 use ptx_core::check::access;
 use ptx_core::hash::{Map, Set};
 use ptx_core::ir::{Function, Inst, Operand, RegId, Space};
@@ -197,12 +199,35 @@ fn slots(machine: &Machine<'_>) -> Option<Map<Slot, i128>> {
     let overlap = slots
         .iter()
         .any(|(base, at)| slots.iter().any(|(other, place)| base == other && at != place && (at - place).abs() < 4));
-    let is_of_slot = |base: usize| slots.iter().any(|(own, _)| *own == base);
     let other = machine.trace.accesses.iter().any(|access| {
         let is_allocation = access.of_warp && access.kind == Kind::Write;
-        is_of_slot(access.base) && access.kind != Kind::Read && !is_allocation
+        access.kind != Kind::Read && !is_allocation && slots.iter().any(|slot| may_meet(machine, access, *slot))
     });
     (!overlap && !other).then_some(found)
+}
+
+/// Returns true unless an instruction leaves out the four bytes of a slot of its variable.
+fn may_meet(machine: &Machine<'_>, access: &Access, (base, at): Slot) -> bool {
+    if access.base != base {
+        return matches!((machine.bases[access.base].what, machine.bases[base].what), (What::Peer(a, _), What::Var(b)) if a == b);
+    }
+    let never = |part: &Access, goal: Option<Cond>| {
+        goal.is_some_and(|goal| is_never(machine, &[part.path.cond(), part.guard.clone()], &goal))
+    };
+    let is_before = |part: &Access| {
+        let end = part.offset.plus(part.size.into());
+        never(part, end.and_then(|end| Cond::lt(&Form::number(at), &end)))
+    };
+    let is_behind = |part: &Access| never(part, Cond::lt(&part.offset, &Form::number(at + 4)));
+    // Of a copy, only the first and the last bytes are accesses: both are on one side.
+    let parts = || machine.trace.accesses.iter().filter(|part| part.inst == access.inst && part.base == base);
+    !parts().all(is_before) && !parts().all(is_behind)
+}
+
+/// Returns true if conditions exclude another one.
+fn is_never(machine: &Machine<'_>, conds: &[Cond], goal: &Cond) -> bool {
+    let goal = &machine.world.simplify(goal.clone());
+    decide(&machine.world, conds, &machine.launch.facts, goal, BUDGET).is_impossible()
 }
 
 /// The warp that allocates and gives back; or an instruction that another one executes, too.
@@ -369,8 +394,10 @@ impl Walk<'_, '_> {
                 held.addresses.retain(|(_, own)| *own != slot);
             }
             Act::Free(columns) => {
-                let (slot, at) =
-                    self.place(one, held).ok_or("this may be another address than that of an allocation")?;
+                let (slot, at, _) = self
+                    .place(one, held)
+                    .filter(|(.., further)| *further == Form::number(0))
+                    .ok_or("this may be another address than that of an allocation")?;
                 if is_pending || at != 0 || self.columns[&slot] != columns || !held.live.contains(&slot) {
                     return Err("this may give back other columns than were allocated, or columns in use");
                 }
@@ -398,25 +425,38 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// The slot of an address, and what is added to it, for all lanes of the warp.
-    fn place(&self, one: &Use, held: &Held) -> Option<(Slot, i128)> {
+    /// The slot of an address, which all lanes of the warp name, and what is added to it: a number, and what is not known.
+    fn place(&self, one: &Use, held: &Held) -> Option<(Slot, i128, Form)> {
         let form = one.address.as_ref()?;
-        let [(mono, Coef::One(1))] = form.terms.as_slice() else { return None };
-        let (_, slot) = held.addresses.iter().find(|(symbol, _)| mono[..] == [*symbol])?;
+        let is_slot = |(mono, coef): &&(Mono, Coef)| {
+            matches!(coef, Coef::One(1)) && held.addresses.iter().any(|(symbol, _)| mono[..] == [*symbol])
+        };
+        let start = form.terms.iter().find(is_slot)?;
+        let (_, slot) = held.addresses.iter().find(|(symbol, _)| start.0[..] == [*symbol])?;
         let added = form.constant.at(32 * self.warp);
         let is_common = (0..32).all(|lane| form.constant.at(32 * self.warp + lane) == added);
-        is_common.then_some((*slot, added))
+        let terms = form.terms.iter().filter(|term| term.0 != start.0).cloned().collect();
+        let further = Form { terms, constant: Coef::One(0) };
+        let is_own = |symbol| held.addresses.iter().any(|(own, _)| *own == symbol);
+        let is_one = self.machine.world.scope(&further) <= Scope::Warp && !further.symbols().any(is_own);
+        (is_common && is_one).then_some((*slot, added, further))
     }
 
-    /// The cells of an access, in the warp's quarter and in what is allocated.
+    /// The cells of an access, in the warp's quarter and in what is allocated: all columns in which it may be.
     fn cells(&self, one: &Use, held: &Held, [lanes, columns]: [i128; 2]) -> Option<(Slot, Cells)> {
-        let (slot, added) = self.place(one, held)?;
+        let (slot, added, further) = self.place(one, held)?;
         let (lane, column) = (added >> 16, added & 0xffff);
         let first = self.warp as i128 % 4 * QUARTER;
-        let fits = added >= 0
-            && (lane == first || lane == first + 16 && lanes == 16)
-            && column + columns <= self.columns[&slot];
-        fits.then_some((slot, [(lane, lanes), (column, columns)]))
+        let is_lane = added >= 0 && (lane == first || lane == first + 16 && lanes == 16);
+        let rest = self.columns[&slot] - column - columns;
+        let fits = is_lane && rest >= 0;
+        if further == Form::number(0) {
+            return fits.then_some((slot, [(lane, lanes), (column, columns)]));
+        }
+        let leaves = [Cond::lt(&further, &Form::number(0))?, Cond::lt(&Form::number(rest), &further)?];
+        let conds = [one.path.cond()];
+        let stays = leaves.iter().all(|goal| is_never(self.machine, &conds, goal));
+        (fits && stays).then_some((slot, [(lane, lanes), (column, columns + rest)]))
     }
 }
 

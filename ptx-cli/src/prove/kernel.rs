@@ -51,7 +51,8 @@ fn one(
     let params = params(&checked, entry);
     let contract = contract(kernel).map_err(|(message, help)| Failure::usage(format!("{message}; help: {help}")))?;
     let boxes = [boxes(kernel), arguments.boxes.clone()].concat();
-    let contract = Contract { samples: true, boxes: boxes.clone(), ..contract };
+    let mapped = arguments.mapped.clone();
+    let contract = Contract { samples: true, boxes: boxes.clone(), mapped, ..contract };
     let run = arguments.run();
     decide(&Proof { source, checked: &checked, entry, contract, boxes, params, run }, arguments, out)
 }

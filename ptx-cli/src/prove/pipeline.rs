@@ -5,8 +5,8 @@ use super::{Format, Proof};
 use crate::render;
 use ptx_core::diag::{Diagnostic, codes};
 use ptx_core::span::Span;
-use ptx_prove::Report;
 use ptx_prove::pipeline::{Outcome, Pipeline};
+use ptx_prove::{Mapped, Report};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 
@@ -16,6 +16,14 @@ pub(super) fn bytes(text: &str) -> Result<(String, u64), String> {
     let (name, bytes) = text.split_once('=').ok_or(help)?;
     let bytes = bytes.trim().parse().map_err(|_| help)?;
     Ok((name.trim().to_owned(), bytes))
+}
+
+/// Reads `a`, and `c=64,64,1`.
+pub(super) fn mapped(text: &str) -> Result<Mapped, String> {
+    let help = "write a parameter, and the extents of its boxes if the kernel stores by it, such as `c=64,64,1`";
+    let (map, extents) = text.split_once('=').unwrap_or((text, ""));
+    let extents = extents.split(',').filter(|extent| !extent.is_empty()).map(|extent| extent.trim().parse());
+    Ok(Mapped { map: map.trim().to_owned(), extents: extents.collect::<Result<_, _>>().map_err(|_| help)? })
 }
 
 /// Prints the verdict on the pipeline of an entry; false if it has one that is not proved.

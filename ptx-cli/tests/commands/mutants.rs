@@ -9,7 +9,7 @@ use ptx_interp::{FaultKind, Launch, Machine, Options, Program};
 use ptx_prove::{Contract, Passed, Property, Report, Verdict, prove, signed_params};
 use std::time::{Duration, Instant};
 
-const KERNELS: [(&str, &str); 16] = [
+const KERNELS: [(&str, &str); 17] = [
     ("saxpy", include_str!("proved/saxpy.ptx")),
     ("tree", include_str!("proved/tree.ptx")),
     ("tile", include_str!("proved/tile.ptx")),
@@ -26,6 +26,7 @@ const KERNELS: [(&str, &str); 16] = [
     ("issued", include_str!("proved/issued.ptx")),
     ("ring", include_str!("proved/ring.ptx")),
     ("double", include_str!("proved/double.ptx")),
+    ("halves", include_str!("proved/halves.ptx")),
 ];
 
 /// Instructions whose absence may go unseen for long.
@@ -293,6 +294,27 @@ fn kernels_are_proved() {
         println!("{name}: {:?}", start.elapsed());
         let open: Vec<_> = report.findings.iter().filter(|f| f.verdict != Verdict::Proved).collect();
         assert!(open.is_empty(), "{name}: {open:#?}");
+    }
+}
+
+/// Changes of `halves`: other columns, columns of each lane, and stores over the address.
+#[test]
+fn parts_of_tensor_memory_are_those_of_a_warp() {
+    let text = include_str!("proved/halves.ptx");
+    for (from, to) in [
+        ("shl.b32 %r12, %r11, 5", "shl.b32 %r12, %r11, 6"),
+        ("and.b32 %r11, %r10, 1", "and.b32 %r11, %r10, 3"),
+        ("and.b32 %r11, %r10, 1", "sub.u32 %r11, %r10, 1"),
+        ("and.b32 %r11, %r10, 1", "and.b32 %r11, %r1, 1"),
+        ("and.b32 %r11, %r10, 1", "ld.shared.u32 %r16, [%r8]; and.b32 %r11, %r16, 1"),
+        ("tcgen05.wait::st.sync.aligned;\n", "\n"),
+        ("st.shared.u32 [%r8], 0", "st.shared.u32 [%r8+4], 0"),
+        ("st.shared.u32 [%r8], 0", "st.shared.v2.u32 [%r8], {%r10, %r10}"),
+    ] {
+        let mutant = text.replacen(from, to, 1);
+        assert_ne!(mutant, text, "{from}");
+        let checked = checked(&mutant).unwrap_or_else(|| panic!("{to}"));
+        assert!(!report(&mutant, &checked).is_proved(), "{to} is proved");
     }
 }
 

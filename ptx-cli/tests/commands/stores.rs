@@ -1,6 +1,7 @@
 //! Copies to memory by tensor maps: no two of them write the same elements, and all are behind the end of the launch before. Each mutant has a race, or is
 //! in a launch that the contract does not describe, and is not proved.
 
+use super::{file, said};
 use ptx_core::check::check;
 use ptx_core::parse::parse_text;
 use ptx_expand::proof::contract;
@@ -130,6 +131,23 @@ fn memory_of_maps_is_that_of_others_if_nobody_vouches() {
     }
 }
 
+#[test]
+fn memory_of_maps_is_told_on_the_command_line() {
+    let folder = file("");
+    let path = folder.beside("boxes.rs");
+    std::fs::write(&path, BOXES).unwrap();
+    let prove = |mapped: &str| said(&["prove", path.to_str().unwrap(), "--box", "c=256", "--own-map", mapped]);
+    let (code, out, err) = prove("c=32,2");
+    assert_eq!(code, 0, "{out}{err}");
+    let (code, out, _) = prove("c=33,2");
+    assert!(
+        code == 2 && out.contains("two copies to memory by the tensor map `c` may write the same elements"),
+        "{out}"
+    );
+    let (code, _, err) = prove("c=33,x");
+    assert!(code == 2 && err.contains("such as `c=64,64,1`"), "{err}");
+}
+
 /// Stores of both warps behind waits that a barrier orders before them, and others.
 #[test]
 fn a_wait_of_one_lane_is_passed_on_by_barriers() {
@@ -143,4 +161,9 @@ fn a_wait_of_one_lane_is_passed_on_by_barriers() {
     );
     assert_ne!(late, BOXES);
     assert!(!open(&late, maps(&["c"])).is_empty());
+    // Another lane of the warp waits, which orders nothing.
+    let store = "if tid.x == 32 {\n                tma::store_2d";
+    let lane = BOXES.replace(wait, "").replace(store, &format!("if tid.x == 33 {{ grid::wait(); }} {store}"));
+    assert!(lane.contains("tid.x == 33"));
+    assert!(!open(&lane, maps(&["c"])).is_empty());
 }
