@@ -27,14 +27,17 @@ macro_rules! counters {
 
             /// The counters of a whole, of which this is a part.
             pub(super) fn scaled(&self, whole: u64, part: u64) -> Counts {
-                let scale = |value: u64| {
-                    let (whole, part) = (u128::from(whole), u128::from(part.max(1)));
-                    u64::try_from((u128::from(value) * whole + part / 2) / part).unwrap_or(u64::MAX)
-                };
-                Counts { $($name: scale(self.$name),)* }
+                Counts { $($name: scaled(self.$name, whole, part.max(1)),)* }
             }
         }
     };
+}
+
+/// A counter of a whole, of which this is a part, rounded to nearest. Not inlined: there are many counters.
+#[inline(never)]
+fn scaled(value: u64, whole: u64, part: u64) -> u64 {
+    let (value, whole, part) = (u128::from(value), u128::from(whole), u128::from(part));
+    u64::try_from((value * whole + part / 2) / part).unwrap_or(u64::MAX)
 }
 
 counters! {

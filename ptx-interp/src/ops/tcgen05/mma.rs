@@ -159,23 +159,26 @@ struct Product<'m> {
 }
 
 impl Product<'_> {
+    // What is generic is compiled three times: it reads no memory itself.
     fn run<N: Arithmetic>(&self, ctx: &mut Ctx, numbers: &N) -> Result<(), Fault> {
-        let left = match self.mma.a {
-            Left::Tensor(_) => None,
-            Left::Shared(src) => {
-                Some(Shared::new(ctx.fetch_lane(src, self.thread), self.idesc.a, &self.mma.form, self.stored())?)
-            }
-        };
-        let right = self.right(ctx, numbers)?;
+        let left = self.left(ctx)?;
+        let (b, read) = (self.right(ctx)?, numbers.factors(&self.idesc.b));
+        let right: Vec<N::Factor> = b.into_iter().map(|code| code.map_or_else(N::Factor::default, &read)).collect();
         let enabled = ctx.fetch_lane(self.mma.enable, self.thread) != 0;
+        let read = numbers.factors(&self.idesc.a);
         for (number, rank) in self.blocks.iter().copied().enumerate() {
             self.report(ctx, (number, rank), enabled)?;
-            let scaled = self.scaled_right(ctx, numbers, rank, &right)?;
+            let scale = |scales: Vec<f64>| right.iter().zip(scales).map(|(b, by)| numbers.scale(*b, by)).collect();
+            let scaled: Vec<Vec<N::Factor>> = self.right_scales(ctx, rank)?.into_iter().map(scale).collect();
             for (lane, row, first) in self.path.lanes() {
                 if self.mma.leaves(ctx, self.thread, number, lane) {
                     continue;
                 }
-                let factors = self.row(ctx, numbers, (rank, left.as_ref()), lane, row)?;
+                let (places, codes) = self.row(ctx, (rank, left.as_ref()), lane, row)?;
+                let mut factors: Vec<_> = places.into_iter().zip(codes.into_iter().map(&read)).collect();
+                if let Some((scales, found)) = self.left_scales(ctx, rank, (row, lane))? {
+                    factors.iter_mut().for_each(|(k, a)| *a = numbers.scale(*a, found[scales.which(*k)]));
+                }
                 let right = scaled.get(lane as usize / 32).unwrap_or(&right);
                 let words = ctx.tmem(rank)?.row_mut(self.d.at_lane(lane), self.path.columns)?;
                 self.accumulate(numbers, words, enabled, &factors, (right, first as usize));
@@ -240,61 +243,57 @@ impl Product<'_> {
         words.iter_mut().zip(sums).for_each(|(word, sum)| *word = numbers.write(sum));
     }
 
-    /// B: k after k, each of N columns.
-    fn right<N: Arithmetic>(&self, ctx: &Ctx, numbers: &N) -> Result<Vec<N::Factor>, Fault> {
+    /// A in shared memory.
+    fn left(&self, ctx: &Ctx) -> Result<Option<Shared>, Fault> {
+        let Left::Shared(src) = self.mma.a else { return Ok(None) };
+        Shared::new(ctx.fetch_lane(src, self.thread), self.idesc.a, &self.mma.form, self.stored()).map(Some)
+    }
+
+    /// B: k after k, each of N columns; of a column that is masked nothing.
+    fn right(&self, ctx: &Ctx) -> Result<Vec<Option<u32>>, Fault> {
         let Idesc { n, m, k, b, .. } = self.idesc;
         let shared = Shared::new(ctx.fetch_lane(self.mma.b, self.thread), b, &self.mma.form, k)?;
         let zeros = match self.mma.zeros {
             Some(src) => Zeros::new(ctx.fetch_lane(src, self.thread), m, n)?,
             None => Zeros::default(),
         };
-        let (read, part) = (numbers.factors(&b), n / self.blocks.len());
-        let mut all = vec![N::Factor::default(); n * k];
+        let part = n / self.blocks.len();
+        let mut all = vec![None; n * k];
         for (number, rank) in self.blocks.iter().enumerate() {
             let codes = shared.lines(ctx, *rank, (zeros.shift, part), k)?;
             for (line, codes) in codes.chunks(k).enumerate() {
                 let column = number * part + line;
                 if !zeros.hides(column) {
-                    codes.iter().enumerate().for_each(|(at, code)| all[at * n + column] = read(*code));
+                    codes.iter().enumerate().for_each(|(at, code)| all[at * n + column] = Some(*code));
                 }
             }
         }
         Ok(all)
     }
 
-    /// B with its scale factors, as each quarter of the lanes sees them; nothing without.
-    fn scaled_right<N: Arithmetic>(
-        &self,
-        ctx: &Ctx,
-        numbers: &N,
-        rank: usize,
-        right: &[N::Factor],
-    ) -> Result<Vec<Vec<N::Factor>>, Fault> {
+    /// The scale factors of B's elements, as each quarter of the lanes sees them; nothing without.
+    fn right_scales(&self, ctx: &Ctx, rank: usize) -> Result<Vec<Vec<f64>>, Fault> {
         let Some(scales) = &self.scales else { return Ok(Vec::new()) };
-        let (n, tmem) = (self.idesc.n, tensor(ctx, rank)?);
-        let mut quarters = vec![right.to_vec(); 4];
+        let (Idesc { n, k, b, .. }, tmem) = (self.idesc, tensor(ctx, rank)?);
+        let mut quarters = vec![vec![0.0; n * k]; 4];
         for (quarter, all) in quarters.iter_mut().enumerate() {
             for column in 0..n {
                 let index = (column as u32 % self.path.columns, self.path.columns);
-                let found = scales.of(tmem, scales.b, self.idesc.b.scale, index, quarter as u32)?;
-                for k in 0..self.idesc.k {
-                    let factor = &mut all[k * n + column];
-                    *factor = numbers.scale(*factor, found[scales.which(k)]);
-                }
+                let found = scales.of(tmem, scales.b, b.scale, index, quarter as u32)?;
+                (0..k).for_each(|at| all[at * n + column] = found[scales.which(at)]);
             }
         }
         Ok(quarters)
     }
 
-    /// The elements of a row of A and where they belong.
-    fn row<N: Arithmetic>(
+    /// The elements of a row of A: where they belong, and their codes.
+    fn row(
         &self,
         ctx: &Ctx,
-        numbers: &N,
         (rank, left): (usize, Option<&Shared>),
         lane: u32,
         row: u32,
-    ) -> Result<Vec<(usize, N::Factor)>, Fault> {
+    ) -> Result<(Vec<usize>, Vec<u32>), Fault> {
         let (a, stored, tmem) = (self.idesc.a, self.stored(), tensor(ctx, rank)?);
         let codes = match (self.mma.a, left) {
             (Left::Tensor(at), _) => {
@@ -312,13 +311,20 @@ impl Product<'_> {
                 positions(tmem, at, lane, (self.mma.form.kind.bits, self.idesc.selector, self.idesc.k))?
             }
         };
-        let read = numbers.factors(&a);
-        let mut found: Vec<_> = places.into_iter().zip(codes.into_iter().map(read)).collect();
-        if let Some(scales) = &self.scales {
-            let factors = scales.of(tmem, scales.a, a.scale, (row, self.path.rows), lane / 32)?;
-            found.iter_mut().for_each(|(k, a)| *a = numbers.scale(*a, factors[scales.which(*k)]));
-        }
-        Ok(found)
+        Ok((places, codes))
+    }
+
+    /// The scale factors of a row of A in a lane.
+    fn left_scales(
+        &self,
+        ctx: &Ctx,
+        rank: usize,
+        (row, lane): (u32, u32),
+    ) -> Result<Option<(&Resolved, Vec<f64>)>, Fault> {
+        let Some(scales) = &self.scales else { return Ok(None) };
+        let index = (row, self.path.rows);
+        let found = scales.of(tensor(ctx, rank)?, scales.a, self.idesc.a.scale, index, lane / 32)?;
+        Ok(Some((scales, found)))
     }
 
     /// A and the metadata begin in D's lane.
