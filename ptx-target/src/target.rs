@@ -21,8 +21,8 @@ impl FromStr for Version {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (major, minor) = text.split_once('.').ok_or(())?;
-        Ok(Version { major: major.parse().map_err(drop)?, minor: minor.parse().map_err(drop)? })
+        let dot = text.bytes().position(|byte| byte == b'.').ok_or(())?;
+        Ok(Version { major: digits(&text[..dot])?, minor: digits(&text[dot + 1..])? })
     }
 }
 
@@ -105,16 +105,25 @@ impl FromStr for Arch {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let rest = text.strip_prefix("sm_").or_else(|| text.strip_prefix("compute_")).ok_or(())?;
-        let (digits, suffix) = match rest.as_bytes().last() {
+        let (number, suffix) = match rest.as_bytes().last() {
             Some(b'a') => (&rest[..rest.len() - 1], Suffix::Arch),
             Some(b'f') => (&rest[..rest.len() - 1], Suffix::Family),
             _ => (rest, Suffix::None),
         };
-        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(());
-        }
-        Ok(Arch { number: digits.parse().map_err(drop)?, suffix })
+        Ok(Arch { number: digits(number)?, suffix })
     }
+}
+
+/// A number without a sign. The instruction table has many: `str::parse` takes longer.
+fn digits<N: From<u8> + TryFrom<u32>>(text: &str) -> Result<N, ()> {
+    let add = |number: u32, byte: u8| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit < 10 && number <= u32::from(u16::MAX)).then(|| number * 10 + u32::from(digit)).ok_or(())
+    };
+    if text.is_empty() {
+        return Err(());
+    }
+    text.bytes().try_fold(0, add).and_then(|number| N::try_from(number).map_err(drop))
 }
 
 impl fmt::Display for Arch {
