@@ -4,6 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A PTX version: `8.7`.
+///
+/// ```
+/// use ptx_target::Version;
+///
+/// assert_eq!("8.7".parse(), Ok(Version { major: 8, minor: 7 }));
+/// assert!(["8", "8.", "+8.7", "8.7.1", "8.256"].iter().all(|text| text.parse::<Version>().is_err()));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version {
     /// 8
@@ -115,7 +122,7 @@ impl FromStr for Arch {
 }
 
 /// A number without a sign. The instruction table has many: `str::parse` takes longer.
-fn digits<N: From<u8> + TryFrom<u32>>(text: &str) -> Result<N, ()> {
+fn digits<N: TryFrom<u32>>(text: &str) -> Result<N, ()> {
     let add = |number: u32, byte: u8| {
         let digit = byte.wrapping_sub(b'0');
         (digit < 10 && number <= u32::from(u16::MAX)).then(|| number * 10 + u32::from(digit)).ok_or(())
