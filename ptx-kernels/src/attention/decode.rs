@@ -205,6 +205,9 @@ impl<T: Element> Attention<'_, T> {
         if let Some(lse) = &results.lse {
             problem.set_lse(lse.shape(), lse.strides())?;
         }
+        if problem.is_empty() {
+            return Ok(());
+        }
         let mapped = takes_operands(stream, self, &[cache.k, cache.v])?;
         let kernel = K::select(&problem, mapped);
         problem.divide(stream.properties()?.multiprocessors, FLAGS, kernel.grain())?;
@@ -258,6 +261,9 @@ impl<T: Element> Attention<'_, T> {
         }
         if let Some(lse) = &results.lse {
             problem.set_lse(lse.shape(), lse.strides())?;
+        }
+        if problem.is_empty() {
+            return Ok(());
         }
         let properties = stream.properties()?;
         let kernel = LatentKernel::select(self.portable, properties.capability);

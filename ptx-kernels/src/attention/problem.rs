@@ -546,7 +546,7 @@ pub(super) fn kv_group(heads: usize, heads_k: usize) -> Result<u32> {
 }
 
 /// Strides with those of single ones as large as all that lies inside: so many rows, of so many bytes.
-fn apart(extents: [usize; 3], strides: [u64; 3], row: u64) -> [u64; 3] {
+pub(super) fn apart(extents: [usize; 3], strides: [u64; 3], row: u64) -> [u64; 3] {
     let several = strides.iter().zip(extents).filter(|(_, extent)| *extent > 1);
     let most = several.map(|(stride, extent)| stride * extent as u64).fold(row, u64::max);
     std::array::from_fn(|at| if extents[at] > 1 { strides[at] } else { most })

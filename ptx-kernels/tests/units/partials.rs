@@ -27,7 +27,7 @@ mod kernels {
             (out, lse, scratch, flags, slot);
         let (out_strides, lse_strides): ([u64; 3], [u64; 3]) = ([0, 0, 320], [0, 0, 4]);
         let output = kv_cache::Output { out: out_to, lse: lse_to, out_strides, lse_strides, dim: 160, logged: 1 };
-        let packed = kv_cache::Packed { sequence: 0, first: 0, count: 3, kv_group: 3, head: 0 };
+        let packed = kv_cache::Packed { sequence: 0, first: 0, count: 3, tokens: 1, kv_group: 3, head: 0, heads: 3 };
         let parts = kv_cache::Parts::<4, 160> { scratch: scratch_to, first: 0, count: blocks };
         let value: f32;
         let own: u32 = ctaid.x;

@@ -154,9 +154,14 @@ pub(crate) mod kernels {
             d576 = ([bf16, f16], Config { head: 576, head_v: 512 })
         ],
         unsafe(requires(
-            p.covers([tensors.q.len(), tensors.cache.len(), tensors.cache.len(), tensors.out.len(), tensors.lse.len()]),
-            p.covers_tables([tensors.lengths.len(), tensors.table.len(), 0, 0, tensors.scratch.len(), tensors.flags.len()]),
-            tensors.flags.len() >= 2 * p.blocks()
+            p.is_counted(2),
+            p.is_divided(),
+            p.has_one_head(),
+            p.holds_queries([2 * tensors.q.len(), 2 * tensors.out.len()]),
+            p.holds_logarithms(4 * tensors.lse.len()),
+            p.has_places(tensors.lengths.len(), tensors.table.len()),
+            p.holds_keys([2 * tensors.cache.len(), 2 * tensors.cache.len()], 2),
+            p.holds_parts([tensors.scratch.len(), tensors.flags.len()], C.part(), 2)
         ))
     )]
     pub fn latent<T, const C: Config>(tensors: Tensors<T>, p: DecodeProblem) {

@@ -102,8 +102,14 @@ pub(crate) mod kernels {
             d256_bytes = ([bf16, f16], u8, Config { head: 256, size: 1, warps: 2, keys: 32, stages: 3 })
         ],
         unsafe(requires(
-            p.covers([tensors.q.len(), tensors.k.len(), tensors.v.len(), tensors.out.len(), tensors.lse.len()]),
-            p.covers_tables([tensors.lengths.len(), tensors.table.len(), tensors.k_scales.len(), tensors.v_scales.len(), tensors.scratch.len(), tensors.flags.len()])
+            p.is_counted(C.size),
+            p.is_divided(),
+            p.holds_queries([2 * tensors.q.len(), 2 * tensors.out.len()]),
+            p.holds_logarithms(4 * tensors.lse.len()),
+            p.has_places(tensors.lengths.len(), tensors.table.len()),
+            p.holds_keys([C.size * tensors.k.len(), C.size * tensors.v.len()], C.size),
+            p.has_factors([tensors.k_scales.len(), tensors.v_scales.len()]),
+            p.holds_parts([tensors.scratch.len(), tensors.flags.len()], C.part(), 1)
         ))
     )]
     pub fn decode<T, K, const C: Config>(tensors: Tensors<T, K>, p: DecodeProblem) {

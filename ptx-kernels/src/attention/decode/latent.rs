@@ -82,8 +82,12 @@ pub(crate) mod kernels {
                 let known: pred = token + row < self.len;
                 let (mut page, mut slot): (u32, u32) = (0, 0);
                 if known {
-                    (page, slot) = self.places.locate(token + row);
+                    (page, slot) = self.places.find_own(token + row);
+                    page = self.places.page(page);
+                    // A limit that holds on either way.
+                    slot = slot.min(self.places.size - 1);
                 }
+                cut!(page < self.places.count && slot < self.places.size);
                 let from: u64 =
                     self.from + page as u64 * self.strides[0] + slot as u64 * self.strides[1] + column as u64;
                 let to: u32 = tile + row * C.pitch() + column;
@@ -260,8 +264,14 @@ pub(crate) mod kernels {
             d576 = ([bf16, f16], Config { head: 576, head_v: 512, rows: 64, keys: 32, stages: 2 })
         ],
         unsafe(requires(
-            p.covers([tensors.q.len(), tensors.cache.len(), tensors.cache.len(), tensors.out.len(), tensors.lse.len()]),
-            p.covers_tables([tensors.lengths.len(), tensors.table.len(), 0, 0, tensors.scratch.len(), tensors.flags.len()])
+            p.is_counted(2),
+            p.is_divided(),
+            p.has_one_head(),
+            p.holds_queries([2 * tensors.q.len(), 2 * tensors.out.len()]),
+            p.holds_logarithms(4 * tensors.lse.len()),
+            p.has_places(tensors.lengths.len(), tensors.table.len()),
+            p.holds_keys([2 * tensors.cache.len(), 2 * tensors.cache.len()], 2),
+            p.holds_parts([tensors.scratch.len(), tensors.flags.len()], C.part(), 1)
         ))
     )]
     pub fn latent<T, const C: Config>(tensors: Tensors<T>, p: DecodeProblem) {
@@ -300,8 +310,8 @@ pub(crate) mod kernels {
             let (mut at, mut tile): (u32, u32) = (work.at, tiles);
             own.copy::<C>(tile, at * C.keys);
             cp_async::commit();
-            let (upper, _upper_head): (u32, u32) = packed.locate(tid.x / 64 * 16 + laneid / 4);
-            let (lower, _lower_head): (u32, u32) = packed.locate(tid.x / 64 * 16 + laneid / 4 + 8);
+            let upper: u32 = packed.query(tid.x / 64 * 16 + laneid / 4);
+            let lower: u32 = packed.query(tid.x / 64 * 16 + laneid / 4 + 8);
             let scores = kv_cache::Scores {
                 mask: walk.sequences.mask(work.len),
                 queries: [upper, lower],
@@ -326,18 +336,21 @@ pub(crate) mod kernels {
             state.store_partial(&memory, base, p.exponent);
             block::sync();
 
-            let (owner, count): (u32, u32) = walk.owners(&work);
-            let first: u32 = walk.number * walk.splits + owner;
+            let (first, part, count): (u32, u32, u32) = walk.owners(&work);
             let parts = kv_cache::Parts::<{ C.rows }, { C.head_v }> { scratch: scratch_to, first, count };
             let mut row: u32 = tid.x / 32;
+            // Proofs take all turns at once.
+            invariant!(row < C.rows + C.threads() / 32);
             while row < C.rows {
-                if packed.has(row) {
+                let own: u32 = row;
+                cut!(own < C.rows);
+                if packed.has(own) {
                     let columns: [f32; C.head_v / 32];
-                    let log: f32 = read_row::<C>(base, row_stats, row, &mut columns);
+                    let log: f32 = read_row::<C>(base, row_stats, own, &mut columns);
                     if count == 1 {
-                        output.write::<T, { C.head_v }>(&packed, row, &columns, log);
+                        output.write::<T, { C.head_v }>(&packed, own, &columns, log);
                     } else {
-                        parts.store(walk.split - owner, row, &columns, log);
+                        parts.store(part, own, &columns, log);
                     }
                 }
                 row += C.threads() / 32;

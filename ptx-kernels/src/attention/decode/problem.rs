@@ -2,41 +2,44 @@
 
 use crate::attention::Attention;
 use crate::attention::places::Places;
-use crate::attention::problem::{MOST_HEADS, Rows, kv_group, reach, refuse};
+use crate::attention::problem::{MOST_HEADS, Rows, apart, kv_group, refuse};
 use ptx_launch::{KernelParam, Result, ptx_contract};
 
 /// Strides, extents and options: a parameter of the kernel, by value. Strides count bytes.
 #[derive(Clone, Copy, Debug, Default, KernelParam)]
 #[repr(C)]
 pub struct DecodeProblem {
-    /// Strides of batch, token and head.
+    /// Strides of batch, token and head. That of a single one is 0.
     pub(super) q: [u64; 3],
-    /// Strides of page, place in a page, and head; of batch, token and head without pages.
+    /// Strides of page, place in a page, and head; of batch, token and head without pages. That of a single one is as large as all
+    /// that lies inside.
     pub(super) k: [u64; 3],
     pub(super) v: [u64; 3],
-    /// Strides of batch, token and head.
+    /// Strides of batch, token and head. That of a single one is as large as all that lies inside.
     pub(super) out: [u64; 3],
     pub(super) lse: [u64; 3],
-    /// Elements from the first to the last one of Q, K, V, the output and the logarithms.
-    pub(super) reach: [u64; 5],
     /// Bytes of scratch memory.
     pub(super) scratch: u64,
-    /// Sequences, queries of each, heads of the cache, and heads of Q that share one.
+    /// Sequences, queries of each, heads of Q, heads of the cache, and heads of Q that share one.
     pub(super) batch: u32,
     pub(super) tokens: u32,
+    pub(super) heads: u32,
     pub(super) heads_k: u32,
     pub(super) kv_group: u32,
     /// Elements of a row of Q and K, and of V.
     pub(super) dim: u32,
     pub(super) dim_v: u32,
-    /// Most keys of a sequence.
+    /// Most keys of a sequence, and the last one, or 0.
     pub(super) capacity: u32,
-    /// Tokens of a page, pages of the cache, and pages of a sequence in the table.
+    pub(super) last: u32,
+    /// Tokens of a page, at least one, pages of the cache, and pages of a sequence in the table.
     pub(super) page_size: u32,
     pub(super) pages: u32,
     pub(super) table_pages: u32,
-    /// Blocks of the launch, and tiles of 16 rows of the queries that share a head.
+    /// Blocks of the launch: those of each split, for heads of the cache and tiles of rows of the queries that share one, and splits of the keys.
     pub(super) blocks: u32,
+    pub(super) split_blocks: u32,
+    pub(super) splits: u32,
     pub(super) row_tiles: u32,
     /// 1 if there are logarithms.
     pub(super) logged: u32,
@@ -111,22 +114,26 @@ impl DecodeProblem {
             ));
         }
         let mut problem = DecodeProblem {
-            q: q.bytes(),
-            k: k.bytes(),
-            v: v.bytes(),
-            out: out.bytes(),
-            reach: [q.reach(), k.reach(), v.reach(), out.reach(), 0],
+            q: q.steps(),
+            k: k.steps_apart(),
+            v: v.steps_apart(),
+            out: out.steps_apart(),
             batch: batch as u32,
             tokens: tokens as u32,
+            heads: heads as u32,
             heads_k: heads_k as u32,
             kv_group,
             dim: dim as u32,
             dim_v: dim_v as u32,
             capacity,
-            page_size: page_size as u32,
+            last: capacity.saturating_sub(1),
+            // Nobody reads a page without places.
+            page_size: (page_size as u32).max(1),
             pages: pages as u32,
             table_pages: places.table_pages(),
             blocks: 1,
+            split_blocks: 1,
+            splits: 1,
             row_tiles: 1,
             scaled: u32::from(places.scales.is_some()),
             box_tokens: if places.table.is_some() {
@@ -148,6 +155,7 @@ impl DecodeProblem {
         let Grain { rows, keys, part, blocks } = grain;
         self.row_tiles = (self.tokens * self.kv_group).div_ceil(rows);
         let heads = self.heads_k * self.row_tiles;
+        self.split_blocks = heads;
         let rounds = u64::from(self.batch) * u64::from(self.capacity.div_ceil(keys).max(1));
         let most = blocks * multiprocessors.max(LEAST_MULTIPROCESSORS);
         let splits = u64::from((most / heads).max(1)).min(rounds.max(1)) as u32;
@@ -155,7 +163,7 @@ impl DecodeProblem {
             let found = format!("{} sequences of {} heads and {} keys", self.batch, self.heads_k, self.capacity);
             return Err(refuse(found, format!("fewer than 2^31 rounds of {keys} keys, and at most {flags} heads")));
         }
-        self.blocks = splits * heads;
+        (self.splits, self.blocks) = (splits, splits * heads);
         self.scratch = 2 * u64::from(self.blocks) * u64::from(part);
         Ok(())
     }
@@ -169,9 +177,9 @@ impl DecodeProblem {
                 format!("{expected:?}"),
             ));
         }
-        let [batch, head, token] = strides.map(|stride| 4 * stride as u64);
-        self.lse = [batch, token, head];
-        self.reach[4] = reach(&shape, &strides);
+        let ([batch, heads, tokens], [batch_step, head_step, token_step]) =
+            (shape, strides.map(|stride| 4 * stride as u64));
+        self.lse = apart([batch, tokens, heads], [batch_step, token_step, head_step], 4);
         self.logged = 1;
         Ok(())
     }
@@ -179,6 +187,11 @@ impl DecodeProblem {
     /// Returns true if rows of K and V have `dim` elements of `size` bytes, and boxes have enough tokens for TMA.
     pub(super) fn has_boxes(&self, dim: u32, size: u32) -> bool {
         self.dim == dim && self.dim_v == dim && self.box_tokens * size >= LEAST_BOX
+    }
+
+    /// Returns true if there is no sequence.
+    pub(super) fn is_empty(&self) -> bool {
+        self.batch == 0
     }
 
     /// Most elements of a row.
@@ -194,17 +207,88 @@ impl DecodeProblem {
         self.blocks
     }
 
-    /// Returns true if Q, K, V, the output and the logarithms have so many elements that they hold all offsets.
-    pub(super) fn covers(&self, lengths: [u64; 5]) -> bool {
-        lengths.iter().zip(self.reach).all(|(len, reach)| *len >= reach)
+    /// Returns true if the extents are those that the constructor admits, with blocks of whole splits. The kernel counts in 32 bits.
+    pub(super) fn is_counted(&self, size: u64) -> bool {
+        self.batch > 0
+            && self.batch <= 65535
+            && self.tokens > 0
+            && self.tokens <= 16
+            && self.heads_k > 0
+            && self.kv_group > 0
+            && self.heads <= 65535
+            && self.heads == self.heads_k * self.kv_group
+            && self.capacity < 1 << 29
+            && self.last < 1 << 29
+            && self.capacity <= self.last + 1
+            && self.page_size < 1 << 29
+            && [self.dim, self.dim_v].iter().all(|dim| *dim > 0 && *dim <= 576 && *dim % 8 == 0)
+            && [self.dim, self.dim_v].iter().all(|dim| (u64::from(*dim) * size).is_multiple_of(16))
     }
 
-    /// The same for the lengths, the table, the factors, the scratch memory and the flags.
-    pub(super) fn covers_tables(&self, [lengths, table, k_scales, v_scales, scratch, flags]: [u64; 6]) -> bool {
+    /// Returns true if each split has a block for each head of the cache and each tile of rows.
+    pub(super) fn is_divided(&self) -> bool {
+        self.row_tiles > 0
+            && self.row_tiles <= 65535
+            && self.splits > 0
+            && self.blocks < 1 << 30
+            && self.split_blocks == self.heads_k * self.row_tiles
+            && self.blocks == self.splits * self.split_blocks
+    }
+
+    /// Returns true if all heads of Q share one of the cache.
+    pub(super) fn has_one_head(&self) -> bool {
+        self.heads_k == 1 && self.heads == self.kv_group
+    }
+
+    /// Returns true if so many bytes hold the rows of Q, and of the output.
+    pub(super) fn holds_queries(&self, [q, out]: [u64; 2]) -> bool {
+        let extents = [self.batch, self.tokens, self.heads];
+        self.q.iter().all(|stride| *stride % 16 == 0)
+            && self.out.iter().all(|stride| *stride % 16 == 0)
+            && q >= Self::last(self.q, extents) + 2 * u64::from(self.dim)
+            && out >= Self::last(self.out, extents) + 2 * u64::from(self.dim_v)
+    }
+
+    /// Returns true if so many bytes hold the logarithms, if there are any.
+    pub(super) fn holds_logarithms(&self, bytes: u64) -> bool {
+        self.lse.iter().all(|stride| *stride % 4 == 0)
+            && (self.logged == 0 || bytes >= Self::last(self.lse, [self.batch, self.tokens, self.heads]) + 4)
+    }
+
+    /// Returns true if so many bytes hold the rows of K, and of V, whose elements have `size` bytes.
+    pub(super) fn holds_keys(&self, [k, v]: [u64; 2], size: u64) -> bool {
+        let extents = [self.pages, self.page_size, self.heads_k];
+        self.k.iter().all(|stride| *stride % 16 == 0)
+            && self.v.iter().all(|stride| *stride % 16 == 0)
+            && (self.capacity == 0 || k >= Self::last(self.k, extents) + size * u64::from(self.dim))
+            && (self.capacity == 0 || v >= Self::last(self.v, extents) + size * u64::from(self.dim_v))
+    }
+
+    /// Returns true if the sequences have places for their keys, and there are so many lengths and entries of the table.
+    pub(super) fn has_places(&self, lengths: u64, table: u64) -> bool {
         let entries = u64::from(self.batch) * u64::from(self.table_pages);
-        let factors = if self.scaled == 1 { u64::from(self.heads_k) } else { 0 };
-        let scaled = k_scales >= factors && v_scales >= factors;
-        let held = lengths >= u64::from(self.batch) && table >= entries;
-        scaled && held && scratch >= self.scratch && flags >= u64::from(self.blocks)
+        let capacity = u64::from(self.table_pages) * u64::from(self.page_size);
+        self.pages > 0
+            && self.page_size > 0
+            && lengths >= u64::from(self.batch)
+            && entries < 1 << 31
+            && table >= entries
+            && (self.table_pages == 0 || table > 0)
+            && if self.table_pages == 0 { self.last < self.page_size } else { u64::from(self.last) < capacity }
+    }
+
+    /// Returns true if there are so many factors of the heads of K, and of V.
+    pub(super) fn has_factors(&self, [k, v]: [u64; 2]) -> bool {
+        self.scaled == 0 || k >= u64::from(self.heads_k) && v >= u64::from(self.heads_k)
+    }
+
+    /// Returns true if so many bytes hold two parts of `part` bytes of each block, and so many flags `steps` ones.
+    pub(super) fn holds_parts(&self, [scratch, flags]: [u64; 2], part: u64, steps: u64) -> bool {
+        scratch >= 2 * part * u64::from(self.blocks) && flags >= steps * u64::from(self.blocks)
+    }
+
+    /// The offset of the last row.
+    fn last([batch, token, head]: [u64; 3], [sequences, tokens, heads]: [u32; 3]) -> u64 {
+        (u64::from(sequences) - 1) * batch + (u64::from(tokens) - 1) * token + (u64::from(heads) - 1) * head
     }
 }

@@ -38,7 +38,10 @@ pub(crate) mod kv_cache {
             let (len, none): (u32, u32);
             (len, none) = (unsigned(found.max(0)).min(self.capacity), 0);
             let (begin, end): (u32, u32) = self.mask(len).tiles::<BLOCK>(none, self.tokens - 1);
-            Extent { len, begin, rounds: end.max(begin + 1) - begin }
+            let rounds: u32 = end.max(begin + 1) - begin;
+            // No place depends on the rounds.
+            cut!(begin >= 0 && rounds >= 0);
+            Extent { len, begin, rounds }
         }
 
         /// The keys that the queries of a sequence of `len` keys see.
@@ -47,7 +50,7 @@ pub(crate) mod kv_cache {
             attention::Mask::new(self.tokens, len, none, self.left, self.right)
         }
 
-        /// The rounds of all sequences. All lanes of a warp call it: each looks at one sequence of 32, then `warp::reduce_sum`.
+        /// The rounds of all sequences. All lanes of a warp call it: each looks at one sequence of 32, then `redux.sync.add`.
         fn total(&self) -> u32 {
             let (mut own, mut sequence): (u32, u32) = (0, laneid);
             while sequence < self.batch {
@@ -55,7 +58,7 @@ pub(crate) mod kv_cache {
                 own += extent.rounds;
                 sequence += 32;
             }
-            warp::reduce_sum(own)
+            warp::redux::<"add", u32>(own)
         }
 
         /// The sequence of a round. All lanes of a warp call it: for each 32 sequences `warp::scan_sum` and a `vote.sync.ballot`.
@@ -85,20 +88,37 @@ pub(crate) mod kv_cache {
     }
 
     /// The packed rows of decode: row r is query r / `kv_group` of head r % `kv_group` of the heads of Q that share one of the cache, from number
-    /// `first` on, of `count` in all; `head` is the first of these heads.
+    /// `first` on, of `count` in all, which are `tokens` queries; `head` is the first of these heads, of `heads` in all.
     struct Packed {
         sequence: u32,
         first: u32,
         count: u32,
+        tokens: u32,
         kv_group: u32,
         head: u32,
+        heads: u32,
     }
 
     impl Packed {
+        /// The query of a row: `add`, `div`.
+        fn query(&self, row: u32) -> u32 {
+            (self.first + row) / self.kv_group
+        }
+
         /// The query of a row, and its head: `add`, `div`, `mul.lo`, `sub`, `add`.
         fn locate(&self, row: u32) -> (u32, u32) {
             let query: u32 = (self.first + row) / self.kv_group;
-            (query, self.head + (self.first + row - query * self.kv_group))
+            let head: u32 = self.head + (self.first + row - query * self.kv_group);
+            cut!(query < self.tokens && head < self.heads || self.first + row >= self.count);
+            (query, head)
+        }
+
+        /// The same of a row that there is.
+        fn locate_own(&self, row: u32) -> (u32, u32) {
+            let query: u32 = (self.first + row) / self.kv_group;
+            let head: u32 = self.head + (self.first + row - query * self.kv_group);
+            cut!(query < self.tokens && head < self.heads);
+            (query, head)
         }
 
         /// True if there is such a row.
@@ -180,9 +200,11 @@ pub(crate) mod kv_cache {
         }
     }
 
-    /// The pages of one sequence of a cache: the address of its row of the table, or 0 without pages; tokens of a page, and pages of the cache.
+    /// The pages of one sequence of a cache: the address of its row of the table, and how many it has there, or 0 without pages; tokens of a page, and pages of
+    /// the cache.
     struct Pages {
         table: u64,
+        each: u32,
         size: u32,
         count: u32,
         sequence: u32,
@@ -192,20 +214,41 @@ pub(crate) mod kv_cache {
         /// Those of a sequence; `each` are the pages of a sequence in the table, 0 without one.
         fn of_sequence(table: u64, each: u32, sequence: u32, size: u32, count: u32) -> Pages {
             let own: u64 = table + wide(sequence * each) * 4;
-            Pages { table: (each != 0).select(own, 0), size, count, sequence }
+            Pages { table: own, each, size, count, sequence }
         }
 
         /// The table's entry for a token, which `page` makes a page, and its place there; the sequence and the token itself without pages: `div`,
         /// `mul.lo`, `sub`, `ld.global.nc`.
         fn find(&self, token: u32) -> (u32, u32) {
             let (mut entry, mut slot): (u32, u32) = (self.sequence, token);
-            if self.table != 0 {
+            if self.each != 0 {
                 let number: u32 = token / self.size;
                 slot = token - number * self.size;
-                let at: u64 = self.table + wide(number) * 4;
-                ptx! { ld.global.nc.u32 entry, [at]; }
+                entry = self.entry(number);
             }
             (entry, slot)
+        }
+
+        /// The same of a token for which a sequence has a place.
+        fn find_own(&self, token: u32) -> (u32, u32) {
+            let (mut entry, mut slot): (u32, u32) = (self.sequence, token);
+            if self.each != 0 {
+                let number: u32 = token / self.size;
+                slot = token - number * self.size;
+                invariant!(number < self.each);
+                invariant!(slot < self.size);
+                cut!(number < self.each && slot < self.size);
+                entry = self.entry(number);
+            }
+            (entry, slot)
+        }
+
+        /// An entry of the table.
+        fn entry(&self, number: u32) -> u32 {
+            let entry: u32;
+            let at: u64 = self.table + wide(number) * 4;
+            ptx! { ld.global.nc.u32 entry, [at]; }
+            entry
         }
 
         /// The page of an entry. No number of the table leads out of the cache: `min`.
@@ -232,9 +275,11 @@ pub(crate) mod kv_cache {
     }
 
     impl Output {
-        /// Writes a row by a warp, rounded to `T`: elements `laneid`, `laneid` + 32 …, and its logarithm, which is a power of 2. `cvt.rn`, `st.global`.
+        /// Writes a row that there is by a warp, rounded to `T`: elements `laneid`, `laneid` + 32 …, and its logarithm, which is a power of 2. `cvt.rn`, `st.global`.
         fn write<T, const COLUMNS: u32>(&self, packed: &Packed, row: u32, columns: &[f32; COLUMNS / 32], log: f32) {
-            let to: u64 = packed.at(self.out, self.out_strides, row) + wide(laneid) * 2;
+            let (query, head): (u32, u32) = packed.locate_own(row);
+            let to: u64 =
+                self.out + attention::offset(self.out_strides, packed.sequence, query, head) + wide(laneid) * 2;
             for j in 0..COLUMNS / 32 {
                 let inside: pred = laneid + 32 * j < self.dim;
                 let rounded: T;
@@ -243,7 +288,7 @@ pub(crate) mod kv_cache {
                     @inside st.global.b16 [to + 64 * j], rounded;
                 }
             }
-            let log_to: u64 = packed.at(self.lse, self.lse_strides, row);
+            let log_to: u64 = self.lse + attention::offset(self.lse_strides, packed.sequence, query, head);
             let (natural, writes): (f32, pred) = (log * 0.6931471805599453, (self.logged != 0) & (laneid == 0));
             ptx! { @writes st.global.f32 [log_to], natural; }
         }
@@ -270,6 +315,7 @@ pub(crate) mod kv_cache {
         /// The part of block `first` + `at`.
         fn at(&self, at: u32) -> u64 {
             let slot: u32 = 2 * (self.first + at) + (at == 0).select(1u32, 0);
+            cut!(slot < 2 * nctaid.x);
             self.scratch + wide(slot) * (4 * ROWS * (COLUMNS + 1))
         }
 
@@ -315,7 +361,9 @@ pub(crate) mod kv_cache {
         fn log(&self, parts: &Every, number: u32, row: u32) -> f32 {
             let (mut log, known): (f32, pred);
             known = number < parts.count;
-            let from: u64 = self.at(parts.begin + parts.step * known.select(number, 0)) + wide(row) * 4;
+            let own: u32 = known.select(number, 0);
+            cut!(own < parts.count);
+            let from: u64 = self.at(parts.begin + parts.step * own) + wide(row) * 4;
             ptx! {
                 mov.f32 log, 0fFF800000;
                 @known ld.global.f32 log, [from + 4 * ROWS * COLUMNS];
@@ -346,9 +394,10 @@ pub(crate) mod kv_cache {
         ) {
             let begin: u32 = at / 8 * 8;
             let own = Every { begin, step: 1, count: (self.count - begin).min(8) };
+            cut!(own.count > 0 && own.begin + own.count <= self.count);
             let mut last: pred = true;
             if own.count > 1 {
-                last = grid::is_last::<{ 32 * TEAM }>(flags[0] + wide(begin) * 4, own.count, slot);
+                last = grid::is_last::<{ 32 * TEAM }>(flags[0] + wide(own.begin) * 4, own.count, slot);
             }
             if self.count <= 8 {
                 if last & (self.count > 1) {
@@ -358,7 +407,9 @@ pub(crate) mod kv_cache {
                 if own.count > 1 {
                     self.merge::<TEAM>(packed, &own);
                 }
-                let steps = Every { begin: 0, step: 8, count: (self.count + 7) / 8 };
+                let chunks: u32 = (self.count + 7) / 8;
+                cut!(chunks > 0 && 8 * chunks <= self.count + 7);
+                let steps = Every { begin: 0, step: 8, count: chunks };
                 if grid::is_last::<{ 32 * TEAM }>(flags[1], steps.count, slot) {
                     self.write::<T, TEAM>(output, packed, &steps);
                 }
@@ -368,11 +419,15 @@ pub(crate) mod kv_cache {
         /// Adds up some parts, and writes the rows by `TEAM` warps.
         fn write<T, const TEAM: u32>(&self, output: &Output, packed: &Packed, parts: &Every) {
             let mut row: u32 = tid.x / 32 % TEAM;
+            // Proofs take all turns at once.
+            invariant!(row < ROWS + TEAM);
             while row < ROWS {
-                if packed.has(row) {
+                let own: u32 = row;
+                cut!(own < ROWS);
+                if packed.has(own) {
                     let columns: [f32; COLUMNS / 32];
-                    let log: f32 = self.combine(row, parts, &mut columns);
-                    output.write::<T, COLUMNS>(packed, row, &columns, log);
+                    let log: f32 = self.combine(own, parts, &mut columns);
+                    output.write::<T, COLUMNS>(packed, own, &columns, log);
                 }
                 row += TEAM;
             }
@@ -381,12 +436,16 @@ pub(crate) mod kv_cache {
         /// Adds up some parts by `TEAM` warps, and leaves the rows in the first of them.
         fn merge<const TEAM: u32>(&self, packed: &Packed, parts: &Every) {
             let mut row: u32 = tid.x / 32 % TEAM;
+            // Proofs take all turns at once.
+            invariant!(row < ROWS + TEAM);
             while row < ROWS {
-                if packed.has(row) {
+                let own: u32 = row;
+                cut!(own < ROWS);
+                if packed.has(own) {
                     let columns: [f32; COLUMNS / 32];
-                    let log: f32 = self.combine(row, parts, &mut columns);
+                    let log: f32 = self.combine(own, parts, &mut columns);
                     warp::sync();
-                    self.store(parts.begin, row, &columns, log);
+                    self.store(parts.begin, own, &columns, log);
                 }
                 row += TEAM;
             }
@@ -404,6 +463,8 @@ pub(crate) mod kv_cache {
             } else {
                 4
             };
+            let last: u32 = all.count - 1;
+            cut!(last + 1 == all.count && self.first + all.begin + all.step * last < nctaid.x);
             let (mut most, mut sum, mut chunk): (f32, f32, u32) = (-3.4e38, 0.0, 0);
             for j in 0..COLUMNS / 32 {
                 columns[j] = 0.0;
@@ -421,8 +482,10 @@ pub(crate) mod kv_cache {
                 let (here, mut at): (u32, u32) = ((all.count - chunk).min(32), 0);
                 while at < here {
                     let parts: [[f32; COLUMNS / 32]; STEP];
+                    let first: u32 = chunk + at;
+                    cut!(first >= 0);
                     for i in 0..STEP {
-                        let number: u32 = (chunk + at + i).min(all.count - 1);
+                        let number: u32 = (first + i).min(last);
                         self.load(all.begin + all.step * number, row, &mut parts[i]);
                     }
                     for i in 0..STEP {

@@ -31,6 +31,8 @@ pub(crate) mod loads {
         strides: [u64; 2],
         places: kv_cache::Pages,
         len: u32,
+        /// The last key that any sequence can have.
+        last: u32,
         entry: u32,
         slot: u32,
     }
@@ -39,16 +41,18 @@ pub(crate) mod loads {
         /// Finds the rows of a tile: each of sixteen lanes one of this warp's.
         fn find(&mut self, tile: u32) {
             let row: u32 = laneid / 4 % 4 * 16 + tid.x / 32 * 4 + laneid % 4;
-            (self.entry, self.slot) = self.places.find((tile * 64 + row).min(self.len.max(1) - 1));
+            let token: u32 = (tile * 64 + row).min(self.len.max(1) - 1);
+            cut!(token <= self.last);
+            (self.entry, self.slot) = self.places.find_own(token);
         }
 
         /// This thread's rows of a tile that is found; those behind the last key become zeros.
         fn rows(&self, tile: u32) -> Rows {
-            let page: u32 = self.places.page(self.entry);
+            let (page, slot): (u32, u32) = (self.places.page(self.entry), self.slot.min(self.places.size - 1));
             let (from, bytes): ([u64; 4], [u32; 4]);
             for i in 0..4 {
                 let lane: u32 = 4 * i + laneid / 8;
-                let (own_page, own_slot): (u32, u32) = (warp::broadcast(page, lane), warp::broadcast(self.slot, lane));
+                let (own_page, own_slot): (u32, u32) = (warp::broadcast(page, lane), warp::broadcast(slot, lane));
                 let known: pred = tile * 64 + (tid.x / 8 + 16 * i) < self.len;
                 bytes[i] = known.select(16, 0);
                 from[i] = self.from
@@ -103,8 +107,8 @@ pub(crate) mod loads {
             cp_async::arrive(memory.q_full);
             let places =
                 kv_cache::Pages::of_sequence(tables, p.table_pages, work.packed.sequence, p.page_size, p.pages);
-            let mut cache =
-                Cache { from: from[1], strides: [p.k[0], p.k[1]], places, len: work.len, entry: 0, slot: 0 };
+            let (len, last): (u32, u32) = (work.len, p.last);
+            let mut cache = Cache { from: from[1], strides: [p.k[0], p.k[1]], places, len, last, entry: 0, slot: 0 };
             cache.find(work.at);
             let mut tile: u32 = work.at;
             while tile < work.end {

@@ -291,8 +291,7 @@ pub(crate) mod weights {
             barrier::sync::<256>(1);
             own.store_partial(memory, warp_group);
             barrier::sync::<256>(1);
-            let (owner, count): (u32, u32) = walk.owners(&work);
-            let first: u32 = walk.number * walk.splits + owner;
+            let (first, part, count): (u32, u32, u32) = walk.owners(&work);
             let parts = kv_cache::Parts::<ROWS, { C.head_v }> { scratch, first, count };
             let mut row: u32 = tid.x / 32 - 4;
             while row < ROWS {
@@ -302,14 +301,14 @@ pub(crate) mod weights {
                     if count == 1 {
                         output.write::<T, { C.head_v }>(&work.packed, row, &columns, log);
                     } else {
-                        parts.store(walk.split - owner, row, &columns, log);
+                        parts.store(part, row, &columns, log);
                     }
                 }
                 row += 8;
             }
             memory.sync();
             let steps: [u64; 2] = [flags + wide(first) * 4, flags + wide(nctaid.x + first) * 4];
-            parts.reduce_in_steps::<T, 8>(walk.split - owner, output, &work.packed, steps, memory.slot);
+            parts.reduce_in_steps::<T, 8>(part, output, &work.packed, steps, memory.slot);
             walk.advance(&work);
         }
     }

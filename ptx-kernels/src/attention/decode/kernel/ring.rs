@@ -40,6 +40,8 @@ pub(crate) mod ring {
         bytes: [u32; 2],
         places: kv_cache::Pages,
         len: u32,
+        /// The last key that any sequence can have.
+        last: u32,
     }
 
     impl Cache {
@@ -58,6 +60,7 @@ pub(crate) mod ring {
                 bytes: [p.dim * C.size, p.dim_v * C.size],
                 places,
                 len,
+                last: p.last,
             }
         }
 
@@ -73,6 +76,7 @@ pub(crate) mod ring {
             const ACROSS: u32 = if WIDTH % 128 == 0 { 8 } else { 2 };
             const STEP: u32 = 32 / ACROSS;
             let (page, column): (u32, u32) = (self.places.page(entry), laneid % ACROSS * 16);
+            let slot: u32 = slot.min(self.places.size - 1);
             for i in 0..C.keys / STEP {
                 let row: u32 = laneid / ACROSS + STEP * i;
                 let (own_page, own_slot): (u32, u32) = (warp::broadcast(page, row), warp::broadcast(slot, row));
@@ -113,7 +117,9 @@ pub(crate) mod ring {
         /// Finds the keys of this warp's tile of a round.
         fn find(&mut self, cache: &Cache, round: u32) {
             let token: u32 = round * C.block() + tid.x / 32 * C.keys + (laneid & (C.keys - 1));
-            (self.entry, self.slot) = cache.places.find(token.min(cache.len.max(1) - 1));
+            let token: u32 = token.min(cache.len.max(1) - 1);
+            cut!(token <= cache.last);
+            (self.entry, self.slot) = cache.places.find_own(token);
         }
 
         /// Begins to copy this warp's tile of a round before `end`.
@@ -121,6 +127,7 @@ pub(crate) mod ring {
             if round < end {
                 self.begin(cache, round);
             }
+            cut!(self.to < C.stages);
             cp_async::commit();
         }
 
@@ -155,6 +162,7 @@ pub(crate) mod ring {
             warp::sync();
             self.read += 1;
             self.read = (self.read == C.stages).select(0, self.read);
+            cut!(self.read < C.stages);
         }
     }
 }

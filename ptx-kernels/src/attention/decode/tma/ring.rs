@@ -16,18 +16,20 @@ pub(crate) mod ring {
         places: kv_cache::Pages,
         head: u32,
         len: u32,
+        /// The last key that any sequence can have.
+        last: u32,
     }
 
     impl Cache {
         /// That of head `head` and a sequence of `len` keys.
         fn new<const C: Config>(
-            _p: &DecodeProblem,
+            p: &DecodeProblem,
             source: &Source,
             places: kv_cache::Pages,
             head: u32,
             len: u32,
         ) -> Cache {
-            Cache { source: Source { k: source.k, v: source.v }, places, head, len }
+            Cache { source: Source { k: source.k, v: source.v }, places, head, len, last: p.last }
         }
     }
 
@@ -102,7 +104,9 @@ pub(crate) mod ring {
             let at: u32 = laneid * self.step;
             let first: u32 = (round + at / C.keys) * C.block() + tid.x / 32 * C.keys;
             let last: u32 = (cache.len.max(1) - 1) & (0 - self.step);
-            let (entry, slot): (u32, u32) = cache.places.find((first + at % C.keys).min(last));
+            let token: u32 = (first + at % C.keys).min(last);
+            cut!(token <= cache.last);
+            let (entry, slot): (u32, u32) = cache.places.find_own(token);
             Box { entry, slot }
         }
 
@@ -145,6 +149,7 @@ pub(crate) mod ring {
                 self.to = (self.to == C.stages).select(0, self.to);
                 self.find_next(cache, round + 1);
             }
+            cut!(self.to < C.stages);
         }
 
         /// Waits for the rows of Q. What the block wrote to the free stage comes before the next copies to it.
@@ -199,6 +204,7 @@ pub(crate) mod ring {
                 self.read = 0;
                 self.phase ^= 1;
             }
+            cut!(self.read < C.stages);
         }
     }
 }
