@@ -791,7 +791,10 @@ impl Symbols {
             None => {
                 // Below zero a quotient is rounded up, which `divide` does not describe.
                 let ((least, _), (divisor, _)) = (world.range(a)?, world.range(b)?);
-                if least < 0 || divisor < 1 { None } else { world.divide(a, b, 64) }
+                if least < 0 || divisor < 1 {
+                    return None;
+                }
+                world.divide(a, b, 64).and_then(|(quotient, rest)| Some((quotient, rest?)))
             }
         }
     }

@@ -78,8 +78,8 @@ const RULES: &[(&str, Rule)] = &[
     ("min", |m, a| { let (x, y) = (a.number(m, 0)?, a.number(m, 1)?); bits_of(m.world.smaller(&x, &y)) }),
     ("max", |m, a| { let (x, y) = (a.number(m, 0)?, a.number(m, 1)?); bits_of(m.world.larger(&x, &y)) }),
     ("abs", absolute),
-    ("div", |m, a| division(m, a).and_then(|(quotient, _)| bits_of(Some(quotient)))),
-    ("rem", |m, a| division(m, a).and_then(|(_, rest)| bits_of(Some(rest)))),
+    ("div", |m, a| bits_of(division(m, a).map(|(quotient, _)| quotient))),
+    ("rem", |m, a| bits_of(division(m, a).and_then(|(_, rest)| rest))),
     ("mov", compare::mov), ("selp", compare::selp), ("setp", compare::setp), ("set", compare::set),
     ("cvt", convert::cvt), ("cvta", convert::generic), ("cvta.to", convert::in_space),
     ("and", bits::and), ("or", bits::or), ("xor", bits::xor), ("not", bits::not), ("lop3", bits::lop3),
@@ -123,22 +123,25 @@ fn absolute(machine: &mut Machine<'_>, args: &Args<'_>) -> Option<Value> {
     bits_of(machine.world.larger(&number, &negative))
 }
 
-fn division(machine: &mut Machine<'_>, args: &Args<'_>) -> Option<(Form, Form)> {
+/// The quotient, and the remainder if it is known.
+fn division(machine: &mut Machine<'_>, args: &Args<'_>) -> Option<(Form, Option<Form>)> {
+    let whole = |(quotient, rest): (Form, Form)| (quotient, Some(rest));
     let (a, b) = (args.number(machine, 0)?, args.number(machine, 1)?);
     if let (Some(a), Some(b)) = (a.constant(), b.constant()) {
         let one = |f: fn(i128, i128) -> i128| {
             a.zip(b, |a, b| Some(f(a, b))).map(|constant| Form { terms: Vec::new(), constant })
         };
         // By zero the quotient has all bits, and the remainder too.
-        return Some((one(|a, b| if b == 0 { -1 } else { a / b })?, one(|a, b| if b == 0 { -1 } else { a % b })?));
+        let both = (one(|a, b| if b == 0 { -1 } else { a / b })?, one(|a, b| if b == 0 { -1 } else { a % b })?);
+        return Some(whole(both));
     }
     let (least, _) = machine.world.range(&a)?;
     if least < 0 {
         let by = b.known().filter(|by| *by > 0)?;
-        return machine.world.towards_zero(&a, by);
+        return machine.world.towards_zero(&a, by).map(whole);
     }
     match b.known() {
-        Some(by) if by > 0 => machine.world.floor(&a, by),
+        Some(by) if by > 0 => machine.world.floor(&a, by).map(whole),
         _ => machine.world.divide(&a, &b, args.bits),
     }
 }

@@ -3,6 +3,7 @@
 //! Within a block, accesses that one can come to from the same barrier without passing another may happen at once, the start of the entry and the
 //! turns of loops included. Between blocks, all accesses of global memory may.
 
+mod factors;
 mod incoherent;
 pub(crate) mod stores;
 

@@ -713,22 +713,25 @@ impl World {
         made.and_then(|((_, of, by), _)| Some((of.first()?.clone(), *by)))
     }
 
-    /// Division of numbers that are not negative. By zero the quotient has all bits, and the remainder is the dividend's.
-    pub(crate) fn divide(&mut self, a: &Form, b: &Form, bits: u32) -> Option<Division> {
+    /// Division of a number that is not negative: the quotient, and the remainder. Where the divisor is negative, nothing is known of the quotient; if it may be,
+    /// there is no remainder. By zero the quotient has all bits, and the remainder is the dividend's.
+    pub(crate) fn divide(&mut self, a: &Form, b: &Form, bits: u32) -> Option<(Form, Option<Form>)> {
         let key = ("divide", vec![a.clone(), b.clone()], i128::from(bits));
-        if let Some(quotient) = self.made.get(&key).cloned() {
-            let rest = a.sub(&quotient.mul(b)?)?;
-            return Some((quotient, rest));
-        }
         let ((_, most), (divisor, _)) = (self.range(a)?, self.range(b)?);
         // In every launch, so that the quotient is of use on all ways.
         let never = |world: &World, most: i128| {
             let below = Cond::le(b, &Form::number(most))?;
             Some((world.excludes)(world, &[], &below, Effort::Little))
         };
-        let is_positive = divisor > 0 || never(self, 0)?;
-        if divisor < 0 && !is_positive && !never(self, -1)? {
-            return None;
+        let is_known = self.made.contains_key(&key);
+        let is_positive = divisor > 0 || !is_known && never(self, 0)?;
+        let is_natural = divisor >= 0 || is_positive || never(self, -1)?;
+        let with_rest = |quotient: Form| {
+            let rest = if is_natural { Some(a.sub(&quotient.mul(b)?)?) } else { None };
+            Some((quotient, rest))
+        };
+        if let Some(quotient) = self.made.get(&key).cloned() {
+            return with_rest(quotient);
         }
         let all = (1i128 << bits.min(64)) - 1;
         let scope = self.scope(a).max(self.scope(b));
@@ -736,20 +739,22 @@ impl World {
         let quotient = Form::symbol(symbol);
         let rest = a.sub(&quotient.mul(b)?)?;
         let divides = Cond::all([Cond::at_least(rest.clone()), Cond::lt(&rest, b)?]);
-        let fact = match is_positive {
-            true => divides,
-            false => {
-                let by_zero = [Cond::equal(b, &Form::number(0))?, Cond::equal(&quotient, &Form::number(all))?];
-                Cond::any([divides, Cond::all(by_zero)])
-            }
+        let by_zero =
+            || Some(Cond::all([Cond::equal(b, &Form::number(0))?, Cond::equal(&quotient, &Form::number(all))?]));
+        let fact = match (is_positive, is_natural) {
+            (true, _) => divides,
+            (false, true) => Cond::any([divides, by_zero()?]),
+            (false, false) => Cond::any([divides, by_zero()?, Cond::lt(b, &Form::number(0))?]),
         };
         self.assume(symbol, fact);
         self.made.insert(key, quotient.clone());
-        self.limit(symbol, a, b);
+        if is_natural {
+            self.limit(symbol, a, b);
+        }
         if is_positive {
             self.name_rest(&rest, b);
         }
-        Some((quotient, rest))
+        with_rest(quotient)
     }
 
     /// The condition of a choice, and its value where that holds. Else it is zero.

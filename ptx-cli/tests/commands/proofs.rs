@@ -47,6 +47,9 @@ const OTHERS: [Gemm; 3] = [
     ("product_reduced_m128n256_bf16", [16384, 16384, 2048], (14, 8)),
 ];
 
+/// The kernel whose map of C has a dimension for batches.
+const BATCHED: &str = "static_tiles";
+
 /// Columns of a box of C, of two bytes each.
 const COLUMNS: u64 = 64;
 
@@ -98,7 +101,7 @@ struct Row {
 const OF_PTX: [(&str, &str, &[&str]); 1] = [("clamp", "n.div_ceil(128)", &["len(x) >= 4 * n"])];
 
 /// Attributes with `proved`, kernels, and the beginning of the error; none for a kernel that is proved.
-const FROM_TEXT: [(&str, &str, &str); 90] = [
+const FROM_TEXT: [(&str, &str, &str); 95] = [
     (
         "block = 32, grid = n.div_ceil(128), requires(n % 4 == 0, x.len() >= n)",
         "#[align(16)] x: &mut [f32], n: u32) { let i = (ctaid.x * 32 + tid.x) * 4; if i < n { let at = x + wide(i) * 4;
@@ -276,6 +279,32 @@ const FROM_TEXT: [(&str, &str, &str); 90] = [
         "#[align(16)] x: &[u32], n: u32) { #[shared(align = 16)] let to: [[b32; 4]; 32]; let (put, from): (u32, u64) = (to + tid.x * 16, x + wide(tid.x) * 16);
          ptx! { cp.async.cg.shared.global [put], [from], 16, n; } cp_async::wait_all();",
         "bounds are not decided: the copy may be told to read more bytes than it writes",
+    ),
+    // A divisor that may be negative: on the way here it is positive, or zero, or the number of a register that is large or, with a sign, below zero.
+    (
+        "block = 32, grid = g, requires(g <= 1000, m <= 1000, x.len() >= 101)",
+        "x: &mut [u32], g: u32, m: u32) { if ctaid.x > m { let d: u32 = ctaid.x - m; let q: u32 = 100 / d; let at = x.at(q); ptx! { red.global.add.u32 [at], 1; } }",
+        "",
+    ),
+    (
+        "block = 32, grid = g, requires(g <= 1000, m <= 1000, x.len() >= 100)",
+        "x: &mut [u32], g: u32, m: u32) { if ctaid.x > m { let d: u32 = ctaid.x - m; let q: u32 = 100 / d; let at = x.at(q); ptx! { red.global.add.u32 [at], 1; } }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = g, requires(g <= 1000, m <= 1000, x.len() >= 101)",
+        "x: &mut [u32], g: u32, m: u32) { if ctaid.x >= m { let d: u32 = ctaid.x - m; let q: u32 = 100 / d; let at = x.at(q); ptx! { red.global.add.u32 [at], 1; } }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = g, requires(g <= 1000, m <= 1000, x.len() >= 7)",
+        "x: &mut [u32], g: u32, m: u32) { if ctaid.x < m { let d: u32 = ctaid.x - m; let r: u32 = 7 % d; let at = x.at(r); ptx! { red.global.add.u32 [at], 1; } }",
+        "[P091",
+    ),
+    (
+        "block = 32, grid = g, requires(g <= 1000, m <= 1000, x.len() >= 101)",
+        "x: &mut [u32], g: u32, m: u32) { if ctaid.x != m { let d: u32 = ctaid.x - m; let q: u32; ptx! { div.s32 q, 100, d; } let at = x.at(q); ptx! { red.global.add.u32 [at], 1; } }",
+        "[P091",
     ),
     // Barriers with a computed number, each of two warps. In the wrong twins a thread reads what one of another barrier wrote, a barrier has fewer threads
     // than it counts, or lanes of a warp come to two.
@@ -931,7 +960,7 @@ fn line_of((module, kernel): (&Module, &Kernel), plan: impl FnOnce(Contract) -> 
 }
 
 /// The contract of a matrix product with what its plan makes of the launch.
-fn of_gemm(contract: Contract, (_, boxes, (param, offset)): &Gemm) -> Contract {
+fn of_gemm(contract: Contract, (entry, boxes, (param, offset)): &Gemm) -> Contract {
     let depth = Expr::Field(*param, Field { offset: *offset, ty: Plain::Unsigned(4) });
     let some = Expr::Binary(Operator::Ge, Box::new([depth, Expr::Int(1)]), String::new());
     let assume = contract.assume.into_iter().chain([some]).collect();
@@ -939,7 +968,11 @@ fn of_gemm(contract: Contract, (_, boxes, (param, offset)): &Gemm) -> Contract {
     let boxes = [("a", a), ("b", b)].into_iter().chain(RESULTS.map(|name| (name, c)));
     let boxes = boxes.map(|(name, bytes)| (name.to_owned(), bytes)).collect();
     // Only the copies to C are compared with each other.
-    let extents = |name: &str| if RESULTS.contains(&name) { vec![COLUMNS, c / (2 * COLUMNS), 1] } else { Vec::new() };
+    let batches = if entry.starts_with(BATCHED) { &[1][..] } else { &[] };
+    let extents = |name: &str| match RESULTS.contains(&name) {
+        true => [&[COLUMNS, c / (2 * COLUMNS)], batches].concat(),
+        false => Vec::new(),
+    };
     let mapped = ["a", "b"].into_iter().chain(RESULTS);
     let mapped = mapped.map(|name| ptx_prove::Mapped { map: name.to_owned(), extents: extents(name) }).collect();
     Contract { assume, boxes, mapped, ..contract }

@@ -1,7 +1,7 @@
 //! Copies to memory by tensor maps: no two of them write the same elements, and all are behind the end of the launch before. Each mutant has a race, or is
 //! in a launch that the contract does not describe, and is not proved.
 
-use super::{file, said};
+use super::{file, one_in, said};
 use ptx_core::check::check;
 use ptx_core::parse::parse_text;
 use ptx_expand::proof::contract;
@@ -79,6 +79,59 @@ const OF_COPIES: [(&str, &str); 2] = [
     ("tma::store_2d(c", "tma::store_2d(a"),
 ];
 
+/// Blocks store boxes of a matrix, which is in bands of rows: the tiles of a band are numbered along its columns.
+const BANDS: &str = "
+    #[ptx_kernel(arch = \"sm_90a\", block = 32, grid = g, requires(
+        g >= 1, g <= 1 << 30, rows >= 1, rows <= 1 << 20, columns >= 1, columns <= 1 << 20, rows * columns <= 1 << 31,
+        band >= 1, band <= 512, band * columns <= 1 << 31
+    ))]
+    pub fn k(c: TensorMap, g: u32, rows: u32, columns: u32, band: u32) {
+        #[shared(align = 128)] let smem: [[u32; 64]; 1];
+        let (to, size): (u32, u32) = (smem + tid.x * 8, band * columns);
+        ptx! { st.shared.v2.u32 [to], {0, 0}; }
+        tma::fence();
+        block::sync();
+        let mut tile: u32 = ctaid.x;
+        while tile < rows * columns {
+            let number: u32 = tile / size;
+            invariant!(number * band < rows);
+            let (first, inside): (u32, u32) = (number * band, tile - number * size);
+            let mut height: u32 = rows - first;
+            ptx! { min.u32 height, height, band; }
+            invariant!(
+                height >= 1 && height <= band && first + height <= rows && (height == band || first + height == rows)
+            );
+            let column: u32 = inside / height;
+            assume!(column < columns);
+            let row: u32 = first + inside - column * height;
+            invariant!(first <= row && row < first + height);
+            if tid.x == 0 {
+                tma::store_2d(c, column * 32, row * 2, smem);
+                tma::commit();
+            }
+            tile += nctaid.x;
+        }
+        if tid.x == 0 { tma::wait_read::<0>(); }
+    }";
+
+const OF_BANDS: [(&str, &str); 12] = [
+    // The tiles of blocks, or of turns.
+    ("tile += nctaid.x", "tile += 1"),
+    ("tile += nctaid.x", "tile += nctaid.x / 2 + 1"),
+    ("tile: u32 = ctaid.x", "tile: u32 = ctaid.x / 2"),
+    ("tile: u32 = ctaid.x", "tile: u32 = 0"),
+    // Boxes of one row, one column, or one place of each band.
+    ("column * 32, row * 2", "column * 32, 0"),
+    ("column * 32, row * 2", "0, row * 2"),
+    ("column * 32, row * 2", "column * 32, (row - first) * 2"),
+    ("column * 32, row * 2", "column * 32, first * 2"),
+    ("column * 32, row * 2", "column * 31, row * 2"),
+    ("column * 32, row * 2", "column * 32, row"),
+    // The numbers of tiles have gaps, or more lanes store.
+    ("tile - number * size", "(tile - number * size) / 2"),
+    ("if tid.x == 0 {\n                tma", "if tid.x < 2 {\n                tma"),
+];
+
 /// Maps of boxes of 32 by 2 words.
 fn maps(names: &[&str]) -> Vec<Mapped> {
     names.iter().map(|map| Mapped { map: (*map).to_owned(), extents: vec![32, 2] }).collect()
@@ -113,6 +166,11 @@ fn assert_open(text: &str, mutants: &[(&str, &str)], names: &[&str]) {
 #[test]
 fn boxes_of_two_copies_are_apart() {
     assert_open(BOXES, &OF_BOXES, &["c"]);
+}
+
+#[test]
+fn boxes_of_tiles_in_bands_are_apart() {
+    assert_open(BANDS, &one_in(6, OF_BANDS).collect::<Vec<_>>(), &["c"]);
 }
 
 #[test]

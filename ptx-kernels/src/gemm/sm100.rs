@@ -14,7 +14,6 @@
 use super::instance::{Axes, Family, Instance, Submit, rows};
 use super::params::{BF16, F16, Raster};
 use kernels::tcgen05;
-use ptx_launch::Config;
 use ptx_launch::prelude::{bf16, f16, ptx_module};
 use std::fmt::Debug;
 
@@ -81,15 +80,21 @@ pub(crate) mod kernels {
     /// Tiles are taken in bands of `raster.band` along M.
     #[ptx_kernel(
         block = 192,
+        grid = clusters * C.cluster_m,
         cluster = C.cluster_m,
         instances = [
             m128n128k64_1x1_kk = ([bf16, f16], Config::new(128, 1, 4)),
             m128n256k64_1x1_kk = ([bf16, f16], Config::new(256, 1, 4)),
             m128n128k64_2x1_kk = ([bf16, f16], Config::new(128, 2, 6)),
             m128n256k64_2x1_kk = ([bf16, f16], Config::new(256, 2, 4))
-        ]
+        ],
+        requires(
+            raster.is_counted(),
+            raster.m.div_ceil(128 * C.cluster_m) * raster.n.div_ceil(C.block_n) <= 1 << 31,
+            raster.band * raster.n.div_ceil(C.block_n) <= 1 << 31
+        )
     )]
-    pub fn tcgen05<T, const C: Config>(a: TensorMap, b: TensorMap, c: TensorMap, raster: Raster) {
+    pub fn tcgen05<T, const C: Config>(a: TensorMap, b: TensorMap, c: TensorMap, raster: Raster, clusters: u32) {
         #[shared(dynamic)]
         let smem: SharedMemory<C>;
         let warp: u32 = tid.x >> 5;
@@ -198,6 +203,28 @@ pub(crate) mod kernels {
         }
     }
 
+    /// The row and the column of a tile, as `scheduler::grouped` has them.
+    fn tile_at(index: u32, work: &Work) -> (u32, u32) {
+        let size: u32 = work.band * work.tiles_n;
+        let band: u32 = index / size;
+        // The band begins inside of the matrix.
+        invariant!(band * work.band < work.tiles_m);
+        let (first, inside): (u32, u32) = (band * work.band, index - band * size);
+        let mut height: u32 = work.tiles_m - first;
+        ptx! { min.u32 height, height, work.band; }
+        invariant!(
+            height >= 1
+                && height <= work.band
+                && first + height <= work.tiles_m
+                && (height == work.band || first + height == work.tiles_m)
+        );
+        let column: u32 = inside / height;
+        assume!(column < work.tiles_n);
+        let row: u32 = first + inside - column * height;
+        invariant!(first <= row && row < first + height);
+        (row, column)
+    }
+
     /// The first row of this block's part of a tile.
     fn first_row<const C: Config>(row: u32, work: &Work) -> u32 {
         (C.cluster_m * row + work.rank) * BLOCK_M
@@ -232,7 +259,7 @@ pub(crate) mod kernels {
         let buffer = smem.stores.at(quarter);
         let mut tile: u32 = ctaid.x / C.cluster_m;
         while tile < work.tiles_m * work.tiles_n {
-            let (row, column): (u32, u32) = scheduler::grouped(tile, work.tiles_m, work.tiles_n, work.band);
+            let (row, column): (u32, u32) = tile_at(tile, work);
             half.wait_full();
             tcgen05::fence_after();
             let from: u32 = tcgen05::quarter(sums + half.stage * C.block_n);
@@ -289,9 +316,9 @@ pub(super) fn instances() -> impl Iterator<Item = Instance> {
             |row, call, _|
             let (a, b, c) = (call.operand_map(row, 0)?, call.operand_map(row, 1)?, call.result_map(row, STORED)?);
             let [tiles_m, tiles_n] = row.cluster_tiles(call.product.m, call.product.n);
-            let grid = Config::grid((tiles_m * tiles_n).min(call.capacity()?) * row.blocks());
+            let clusters = (tiles_m * tiles_n).min(call.capacity()?);
         }
-        (call.stream, grid, &a, &b, &c, call.raster())
+        (call.stream, &a, &b, &c, call.raster(), clusters)
     )
 }
 

@@ -1,17 +1,17 @@
 //! Copies to memory by tensor maps: the boxes of two copies have no element in common, whatever their order is.
 
-use super::{Pair, Question, Turns, Which, accesses, is_stride};
+use super::{Pair, Question, Turns, Which, accesses, factors, is_own, is_stride, same};
 use crate::contract::{Contract, Mapped};
-use crate::form::Form;
+use crate::form::{Cond, Form};
 use crate::grids::Digit;
 use crate::machine::Machine;
 use crate::offsets;
 use crate::query::{BUDGET, Clause, differ};
-use crate::rows;
 use crate::tickets::Tickets;
 use crate::trace::MapUse;
 
-/// The work for two copies: they are few, and their questions have products.
+/// The work for two copies, at first and once it is known which numbers they share: they are few, and their questions have products.
+const FIRST: u32 = 4 * BUDGET;
 const STORES: u32 = 16 * BUDGET;
 
 /// The memory of a map, if nothing else accesses it.
@@ -27,10 +27,8 @@ pub(crate) fn are_apart(machine: &Machine<'_>, contract: &Contract, copy: &MapUs
     let are_apart = machine.trace.maps.iter().filter(|other| other.map == copy.map).all(|other| {
         let Some(meet) = meet(own, [copy, other]) else { return false };
         let (Some(first), Some(second)) = (copy.access, other.access) else { return false };
-        [Which::Blocks, Which::Block, Which::Thread].into_iter().all(|which| {
-            machine.world.work.set(STORES);
-            is_apart((machine, &others), (first, second, which), &meet)
-        })
+        let mut threads = [Which::Blocks, Which::Block, Which::Thread].into_iter();
+        threads.all(|which| is_apart((machine, &others), (first, second, which), &meet))
     });
     machine.world.work.set(left);
     are_apart
@@ -64,12 +62,22 @@ fn is_apart(
     if is_same && again.is_empty() {
         return true;
     }
-    let mut meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
-    let is_stride = |symbol| is_stride(machine, &pair, symbol);
-    meet.extend(digits.iter().flat_map(|digit| rows::clauses(&digit.forms[0], &digit.forms[1], &is_stride)));
-    meet.extend(is_same.then_some(again));
     let question = Question::new((machine, others), &pair, None);
     let facts = machine.launch.facts.iter().map(|fact| (0, fact.clone()));
-    let conds = question.conds.iter().cloned().chain(facts).collect();
-    question.views(conds, &meet, true).decide(STORES).is_impossible()
+    let all: Vec<(usize, Cond)> = question.conds.iter().cloned().chain(facts).collect();
+    let conds = factors::about(machine, &all, digits);
+    let mut meet: Vec<Clause> = digits.iter().flat_map(Digit::meets).collect();
+    meet.extend(factors::multiples(&conds, digits, &|symbol| is_stride(machine, &pair, symbol)));
+    let again: Vec<Clause> = is_same.then_some(again).into_iter().collect();
+    let are_apart = |meet: &[Clause], work: u32| {
+        machine.world.work.set(work);
+        question.views(conds.clone(), &[meet, &again].concat(), true).decide(work).is_impossible()
+    };
+    if are_apart(&meet, FIRST) {
+        return true;
+    }
+    let own = factors::own(&conds, digits, &|symbol| is_own(machine, &pair, symbol, machine.world.symbol(symbol)));
+    let shared = factors::shared(&question, &conds, &meet, own);
+    meet.extend(shared.iter().flat_map(same));
+    !shared.is_empty() && are_apart(&meet, STORES)
 }
