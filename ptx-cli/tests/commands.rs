@@ -3,6 +3,8 @@
 
 #[path = "client/dap.rs"]
 mod dap;
+#[path = "commands/drafts.rs"]
+mod drafts;
 #[path = "commands/filled.rs"]
 mod filled;
 #[path = "commands/grids.rs"]

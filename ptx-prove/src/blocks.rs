@@ -5,6 +5,7 @@ use crate::form::Cond;
 use crate::machine::{Machine, State, Value};
 use crate::path;
 use crate::world::Scope;
+use ptx_core::ir::RegId;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -34,7 +35,8 @@ impl Machine<'_> {
             let is_inner = flow.loops[block].is_some() && !(first && header == Some(block));
             first = false;
             let next = if is_inner { self.turns(block, state) } else { self.block(block, state) };
-            for (to, state) in next {
+            for (to, mut state) in next {
+                self.drop_dead(to, &mut state);
                 if header == Some(to) {
                     edges.back.push(state);
                 } else if inside(to) {
@@ -45,6 +47,16 @@ impl Machine<'_> {
             }
         }
         edges
+    }
+
+    /// Forgets the registers that nobody reads from a block on.
+    pub(crate) fn drop_dead(&self, block: usize, state: &mut State) {
+        let is_dead =
+            |(at, value): (usize, &Value)| *value != Value::Unknown && !self.flow.live.has(block, RegId(at as u32));
+        if state.registers.iter().enumerate().any(is_dead) {
+            let registers = Rc::make_mut(&mut state.registers).iter_mut().enumerate();
+            registers.filter(|(at, value)| is_dead((*at, value))).for_each(|(_, value)| *value = Value::Unknown);
+        }
     }
 
     /// Executes a block; the states that leave it.

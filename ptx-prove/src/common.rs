@@ -35,8 +35,8 @@ impl Machine<'_> {
         let blocks = self.flow.loops[header].iter().flat_map(|own| &own.blocks).enumerate().filter(|(_, own)| **own);
         let insts: Vec<&Inst> =
             blocks.flat_map(|(block, _)| &self.function.insts[self.flow.graph.range(block)]).collect();
-        // One without a value gets it in the loop.
-        let differs_at_first = |own: &RegId| state.get(*own) != Value::Unknown && self.scope_of(state, *own) > scope;
+        // One that nobody reads before gets its value in the loop.
+        let differs_at_first = |own: &RegId| self.flow.live.has(header, *own) && self.scope_of(state, *own) > scope;
         let mut found: Set<RegId> = written.iter().copied().filter(differs_at_first).collect();
         let differs = |inst: &Inst, found: &Set<RegId>| {
             let mut is = !Event::is_one(inst, scope);

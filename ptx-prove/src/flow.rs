@@ -1,5 +1,6 @@
 //! The shape of a function: basic blocks in an order in which predecessors come first, and its loops.
 
+use crate::live::Live;
 use ptx_core::check::access;
 use ptx_core::check::graph::Graph;
 use ptx_core::ir::{Function, Inst, Operand};
@@ -63,6 +64,9 @@ pub(crate) struct Flow {
     pub(crate) reads_block: [bool; 3],
     /// True if every loop has one entry and no jump is computed.
     pub(crate) is_structured: bool,
+    /// The blocks that follow a block.
+    pub(crate) next: Vec<Vec<usize>>,
+    pub(crate) live: Live,
 }
 
 impl Flow {
@@ -111,7 +115,21 @@ impl Flow {
         let traps: Vec<bool> = (0..count).map(|block| opcode(block) == Some(ABORTS)).collect();
         let aborts = aborts(&next, &traps, &holds);
         let reads_block = std::array::from_fn(|dimension| reads(function, dimension));
-        Flow { graph, ends, order, loops, reaches_barrier, passes_by, traps, aborts, reads_block, is_structured }
+        let live = Live::new(function, &graph, &next);
+        Flow {
+            graph,
+            ends,
+            order,
+            loops,
+            reaches_barrier,
+            passes_by,
+            traps,
+            aborts,
+            reads_block,
+            is_structured,
+            next,
+            live,
+        }
     }
 }
 

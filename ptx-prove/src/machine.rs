@@ -114,6 +114,8 @@ pub(crate) struct Machine<'m> {
     /// By their headers: the loops of `open`, and those that lanes of a warp may leave apart.
     pub(crate) headers: Vec<usize>,
     pub(crate) apart: Vec<usize>,
+    /// So many executions are drafts, one in the other.
+    pub(crate) drafts: usize,
     /// Numbers of other lanes that have limits since whole warps read them.
     pub(crate) lent: usize,
     /// The registers that the current instruction reads.
@@ -204,6 +206,7 @@ impl<'m> Machine<'m> {
             open: Vec::new(),
             headers: Vec::new(),
             apart: Vec::new(),
+            drafts: 0,
             lent: 0,
             current: Rc::default(),
             has_signals,

@@ -85,7 +85,7 @@ struct Changes {
 }
 
 /// What earlier executions of a loop found.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Known {
     /// Facts that do not carry over to the next turn: register and sign.
     refused: Vec<(RegId, bool)>,
@@ -143,6 +143,9 @@ struct Summary {
 impl Machine<'_> {
     /// Executes a loop; the states that leave it.
     pub(crate) fn turns(&mut self, header: usize, state: State) -> Vec<(usize, State)> {
+        if let Some(exits) = self.passed_by(header, &state) {
+            return exits;
+        }
         // An invariant is for all turns at once, which are less work than many turns.
         if self.invariants(header).next().is_some() {
             return self.all_turns(header, state);
@@ -159,13 +162,22 @@ impl Machine<'_> {
     /// Executes turns one by one while numbers decide them; nothing if they do not.
     fn turn_by_turn(&mut self, header: usize, state: State) -> Option<Vec<(usize, State)>> {
         let start = state.path.clone();
+        if self.drafts == 0 && self.has_quiet(header) {
+            let first = state.clone();
+            let next = self.probe(|machine| {
+                let edges = machine.region(Some(header), header, first);
+                machine.join(edges.back)
+            });
+            if !next?.is_none_or(|next| self.is_decided(&start, &next)) {
+                return None;
+            }
+        }
         let (mut exits, mut current) = (Vec::new(), state);
         for _ in 0..TURNS {
             let Edges { exits: more, back } = self.region(Some(header), header, current);
             exits.extend(more);
             let Some(next) = self.join(back) else { return Some(exits) };
-            let decided = |cond: &Cond| cond.decided(self.world.threads).is_some();
-            if !next.path.since(&start).iter().all(|step| !step.decides || decided(&step.cond)) || self.steps == 0 {
+            if !self.is_decided(&start, &next) || self.steps == 0 {
                 return None;
             }
             if let Some(which) = next.path.cond().decided(self.world.threads)
@@ -178,8 +190,14 @@ impl Machine<'_> {
         None
     }
 
+    /// Returns true if numbers decide who comes from one state to a later one.
+    fn is_decided(&self, start: &crate::path::Path, next: &State) -> bool {
+        let decided = |cond: &Cond| cond.decided(self.world.threads).is_some();
+        next.path.since(start).iter().all(|step| !step.decides || decided(&step.cond))
+    }
+
     /// The registers that a loop writes.
-    fn written_in(&self, header: usize) -> Vec<RegId> {
+    pub(crate) fn written_in(&self, header: usize) -> Vec<RegId> {
         let mut found = Vec::new();
         let blocks = self.flow.loops[header].iter().flat_map(|own| &own.blocks).enumerate().filter(|(_, own)| **own);
         for (block, _) in blocks {
@@ -213,8 +231,12 @@ impl Machine<'_> {
     }
 
     /// Executes a loop once for all turns.
-    fn all_turns(&mut self, header: usize, state: State) -> Vec<(usize, State)> {
-        let written = self.written_in(header);
+    fn all_turns(&mut self, header: usize, mut state: State) -> Vec<(usize, State)> {
+        let changed = self.written_in(header);
+        // What nobody reads before it is written again has no value at the start of a turn, the first one included.
+        self.drop_dead(header, &mut state);
+        let is_live = |register: &RegId| self.flow.live.has(header, *register);
+        let written: Vec<RegId> = changed.iter().copied().filter(is_live).collect();
         let inductions = self.inductions(header, &state, &written);
         let inductive: Vec<RegId> = inductions.iter().map(|one| one.register).collect();
         let rings = self.rings(header, &state, &written, &inductive);
@@ -239,16 +261,21 @@ impl Machine<'_> {
         let others: Vec<RegId> = inductive.into_iter().chain(rings.iter().map(|ring| ring.register)).collect();
         let kept = self.kept(header, &state, &written, &others);
         let known_better = |own: &RegId| others.contains(own) || kept.iter().any(|kept| kept.is(*own));
-        let open: Vec<RegId> = written.iter().copied().filter(|own| !known_better(own)).collect();
+        let open: Vec<RegId> = changed.iter().copied().filter(|own| !known_better(own)).collect();
         let scopes = [(together, Scope::Block), (warps, Scope::Warp)].into_iter().filter(|(is, _)| *is);
-        let common = self.common(header, &state, &open, &scopes.map(|(_, scope)| scope).collect::<Vec<_>>());
+        let mut common = self.common(header, &state, &open, &scopes.map(|(_, scope)| scope).collect::<Vec<_>>());
+        common.retain(|(register, _)| self.flow.live.has(header, *register));
         // What leads from turn to turn is found without facts that are not proved yet.
         let mut changes = Changes { written, inductions, rings, kept, common };
         let all = changes.inductions.iter().flat_map(|one| [(one.register, false), (one.register, true)]);
-        let mut known = Known { refused: all.collect(), ..Known::default() };
+        let nothing = Known { refused: all.collect(), ..Known::default() };
+        let mut known = nothing.clone();
+        let begins_as_draft = self.drafts == 0 && self.has_quiet(header);
+        let mut is_draft = begins_as_draft;
         loop {
             let (trace, gaps, lent) = (self.trace.clone(), self.gaps.clone(), self.lent);
-            let summary = self.summary(header, &state, &changes, (scope, warps), &known);
+            let execute = |machine: &mut Self| machine.summary(header, &state, &changes, (scope, warps), &known);
+            let summary = if is_draft { self.draft(execute) } else { execute(self) };
             if self.steps == 0 {
                 // The facts of this execution may not hold.
                 let at = self.flow.graph.range(header).start;
@@ -259,10 +286,17 @@ impl Machine<'_> {
                 // Lanes that left in earlier turns lend no numbers.
                 self.apart.push(header);
                 (self.trace, self.gaps) = (trace, gaps);
+                // What a draft found with them may not hold.
+                if begins_as_draft {
+                    known = nothing.clone();
+                }
                 continue;
             }
             if !summary.parted.is_empty() {
                 narrow(&mut changes.common, &summary.parted, warps);
+                if begins_as_draft {
+                    known = nothing.clone();
+                }
                 (self.trace, self.gaps) = (trace, gaps);
                 continue;
             }
@@ -272,7 +306,7 @@ impl Machine<'_> {
             } else if known.likely.is_none() {
                 let wraps = known.before.as_ref().is_some_and(Back::has_own_numbers);
                 if holds && !wraps && counters(&summary.back.cond, summary.back.turn, summary.back.first).is_empty() {
-                    if known.counts(&summary.counted) {
+                    if known.counts(&summary.counted) && !std::mem::take(&mut is_draft) {
                         self.limit_turns(&summary);
                         return summary.exits;
                     }
@@ -288,7 +322,7 @@ impl Machine<'_> {
                 known.before = known.before.map(|before| if holds { summary.back.clone() } else { before });
                 known.likely = Some(summary.back);
             } else if holds {
-                if known.counts(&summary.counted) {
+                if known.counts(&summary.counted) && !std::mem::take(&mut is_draft) {
                     self.limit_turns(&summary);
                     return summary.exits;
                 }
@@ -330,7 +364,7 @@ impl Machine<'_> {
         let (trace, gaps, writes, steps) = (self.trace.clone(), self.gaps.clone(), self.writes.clone(), self.steps);
         let outer = self.world.begin_probe();
         self.headers.push(PROBE);
-        let found = execute(self);
+        let found = self.draft(execute);
         let is_whole = self.steps > 0;
         self.headers.pop();
         self.world.end_probe(outer);

@@ -60,7 +60,8 @@ const RESULTS: [&str; 9] = ["c", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"]
 type Mapped = (&'static str, &'static str, &'static [(&'static str, u64)]);
 
 /// Kernels that take tensor maps as they are, with the boxes that a plan makes for the first instance.
-const MAPPED: [Mapped; 2] = [
+const MAPPED: [Mapped; 3] = [
+    ("/attention/decode/tma.rs", "decode", &[("k_map", 2048), ("v_map", 2048)]),
     ("/attention/hopper/e4m3/", "forward", &[("q_map", 4096), ("k_map", 10240), ("v_map", 10240)]),
     ("/attention/hopper/forward.rs", "forward", &[("q_map", 8192), ("k_map", 16384), ("v_map", 16384)]),
 ];
