@@ -12,7 +12,7 @@ pub(crate) struct Recent<K, const KEPT: usize>(Vec<[Option<(K, TensorMap)>; WAYS
 impl<K: Copy + PartialEq, const KEPT: usize> Recent<K, KEPT> {
     /// No maps.
     pub(crate) const fn new() -> Self {
-        const { assert!(KEPT >= WAYS && KEPT % WAYS == 0) };
+        const { assert!(KEPT >= WAYS && KEPT.is_multiple_of(WAYS)) };
         Recent(Vec::new())
     }
 
