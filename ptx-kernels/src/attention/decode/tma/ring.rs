@@ -104,7 +104,7 @@ pub(crate) mod ring {
             let at: u32 = laneid * self.step;
             let first: u32 = (round + at / C.keys) * C.block() + tid.x / 32 * C.keys;
             let last: u32 = (cache.len.max(1) - 1) & (0 - self.step);
-            let token: u32 = (first + at % C.keys).min(last);
+            let token: u32 = (first + at % C.keys).min(last).min(cache.last);
             cut!(token <= cache.last);
             let (entry, slot): (u32, u32) = cache.places.find_own(token);
             Box { entry, slot }
